@@ -98,11 +98,10 @@ class SeoRepClient:
             self._base_url,
             authentication,
             settings,
-            session,
-            None,
-            limits,
-            on_attempt,
-            self._account,
+            borrowed=session,
+            limits=limits,
+            on_attempt=on_attempt,
+            account=self._account,
         )
         decoder = decoder_for(settings.engine_names)
         self.campaigns: Campaigns = Campaigns(self._session, decoder)

@@ -375,7 +375,7 @@ class _Run(Generic[R]):
         if self._may_try_again(item, error):
             item.error = error
             self._deferred[item.number] = item
-            self._end(item, None)
+            self._end(item)
         else:
             self._end(item, self._failed(item, error))
         return None
@@ -416,7 +416,7 @@ class _Run(Generic[R]):
             error = error.evolve(subject=f"{self._feed.object_name} {item.id}")
         return FailedReport(item.id, error)
 
-    def _end(self, item: _Item[R], outcome: Outcome[R] | None) -> None:
+    def _end(self, item: _Item[R], outcome: Outcome[R] | None = None) -> None:
         """Record that an id is no longer being read, and its outcome unless it is deferred."""
         self._begun.pop(item.number, None)
         if outcome is not None:

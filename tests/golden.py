@@ -7,7 +7,7 @@ from typing import Any
 
 
 async def with_errors_of_today(page: str, names: dict[str, Any]) -> str:
-    """Return a page with the errors of today. Comments and empty lines stay."""
+    """Return a page with the current errors. Comments and empty lines are kept."""
     lines: list[str] = []
     for line in page.splitlines():
         if line.startswith(">>> "):

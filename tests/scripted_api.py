@@ -1,6 +1,6 @@
 """A service whose responses are a function of the request, on a scripted server.
 
-The function may return an envelope, bytes, a status, a status with either, or something to await.
+The function may return an envelope, bytes, a status, a status with either, or an awaitable.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ LEFT_OUT: Any = object()
 
 @attrs.frozen
 class ApiRequest:
-    """One request, as it arrived."""
+    """One received request."""
 
     path: str
     query: str
@@ -62,7 +62,7 @@ class Service:
         return [request.page for request in self.requests]
 
     async def arrival(self, reached: Callable[["Service"], bool]) -> None:
-        """Wait for a request after which `reached` holds."""
+        """Wait until `reached` is true after a request."""
         async with self._arrived:
             await self._arrived.wait_for(lambda: reached(self))
 
@@ -127,7 +127,7 @@ class Clock:
 def quick_client(
     base_url: str, api_key: str = "canary-7", clock: Clock | None = None, **settings: Any
 ) -> SeoRepClient:
-    """Return a client that tries everything twice at most, and waits for nothing in between."""
+    """Return a client with at most two attempts and no waits between them."""
 
     with patch("seorep_async.session.clock.SYSTEM", (clock or Clock()).timing):
         return SeoRepClient(
@@ -155,7 +155,7 @@ async def serving(
 
 
 def our_tasks() -> set[asyncio.Task[Any]]:
-    """Return the tasks in which a client fetches pages ahead or pulls."""
+    """Return the tasks in which a client fetches pages or pulls."""
     names = ("Session.send", "Crawl._work")
     return {
         task
@@ -266,6 +266,6 @@ def numbers_on(page: int, size: int, count: int) -> range:
 
 
 def well_behaved(source: Source, count: int, size: int) -> Script:
-    """Return the script of a service that does everything right."""
+    """Return the script of a correct service."""
     pages = max(1, -(-count // size))
     return lambda request: source.envelope(numbers_on(request.page, size, count), pages, count)

@@ -1,4 +1,4 @@
-"""The package as a newcomer finds it: with nothing installed but its core."""
+"""The package with only its core dependencies installed."""
 
 import os
 import subprocess

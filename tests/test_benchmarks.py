@@ -1,4 +1,4 @@
-"""The benchmarks run; how fast anything is, is not asked here."""
+"""The benchmarks run. Their figures are not checked here."""
 
 import pickle
 import subprocess

@@ -1,4 +1,4 @@
-"""The client itself: the escape hatch, the raw answers behind its results, and its figures."""
+"""The client itself: any request, recorded answers and statistics."""
 
 import asyncio
 import json

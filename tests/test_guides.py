@@ -1,4 +1,4 @@
-"""The guides run as they stand.
+"""The examples of the guides run unchanged.
 
 A page is one program: its blocks run from top to bottom in one working folder. The fence of a block
 says how it runs:
@@ -41,7 +41,7 @@ from tests.threads import in_a_thread
 FOLDER = Path(guides.__file__).parent
 FENCED = re.compile(r"^( *)```(\w+)([^\n`]*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 WORDS = {"python": {"engines", "test", "file"}, "sh": {"engines"}}
-"""The words that may stand behind a language."""
+"""The words that may follow a language."""
 PYTEST_OPTIONS = [
     "-c",
     os.devnull,

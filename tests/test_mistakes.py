@@ -64,7 +64,7 @@ def contents(folder: Path) -> set[tuple[str, bytes | None]]:
 
 
 async def called(page: str) -> str:
-    """Return the page with the errors of today."""
+    """Return the page with the current errors."""
     async with (
         Sandbox(campaigns=1, keywords=1) as sandbox,
         api.SeoRepClient(sandbox.base_url, sandbox.api_key) as client,

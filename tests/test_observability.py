@@ -28,7 +28,7 @@ def test_spans_are_the_attempts_and_their_parent_has_the_retries(names: dict[str
     assert all(event["waited"] > 0 for event in events if event["number"] > 1)
 
 
-def test_metrics_are_what_prometheus_reads(names: dict[str, Any]) -> None:
+def test_prometheus_reads_the_metrics(names: dict[str, Any]) -> None:
     exposed = "\n".join(line for line in names["printed"] if line.startswith(("seorep_", "# ")))
     samples = {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value

@@ -31,18 +31,18 @@ class Number(enum.IntEnum):
 
 
 class Index:
-    """An integer as numpy has them: not an int, but usable as one."""
+    """An integer like numpy's: not an int, but usable as one."""
 
     def __index__(self) -> int:
         return 7
 
 
 class Day(dt.date):
-    """A date as pendulum has them."""
+    """A date like pendulum's."""
 
 
 class Float(float):
-    """A float as numpy has them."""
+    """A float like numpy's."""
 
 
 @pytest.mark.parametrize(

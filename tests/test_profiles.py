@@ -430,7 +430,7 @@ def test_a_deep_table_beside_a_profile_changes_nothing(folder: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_file_is_refused_without_a_wait(
+def test_a_profile_path_that_is_not_a_file_is_refused_at_once(
     folder: Path, make: Callable[[Path], object], message: str
 ) -> None:
     file = folder / "config.toml"
@@ -461,7 +461,7 @@ def test_a_file_that_others_can_use_is_refused(
         assert load_profile("acme")
 
 
-def test_a_byte_order_mark_is_no_part_of_a_profile(folder: Path) -> None:
+def test_a_byte_order_mark_is_ignored_in_profiles(folder: Path) -> None:
     write(folder, f"\ufeff{WHOLE}".replace("\n", "\r\n"))
     assert find_access(profile="acme").api_key == KEY
 

@@ -45,7 +45,7 @@ JANUARY = ("2023-01-01", "2023-01-31")
 
 
 def whole(request: ApiRequest, pages: int = 3) -> Any:
-    """Serve every campaign with as many pages, of one keyword each."""
+    """Serve every campaign with this number of pages, each with one keyword."""
     return FEED.envelope([request.id * 1000 + request.page], pages, pages)
 
 
@@ -74,7 +74,7 @@ def holding(
     is_held: Callable[[ApiRequest], bool],
     otherwise: Callable[[ApiRequest], Any] = whole,
 ) -> Script:
-    """Hold some answers back, perhaps until the test is over."""
+    """Delay some answers, perhaps until the test is over."""
 
     async def script(request: ApiRequest) -> Any:
         if is_held(request):
@@ -264,7 +264,7 @@ async def test_a_campaign_is_read_to_its_end_before_much_of_later_ones() -> None
     for unit in range(1, 17):
         last = max(place for place, request in enumerate(service.requests) if request.id == unit)
         later_ids = [request.id for request in service.requests[:last] if request.id > unit + 1]
-        # Later ones go on by a page each, because permits are free while a page is read.
+        # Later ones progress by a page each, because permits are free while a page is read.
         assert all(pages <= 30 for pages in Counter(later_ids).values())
 
 
@@ -331,7 +331,7 @@ async def test_500_campaigns_are_streamed_with_few_tasks() -> None:
 
 
 class Running(Clock):
-    """A clock that runs, so that the start of a client ends while every answer is held back."""
+    """A running clock, so that the first phase of a client ends while all answers are delayed."""
 
     @property
     def timing(self) -> ClientClock:
@@ -351,7 +351,7 @@ async def test_campaigns_are_started_a_few_at_a_time(stuck: asyncio.Event) -> No
 
 
 @pytest.mark.parametrize("refusal", [401, 403, {"status": "error", "code": 403}])
-async def test_after_a_refusal_only_what_was_in_flight_still_arrives(refusal: Any) -> None:
+async def test_after_a_refusal_only_requests_in_flight_still_arrive(refusal: Any) -> None:
     def script(request: ApiRequest) -> Any:
         return whole(request) if len(service.requests) < 100 else refusal
 
@@ -444,7 +444,7 @@ async def test_several_consumers_share_the_outcomes_of_one_pull() -> None:
 
 
 @pytest.mark.parametrize("iterations", range(1, 8))
-async def test_what_an_earlier_run_left_is_no_outcome(
+async def test_leftovers_of_an_earlier_run_are_not_outcomes(
     stuck: asyncio.Event, iterations: int
 ) -> None:
     async with serving(holding(stuck, lambda request: request.page > 1)) as (client, service):
@@ -466,7 +466,7 @@ async def test_what_an_earlier_run_left_is_no_outcome(
             assert sorted([outcome.id async for outcome in outcomes if outcome.ok]) == [1, 2]
 
 
-async def test_an_awaited_pull_that_is_finished_gives_what_had_begun() -> None:
+async def test_a_finished_awaited_pull_returns_the_ids_that_began() -> None:
     async with serving(whole) as (client, service):
         pull = pull_of(client, range(1, 200))
         pulling = asyncio.ensure_future(awaited(pull))
@@ -531,9 +531,7 @@ async def test_arguments_that_change_after_the_call_change_nothing() -> None:
     [([500], [2]), ([500, 500], [2]), ([408], [2]), ([404], []), ([501], [])],
     ids=["once", "again", "too slow", "gone", "unknown"],
 )
-async def test_what_a_call_tries_again_a_pull_does_at_its_end(
-    statuses: list[int], later: list[int]
-) -> None:
+async def test_a_pull_retries_failed_ids_at_its_end(statuses: list[int], later: list[int]) -> None:
     answers = iter(statuses)
     requested_ids = list[int]()
 

@@ -1,4 +1,4 @@
-"""401s and 403s in a pull: when it asks about its key, and what the answer ends."""
+"""401s and 403s in a pull: when it asks about its key, and the effect of the answer."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ def page_of(path: str) -> int:
 
 
 def answering(status_of: Callable[[int], int | None]) -> SimulatedService:
-    """Answer for each campaign with a status; 200 with a report of one row, None with silence."""
+    """Answer each campaign with a status: 200 with a report of one row, None not at all."""
 
     def answer(path: str) -> Any:
         campaign_id = campaign_of(path)
@@ -376,7 +376,7 @@ async def awaited(pull: Pull[Any]) -> PullOutcomes[Any]:
     return await pull
 
 
-async def test_what_failed_before_the_question_is_tried_again_after_it() -> None:
+async def test_ids_that_failed_before_the_question_are_retried() -> None:
     first_answers = iter([500, 500])
 
     def status_of(campaign_id: int) -> int:

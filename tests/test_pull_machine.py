@@ -83,7 +83,7 @@ class Fate:
         return [first, first + 1]
 
     def answer(self, request: ApiRequest, times: int) -> Response:
-        """Return the answer to a request that was made `times` times before."""
+        """Return the answer to a request that was sent `times` times before."""
         rows = self.rows_on(request.id, request.page)
         if self.wrong is not None and request.page == self.page and times < self.times:
             if isinstance(self.wrong, int):
@@ -95,9 +95,8 @@ class Fate:
         return Response(200, json.dumps(FEED.envelope(rows, *announced)).encode())
 
     def may_end_in(self, error: SeoRepError | None, *, one_try: bool) -> bool:
-        """Return whether the campaign may end so, if nothing else happens.
-
-        With `one_try` it is not tried again at the end.
+        """Return whether the campaign may have this outcome, if nothing else happens. With
+        `one_try` it is not tried again at the end.
         """
         if self.wrong == "twice" and self.times <= REPULLS:
             return error is None
@@ -123,7 +122,7 @@ def fates(draw: st.DrawFn) -> Fate:
 
 
 class Desk(SimulatedService):
-    """A service whose answers wait until a test gives them.
+    """A service whose answers wait until the test sends them.
 
     Attributes:
         fates: of the campaigns.
@@ -270,7 +269,7 @@ class AnyPull(RuleBasedStateMachine):
         return self.loop.run_until_complete(work)
 
     def settle(self, iterations: int | None = None) -> None:
-        """Let everything happen that can, or only some iterations of the loop."""
+        """Run everything that can run, or only some iterations of the loop."""
         self.run(at_rest() if iterations is None else turns(iterations))
         # The pull may be over although the consumer was cancelled as it ended.
         if self.raising and not is_open(self.pull):
@@ -410,7 +409,7 @@ class AnyPull(RuleBasedStateMachine):
         )
     )
     def disturb(self, how: str) -> None:
-        """Change everything; one rule, so that most pulls run on for a while."""
+        """Change everything. It is only one rule, so that most pulls continue for a while."""
         if how.startswith("refuse"):
             self.desk.refusal = self.desk.refusal or int(how.removeprefix("refuse with "))
         elif how == "close the client":
@@ -422,7 +421,7 @@ class AnyPull(RuleBasedStateMachine):
             self.enter()
 
     def check_end(self, cancelled: bool = False) -> None:
-        """Leave the pull, and check that nothing is left of it."""
+        """Leave the pull, and check that it leaves nothing behind."""
         self.is_over = True
         if cancelled:
             self.visit.cancel()
@@ -467,7 +466,7 @@ class AnyPull(RuleBasedStateMachine):
         assert len((await self.rankings.campaign(1, *JANUARY)).rows) == 6
 
     def teardown(self) -> None:
-        if not hasattr(self, "visit"):  # too little was left to draw from, and nothing began
+        if not hasattr(self, "visit"):  # too little random data was left, and nothing began
             return
         self.settle()
         self.consumers.append(self.loop.create_task(self.take_all()))

@@ -1,4 +1,4 @@
-"""A pull that is awaited: a list of outcomes in the order of the ids, and one table of all rows."""
+"""An awaited pull: a list of outcomes in the order of the ids, and one table of all rows."""
 
 import asyncio
 import copy
@@ -68,7 +68,7 @@ async def test_a_table_has_the_rows_of_all_reports(frame: Callable[..., list[int
     assert frame(await pulled([3, 1])) == [30, 31, 10, 11]
 
 
-async def test_a_frame_ends_with_what_all_rows_share() -> None:
+async def test_a_frame_ends_with_columns_equal_in_all_rows() -> None:
     outcomes = await pulled([3, 1])
     for columns in (list(outcomes.to_pandas().columns), outcomes.to_polars().columns):
         assert columns[:3] == ["campaign_id", "keyword_id", "keyword_phrase"]

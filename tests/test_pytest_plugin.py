@@ -1,4 +1,4 @@
-"""The pytest plugin in runs of their own, in every mode of pytest-asyncio and without it."""
+"""The pytest plugin in separate runs, in every mode of pytest-asyncio and without it."""
 
 import tomllib
 from pathlib import Path
@@ -50,7 +50,7 @@ USER_TESTS = """
 
     {mark}
     @pytest.mark.seorep_sandbox(failing=[2])
-    async def test_a_campaign_that_fails_is_no_long_wait(seorep_client):
+    async def test_a_failing_campaign_causes_no_long_wait(seorep_client):
         with pytest.raises(ServerError) as failed:
             await seorep_client.campaigns.get(2)
         assert failed.value.attempts == 8
@@ -250,8 +250,10 @@ def test_an_unmocked_request_of_an_application_is_named(pytester: pytest.Pyteste
 
 
 MOCKED_TESTS = """
+    import gc
     import re
 
+    import aiohttp
     import aioresponses
     import pytest
 
@@ -287,6 +289,13 @@ MOCKED_TESTS = """
         async with SeoRepClient(BASE, "key") as client:
             outcomes = await client.rankings.pull(range(1, 200), "2023-01-01", "2023-01-31")
         assert len(outcomes.to_dicts()) == 199
+
+    async def test_the_session_of_the_test_is_not_copied(seorep_responses):
+        seorep_responses.get(re.compile(rf"{BASE}/v3/campaigns"), **list_response([]))
+        async with aiohttp.ClientSession() as session:
+            async with SeoRepClient(BASE, "key", session=session) as client:
+                await client.campaigns.list()
+        gc.collect()
 
     def test_without_a_loop(seorep_responses):
         assert seorep_responses.requests == {}
@@ -328,8 +337,40 @@ UNMOCKED_TESTS = """
 """
 
 
+SEVERAL_SANDBOXES = """
+    import urllib.request
+
+    import pytest
+
+    from seorep_async import AuthenticationError, SeoRepClient
+
+    addresses = []
+
+    async def test_each_account_has_its_own(seorep_make_sandbox):
+        acme = seorep_make_sandbox(campaigns=2, api_key="key of acme")
+        globex = seorep_make_sandbox(api_key="key of globex", seed=2)
+        addresses.extend([acme.base_url, globex.base_url])
+        async with SeoRepClient(acme.base_url, acme.api_key) as client:
+            assert len(await client.campaigns.list()) == 2
+        async with SeoRepClient(globex.base_url, globex.api_key) as client:
+            assert len(await client.campaigns.list()) == 3
+        async with SeoRepClient(globex.base_url, acme.api_key) as client:
+            with pytest.raises(AuthenticationError):
+                await client.campaigns.list()
+
+    @pytest.mark.parametrize("number", [0, 1])
+    def test_they_end_with_their_test(number):
+        with pytest.raises(OSError):
+            urllib.request.urlopen(addresses[number])
+"""
+
+
+def test_a_test_can_have_several_sandboxes(pytester: pytest.Pytester) -> None:
+    run(pytester, SEVERAL_SANDBOXES).assert_outcomes(passed=3)
+
+
 def test_mocked_responses_are_those_of_the_test(pytester: pytest.Pytester) -> None:
-    run(pytester, MOCKED_TESTS).assert_outcomes(passed=9)
+    run(pytester, MOCKED_TESTS).assert_outcomes(passed=10)
 
 
 def test_a_request_that_is_not_mocked_fails_at_once(pytester: pytest.Pytester) -> None:

@@ -1,4 +1,4 @@
-"""README and the examples of docstrings run, and everything that README names exists."""
+"""README's examples and those of docstrings run, and all names in README exist."""
 
 import ast
 import codeop
@@ -33,7 +33,7 @@ IMPORTED = Block("python", frozenset(), "from seorep_async import *")
 OPENED = Block("python", frozenset(), "client = await SeoRepClient().open()")
 CLOSED = Block("python", frozenset(), "await client.close()")
 INTERACTIVE = ("login", "sandbox")
-"""Commands that ask, or serve until Ctrl-C."""
+"""Commands that ask questions, or serve until Ctrl-C."""
 
 
 def commands_of_readme() -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""The guide `web`: statuses, streams, background pulls, and calls that end with a visitor."""
+"""The guide `web`: statuses, streams, background pulls, and visitors who leave."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 import seorep_async
-from seorep_async import ConfigurationError, RateLimitedError, guides
+from seorep_async import ConfigurationError, RateLimitedError, ServerError, StatusError, guides
 from seorep_async.sandbox import Sandbox
 from tests.guide_names import names_of_guide
 from tests.session.calls import KEY
@@ -37,7 +37,7 @@ def test_no_response_holds_the_key(names: dict[str, Any]) -> None:
         ("/campaigns/1", 200),
         ("/campaigns/9999", 404),
         ("/campaigns/0", 422),
-        ("/campaigns/12", 502),
+        ("/campaigns/12", 403),
         ("/reports?start_date=2023-01-01&end_date=2022-01-01", 422),
     ],
 )
@@ -48,8 +48,11 @@ def test_an_error_has_the_status_of_the_table(
         assert web.get(path).status_code == status
 
 
-async def test_the_wait_of_a_busy_service_is_passed_on(names: dict[str, Any]) -> None:
-    error = RateLimitedError("busy", retry_after=1.2)
+@pytest.mark.parametrize("error_class", [RateLimitedError, ServerError])
+async def test_the_wait_of_a_busy_service_is_passed_on(
+    error_class: type[StatusError], names: dict[str, Any]
+) -> None:
+    error = error_class("busy", retry_after=1.2)
     response = await names["answer_error"](None, error)
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "2"
@@ -60,8 +63,11 @@ def test_the_table_and_the_code_name_the_same_statuses(names: dict[str, Any]) ->
     status_of = names["status_of"]
     for cell, status in rows:
         for name in re.findall(r"`(\w+Error)`", cell):
-            argument = "campaign_id" if "`argument`" in cell else None
-            details = {"argument": argument} if name == "ConfigurationError" else {}
+            details: dict[str, Any] = {}
+            if name == "ConfigurationError" and "`argument`" in cell:
+                details["argument"] = "campaign_id"
+            if "`status`" in cell:
+                details["status"] = 403
             error = getattr(seorep_async, name)("it went wrong", **details)
             assert status_of(error) == int(status), cell
 
@@ -70,6 +76,25 @@ def test_no_error_of_the_table_hides_behind_another(names: dict[str, Any]) -> No
     parents = {parent for error in names["STATUSES"] for parent in error.__mro__[1:]}
     assert parents.isdisjoint(names["STATUSES"])
     assert ConfigurationError in names["STATUSES"]
+
+
+def test_an_outage_is_not_an_empty_list(
+    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = Sandbox(campaigns=2, failing=(1, 2), api_key=KEY)
+    with in_a_thread(failing) as service:
+        monkeypatch.setenv("SEOREP_BASE_URL", service.base_url)
+        with TestClient(names["app"]) as web:
+            response = web.get("/reports?start_date=2023-01-01&end_date=2023-03-31")
+    assert response.status_code == 502
+    assert response.json()["message"] == "the rankings are not available; try again later"
+
+
+def test_reports_name_the_campaigns_that_failed(names: dict[str, Any]) -> None:
+    with TestClient(names["app"]) as web:
+        answer = web.get("/reports?start_date=2023-01-01&end_date=2023-03-31").json()
+    assert answer["rows"]
+    assert {failure["campaign_id"] for failure in answer["failures"]} == {12}
 
 
 def test_a_pull_in_the_background_is_followed_to_its_end(names: dict[str, Any]) -> None:
@@ -91,12 +116,12 @@ def test_the_end_of_the_service_cancels_its_pulls(
         assert [names["jobs"][number][0].cancelled() for number in numbers] == [True, True]
 
 
-# --- A visitor who goes
+# --- A visitor who leaves
 
 
 @contextlib.asynccontextmanager
 async def serving(app: Any) -> AsyncIterator[int]:
-    """Serve an application by uvicorn on a free port."""
+    """Serve an application with uvicorn on a free port."""
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=0)
     server = uvicorn.Server(config)

@@ -1,4 +1,4 @@
-"""A server in a thread of its own, for those who block theirs, or have event loops of their own."""
+"""A server in its own thread, for callers that block theirs or run their own event loops."""
 
 import asyncio
 import threading

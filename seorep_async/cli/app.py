@@ -28,6 +28,29 @@ _COMMANDS = {
     "guide": ("commands", "Show a page of the guide."),
 }
 """The module of each command, and its line in the help."""
+_PRINT_RANKS = " `seorep pull -o - --campaign ID --month last` prints the ranks of a campaign."
+_COMPARE = " `seorep changes DATABASE` compares two days of a database."
+_QUERY = " Any program for DuckDB queries a database of pulls: see `seorep guide history`."
+_STORE_KEY = " `seorep login` stores an address and a key."
+ADVICE = {
+    "rankings": _PRINT_RANKS,
+    "ranks": _PRINT_RANKS,
+    "ranking": _PRINT_RANKS,
+    "compare": _COMPARE,
+    "diff": _COMPARE,
+    "movers": _COMPARE,
+    "history": f"{_COMPARE}{_QUERY}",
+    "sql": _QUERY,
+    "query": _QUERY,
+    "auth": _STORE_KEY,
+    "config": _STORE_KEY,
+    "configure": _STORE_KEY,
+    "init": _STORE_KEY,
+    "export": " `seorep pull -o FILE` writes a file or a database.",
+    "serve": " `seorep mcp` serves agents, and `seorep sandbox` a copy of the service.",
+    "test": " `seorep doctor` checks the settings and the connection.",
+}
+"""What to use instead of commands that people try."""
 _EPILOGUE = """
 Environment:
   SEOREP_BASE_URL        address of the service: https://api.example.com
@@ -56,6 +79,8 @@ Completion, for bash; or zsh_source, fish_source:
 seorep: LazyGroup = LazyGroup(
     name="seorep",
     lazy_commands=_COMMANDS,
+    advice=" `seorep --help` lists the commands.",
+    advice_by_name=ADVICE,
     help="Pull the rankings of many campaigns at once, from the service or from a sandbox.",
     epilog=_EPILOGUE,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -27,7 +27,7 @@ MODELS: dict[str, type[Any]] = {
     "backlinks": Backlink,
 }
 _PAGES_AHEAD = 4
-"""Requests at once for a list that ends at `--limit`: more pages would be fetched for nothing."""
+"""The requests at once for a list with `--limit`. With more, pages would be fetched in vain."""
 _FROM_STDIN = "@-"
 _METHODS_WITH_QUERY = ("GET", "DELETE")
 
@@ -43,7 +43,7 @@ def list_objects(
     param: Sequence[tuple[str, str]],
     **filters: Any,
 ) -> None:
-    """Write the objects of a list: lines as each page arrives, a table or an array whole."""
+    """Write the objects of a list: lines as pages arrive, a table or an array at the end."""
     default = COLUMNS[resource] if format == "table" else None
     names = _chosen_columns(columns, MODELS[resource], default)
     arguments = {name: value for name, value in filters.items() if value not in (None, ())}
@@ -60,7 +60,7 @@ async def _list(
     limit: int | None,
 ) -> None:
     at_once = connection.settings.max_concurrency
-    # further pages would be fetched, and thrown away
+    # more requests would fetch pages that are not needed
     if limit is not None:
         at_once = min(at_once, _PAGES_AHEAD)
     most = limit or LARGEST
@@ -75,7 +75,7 @@ async def _list(
                 objects += page.items[: most - count]
                 count += len(page.items)
                 if is_of_lines:
-                    # a reader gets each page as it arrives, and may have enough
+                    # the reader gets each page as it arrives, and may stop reading
                     text = format_objects(objects, columns, format, header=needs_header)
                     await in_daemon_thread(write, text)
                     objects = []
@@ -98,7 +98,7 @@ def get_object(
     param: Sequence[tuple[str, str]],
 ) -> None:
     """Write one object."""
-    names = _chosen_columns(columns, MODELS[resource], None)
+    names = _chosen_columns(columns, MODELS[resource])
     item = wait_for(_get(connect(service), resource, id, _by_name(param) or None))
     write(format_object(item, names, format))
 
@@ -132,7 +132,7 @@ async def _request(connection: Connection, method: str, path: str, values: Any) 
         try:
             return await client.request(method, path, **values)
         except (asyncio.CancelledError, DecodeError):
-            # the response did not come, or can't be understood: the request may have worked
+            # the response is missing or can't be understood, but the request may have worked
             if method != "GET":
                 messages().print(
                     f"The {method} may have had its effect: check before you repeat it."
@@ -141,7 +141,7 @@ async def _request(connection: Connection, method: str, path: str, values: Any) 
 
 
 def _with_value_of_stdin(parameters: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Read a value that is given as `@-` from stdin, so that no command shows a password."""
+    """Read a value given as `@-` from stdin, so that the command does not show a password."""
     from_stdin = [name for name, value in parameters if value == _FROM_STDIN]
     if not from_stdin:
         return list(parameters)
@@ -163,7 +163,7 @@ def _line_of_stdin(name: str) -> Secret:
     try:
         return Secret(lines[0].decode())
     except UnicodeDecodeError:
-        # its message would show the value, so another error is raised outside
+        # another error is raised outside, because the message of this one would show the value
         pass
     raise click.UsageError(f"{name}=@-: stdin is not UTF-8.")
 
@@ -177,7 +177,7 @@ def _by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _chosen_columns(
-    columns: str | None, model: type[Any], default: Sequence[str] | None
+    columns: str | None, model: type[Any], default: Sequence[str] | None = None
 ) -> list[str]:
     """Return the columns that `--columns` names, or the default ones, or all."""
     fields = fields_of(model)

@@ -1,4 +1,4 @@
-"""The commands but `pull` and the lists: their options and help.
+"""All commands except `pull` and the lists: their options and help.
 
 Each runs a function of another module, which is imported only then.
 """
@@ -58,6 +58,8 @@ KINDS = (
     "fell",
 )
 """The kinds of change."""
+ENGINE_NAMES = ("engine_a", "engine_a_mobile", "engine_a_places", "engine_b")
+"""The names of the engines in a database."""
 
 
 @command(
@@ -95,6 +97,7 @@ def guide(name: str | None) -> None:
     examples="""\
   seorep changes rankings.duckdb --kind fell --limit 20
   seorep changes rankings.duckdb --month last --kind fell -o fell.xlsx
+  seorep changes rankings.duckdb --kind fell --kind lost --by-campaign
   seorep changes rankings.duckdb --kind fell --exit-code > fell.txt
   test $? = 10 && mail -s "Ranks fell" me@example.com < fell.txt""",
 )
@@ -138,11 +141,30 @@ def guide(name: str | None) -> None:
 @option(
     "--kind",
     metavar="KIND",
+    multiple=True,
     type=click.Choice(KINDS),
     help="Show one kind of change: rose, fell (ranked on both days); found, lost (its rank); "
-    "entered_top_3, left_top_3, also with 10 and 20; new, removed (the keyword).",
+    "entered_top_3, left_top_3, also with 10 and 20; new, removed (the keyword); repeatable.",
 )
-@option("--limit", metavar="N", type=count, help="Show the N largest changes.  [default: all]")
+@option(
+    "--engine",
+    metavar="ENGINE",
+    multiple=True,
+    type=click.Choice(ENGINE_NAMES),
+    help="Compare one engine: engine_a, engine_a_mobile, engine_a_places or engine_b; repeatable. "
+    " [default: all]",
+)
+@option(
+    "--by-campaign",
+    is_flag=True,
+    help="Count the changes of each campaign, the most first, instead of listing keywords.",
+)
+@option(
+    "--limit",
+    metavar="N",
+    type=count,
+    help="Show the N largest changes, or the first N campaigns.  [default: all]",
+)
 @option(
     "--moved",
     metavar="N",
@@ -164,8 +186,16 @@ def changes(
     month: str | None,
     format: str,
     exit_code: bool,
+    by_campaign: bool,
+    kind: tuple[str, ...],
+    engine: tuple[str, ...],
+    limit: int | None,
     **choices: Any,
 ) -> int:
+    if by_campaign and out is not None:
+        raise click.UsageError(
+            "--by-campaign can't be combined with -o; --format csv prints it as CSV."
+        )
     if out is not None and format != "table":
         raise click.UsageError(
             "-o can't be combined with --format or --json: the ending of a file chooses its format."
@@ -175,16 +205,15 @@ def changes(
             raise click.UsageError("--month can't be combined with --from or --to.")
         today = click.get_current_context().obj
         before, after = later("pull", "last_days_of_months")(month, today)
-    return int(
-        later("history", "show_changes")(
-            database,
-            out=out,
-            format=format,
-            exit_code=exit_code,
-            before=before,
-            after=after,
-            **choices,
+    choices |= {"before": before, "after": after, "kind": kind or None, "engine": engine or None}
+    if by_campaign:
+        count_changes = later("history", "show_counts")
+        return int(
+            count_changes(database, format=format, exit_code=exit_code, limit=limit, **choices)
         )
+    show_changes = later("history", "show_changes")
+    return int(
+        show_changes(database, out=out, format=format, exit_code=exit_code, limit=limit, **choices)
     )
 
 

@@ -25,7 +25,7 @@ _SETTINGS = tuple(field.name for field in attrs.fields(Settings))
 
 @attrs.frozen(kw_only=True)
 class Connection:
-    """A service, or an embedded sandbox, and how to talk to it.
+    """A service or an embedded sandbox, and the access to it.
 
     Attributes:
         access: address, key and account of the service; a sandbox brings its own.
@@ -91,13 +91,14 @@ def connect(service: Service) -> Connection:
     access = _with_settings(access, service.settings)
     try:
         settings = access.make_settings()
-    except ConfigurationError as error:  # its message names a profile's line, or -c
+    except ConfigurationError as error:
+        # the message already names the line of a profile, or -c
         raise UsageError(error.message) from None
     return Connection(access=access, settings=settings, sandbox=sandbox)
 
 
 def _with_settings(access: Access, options: Mapping[str, str]) -> Access:
-    """Put the values of `-c NAME=VALUE` in place of the profile's."""
+    """Replace the profile's values with those of `-c NAME=VALUE`."""
     refuse_unknown(options, _SETTINGS, "-c")
     values = {name: _toml_value(value) for name, value in options.items()}
     sources = {name: f"-c {name}" for name in options}

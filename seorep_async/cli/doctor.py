@@ -42,12 +42,12 @@ from seorep_async.settings import without_password
 _LONGEST_SECONDS = 20.0
 _TRIED_CAMPAIGNS = 5
 _CLOCK_SECONDS = 60.0
-"""The difference of two clocks that may be the time of the request."""
+"""The difference between two clocks that the time of a request can explain."""
 _LISTED_FIELDS = 10
 
 
 class _NoAccessError(UsageError):
-    """The key may see the account, and none of its campaigns."""
+    """The key has access to the account, but to none of its campaigns."""
 
     exit_code = ExitCode.REFUSED
 
@@ -72,7 +72,7 @@ async def _check(findings: Findings, connection: Connection, out: str | None, wi
         findings.ok("settings", f"{client.base_url}, and a key")
         if connection.sandbox is None:
             _add_sources(findings, connection)
-        # the target first: a service that does not answer ends the checks
+        # the target comes first, because a service that does not answer ends the checks
         if out is not None:
             await check_target(findings, client, out, window)
         with client.record_answers() as answers:
@@ -85,7 +85,7 @@ async def _check(findings: Findings, connection: Connection, out: str | None, wi
 def _subject_of(error: SeoRepError, answers: Sequence[RawAnswer]) -> str:
     if not answers:
         return "connection"
-    # a refusal of a later request is about its object, for the key was accepted
+    # a later refusal is about the request's object, because the key was accepted
     is_first = len(answers) == 1
     if is_first and code_of(error) is ExitCode.AUTHENTICATION:
         return "key"
@@ -93,7 +93,7 @@ def _subject_of(error: SeoRepError, answers: Sequence[RawAnswer]) -> str:
 
 
 def _add_sources(findings: Findings, connection: Connection) -> None:
-    """Add each value that is no default, and its source."""
+    """Add each value that is not a default, and its source."""
     access = connection.access
     settings = connection.settings
     if access.profile is not None:
@@ -134,7 +134,7 @@ async def _check_service(
         with client.timeout(_LONGEST_SECONDS):
             campaigns = await client.campaigns.list().page(1)
     finally:
-        # even a refusal tells the time that it took, and the service's clock
+        # even a refusal shows the response time and the service's clock
         if answers:
             _add_answer(findings, client, answers[-1])
     findings.ok("key", "accepted")
@@ -149,7 +149,7 @@ async def _check_service(
             await _check_feeds(findings, client, answers, campaign.id, window)
             return
         except (AuthenticationError, NotFoundError) as error:
-            # the key was accepted, so this is about the campaign
+            # the key was accepted, so the campaign is the problem
             findings.note(
                 "campaign", f"campaign {campaign.id}: {reason(error)} (status {error.status})"
             )
@@ -210,7 +210,7 @@ def _add_feed(
     else:
         shape = "nested"
         rows = data.get("rows") or []
-    # a field that only rows of the older generation have
+    # only older rows have this field
     is_older = any("globalMonthlySearches" in row for row in rows)
     generation = "older" if is_older else "current"
     totals = "no totals" if page.totals is None else "totals"
@@ -232,7 +232,7 @@ def _add_unknown_fields(findings: Findings, name: str, items: Sequence[Any]) -> 
     if fields:
         names = ", ".join(sorted(fields)[:_LISTED_FIELDS])
         findings.note(name, f"undocumented fields, stored in extra: {names}")
-    # a rank that no column takes: the service calls its engines by names of its own
+    # a rank without a column means that the service has other names for its engines
     rankings = sorted(field for field in fields if field.endswith("Ranking"))
     if rankings:
         advice = "if the account calls a search engine so, pass -c engine_names=A,B,WMT"

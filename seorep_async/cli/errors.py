@@ -69,7 +69,7 @@ _CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (
     (ImportError, ExitCode.USAGE),
     (errors.ExportError, ExitCode.UNWRITTEN),
     (errors.AuthenticationError, ExitCode.AUTHENTICATION),
-    # the caller has to mend these, even if only the service could find them
+    # the caller has to correct these, even if only the service could detect them
     (errors.ConfigurationError, ExitCode.USAGE),
     (errors.RedirectError, ExitCode.USAGE),
     (errors.InvalidRequestError, ExitCode.USAGE),
@@ -137,7 +137,7 @@ def explain(error: BaseException) -> str:
 def _hint(error: SeoRepError) -> str:
     """Return the next step, or nothing."""
     if isinstance(error, errors.NotFoundError):
-        # a wrong id is a wrong id; a list that is missing is at another address
+        # a missing object means a wrong id, but a missing list means a wrong address
         is_about_object = re.search(r"\d$|address", f"{error.message} {error.path}")
         return "" if is_about_object else "; check the address"
     for kind, hint in _HINTS:

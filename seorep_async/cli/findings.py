@@ -1,4 +1,4 @@
-"""Findings of `seorep doctor`: shown on stdout as they come, or collected for JSON."""
+"""Findings of `seorep doctor`, written to stdout one by one or collected for JSON."""
 
 from __future__ import annotations
 

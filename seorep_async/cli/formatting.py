@@ -34,7 +34,7 @@ def fields_of(model: type[Any]) -> list[str]:
 def format_objects(
     objects: Sequence[Any], columns: Sequence[str], format: str, *, header: bool = True
 ) -> str:
-    """Return objects in a format.
+    """Format objects.
 
     Args:
         columns: the fields to show, in this order.
@@ -46,14 +46,14 @@ def format_objects(
     if format == "json":
         return as_json([_values(item, columns) for item in objects])
     if format == "jsonl":
-        return "".join(as_json(_values(item, columns), None) for item in objects)
+        return "".join(as_json(_values(item, columns), indent=None) for item in objects)
     if format == "csv":
         return _csv(objects, columns, header=header)
     return _table(objects, columns) if objects else ""
 
 
 def format_object(item: Any, columns: Sequence[str], format: str) -> str:
-    """Return one object in a format; a table has a line for each field that has a value."""
+    """Format one object. A table has a line for each field that has a value."""
     if format == "json":
         return as_json(_values(item, columns))
     if format != "table":
@@ -109,7 +109,7 @@ def _values(item: Any, columns: Sequence[str]) -> dict[str, Any]:
     values = {name: getattr(item, name) for name in columns if name != EXTRA}
     if EXTRA not in columns:
         return values
-    # the chosen columns come first, and an unknown field of the same name replaces none of them
+    # the requested columns come first, and no unknown field of the same name replaces one
     return {**values, **item.extra, **values}
 
 

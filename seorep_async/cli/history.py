@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import webbrowser
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import attrs
@@ -20,7 +20,7 @@ from seorep_async.cli.output import as_json, can_ask, counted, messages, write
 from seorep_async.cli.progress import logged
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.errors import ConfigurationError, ExportError, one_line
-from seorep_async.history import Change, Changes
+from seorep_async.history import CampaignChanges, Change, Changes, CountedChanges
 from seorep_async.history.change_file import ChangeFile, ChangeRow, names_of_engines
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.tables.optional import require
@@ -37,6 +37,19 @@ _COLUMNS_FOR_PEOPLE = (
     "kinds",
 )
 _ALL_COLUMNS = tuple(field.name for field in attrs.fields(Change))
+_COUNTS_FOR_PEOPLE = (
+    "campaign_id",
+    "company",
+    "changes",
+    "places",
+    "rose",
+    "fell",
+    "found",
+    "lost",
+    "entered_top_10",
+    "left_top_10",
+)
+_ALL_COUNTS = tuple(field.name for field in attrs.fields(CampaignChanges))
 
 
 def show_changes(
@@ -55,7 +68,7 @@ def show_changes(
     names = {}
     if format == "table":
         names = _names_in_changes(engines)
-    # a table is for people, wherever it is sent: account, days and notes belong to it
+    # a table is for people, so it includes the account, the days and the notes
     is_table_on_stdout = format == "table" and file is None
     with logged(messages(quiet=is_table_on_stdout)) as notes:
         changes = history.changes(database, **arguments)
@@ -69,37 +82,85 @@ def show_changes(
             messages().print(_headline(changes))
             write(f"{file.write(rows)}\n")
     elif format == "json":
-        write(as_json(_facts(changes)))
+        write(as_json(_facts(changes, notes)))
     else:
         write(format_objects(changes, _ALL_COLUMNS, format))
-    # also of changes beyond --limit
+    # includes changes beyond --limit
     if exit_code and changes.total:
         return ExitCode.CHANGED
     return ExitCode.OK
 
 
 def _names_in_changes(engines: str | None) -> dict[str, str]:
-    """Return the names of the engines; none if nothing names them, or a profile can't be read."""
-    try:
-        engine_names = find_engine_names(engines)
-    except ConfigurationError:
-        # changes come from a database alone, and need no profile
-        return {}
+    engine_names = _known_engine_names(engines)
     return {} if engine_names is None else names_of_engines(engine_names)
 
 
-def _facts(changes: Changes) -> dict[str, Any]:
+def _known_engine_names(
+    engines: str | None = None, profile: str | None = None
+) -> tuple[str, str] | None:
+    """Return the names of the engines; None if nothing names them, or a profile can't be read."""
+    try:
+        return find_engine_names(engines, profile)
+    except ConfigurationError:
+        # a database needs no profile, and the environment may name the service
+        return None
+
+
+def show_counts(
+    database: str,
+    *,
+    format: str,
+    engines: str | None,
+    exit_code: bool,
+    limit: int | None,
+    **choices: Any,
+) -> ExitCode:
+    """Show the number of changes of each campaign; return the exit code."""
+    # the names of engines are not needed for numbers
+    del engines
+    arguments = {name: value for name, value in choices.items() if value is not None}
+    with logged(messages(quiet=format == "table")) as notes:
+        counts = history.changes_by_campaign(database, **arguments)
+    campaigns = counts.campaigns[:limit]
+    if format == "table":
+        lines = [_headline_of_counts(counts), *[f"Note: {note}" for note in notes]]
+        heading = "".join(f"{line}\n" for line in lines)
+        write(heading + format_objects(campaigns, _COUNTS_FOR_PEOPLE, format))
+    elif format == "json":
+        facts = _common_facts(counts, notes)
+        write(as_json({**facts, "campaigns": [attrs.asdict(campaign) for campaign in campaigns]}))
+    else:
+        write(format_objects(campaigns, _ALL_COUNTS, format))
+    if exit_code and counts.total:
+        return ExitCode.CHANGED
+    return ExitCode.OK
+
+
+def _facts(changes: Changes, notes: Sequence[str]) -> dict[str, Any]:
+    facts = _common_facts(changes, notes)
+    return {**facts, "changes": [attrs.asdict(change) for change in changes]}
+
+
+def _common_facts(result: Changes | CountedChanges, notes: Sequence[str]) -> dict[str, Any]:
     return {
-        "account": changes.account,
-        "before": changes.before,
-        "after": changes.after,
-        "total": changes.total,
+        "account": result.account,
+        "before": result.before,
+        "after": result.after,
+        "total": result.total,
+        "notes": list(notes),
         "left_out": [
             {"campaign_id": campaign_id, "reason": reason}
-            for campaign_id, reason in changes.left_out.items()
+            for campaign_id, reason in result.left_out.items()
         ],
-        "changes": [attrs.asdict(change) for change in changes],
     }
+
+
+def _headline_of_counts(counts: CountedChanges) -> str:
+    total = counted(counts.total, "change") if counts.total else "no changes"
+    days = f"{one_line(counts.account)}, {counts.before} to {counts.after}"
+    campaigns = counted(len(counts.campaigns), "campaign")
+    return f"{days}: {total} in {campaigns}; places: + is better"
 
 
 def _headline(changes: Changes) -> str:
@@ -130,13 +191,20 @@ def serve_agents(service: Service, *, database: str, account: str | None) -> Non
     """Serve a database and the service over MCP until stdin ends."""
     if sys.stdout is None:
         raise ExportError("can't write to stdout: it is closed")
-    wait_for(_serve_agents(connect(service), database, account))
+    connection = connect(service)
+    engine_names = _known_engine_names(profile=service.profile)
+    wait_for(_serve_agents(connection, database, account, engine_names))
 
 
-async def _serve_agents(connection: Connection, database: str, account: str | None) -> None:
+async def _serve_agents(
+    connection: Connection,
+    database: str,
+    account: str | None,
+    engine_names: tuple[str, str] | None,
+) -> None:
     stdio = require("mcp.server.stdio")
     async with connection.opened() as client:
-        server = mcp_server(client, database, account=account)
+        server = mcp_server(client, database, account=account, engine_names=engine_names)
         if can_ask():
             messages().print(
                 "An agent's client starts this command, and talks to it. Ctrl-C ends it."

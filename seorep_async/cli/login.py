@@ -77,7 +77,7 @@ def _prompt(question: str, *, hide_input: bool = False) -> str:
         return reply.strip()
     except UnicodeError:
         reply = ""
-    # raised here, because the other error holds what was typed, perhaps a key
+    # raised here, because the other error contains the input, perhaps a key
     raise UsageError("the reply is not UTF-8; check the terminal's encoding, and try again.")
 
 
@@ -100,7 +100,7 @@ def _store(file: Path, name: str, base_url: str, key: Secret) -> None:
             # an older file may have been open to others, and gets a key now
             if sys.platform != "win32":
                 os.fchmod(stream.fileno(), 0o600)
-            # the last line of an older file may have no end
+            # the last line of an older file may have no line end
             if stream.tell() > 0:
                 stream.write("\n\n")
             stream.write(profile)

@@ -1,7 +1,6 @@
-"""Parts of click that the commands share.
-
-They are commands whose options stand in sections, functions that read values, and the options that
-several commands have. Nothing here imports more than click: help must not wait for aiohttp.
+"""The parts of click that commands share: help with sections of options, functions that read
+values, and options of several commands. This module imports only click, because help must not wait
+for aiohttp.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _NAMES_ELSEWHERE = {
     "--until": "--to",
     "--file": "--out",
 }
-"""Options by names that they have in Python or in other commands."""
+"""Options by the names that they have in Python or in other commands."""
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -55,14 +54,14 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
-            # Click takes the last of two values without a word. A shell that completes a line may
-            # repeat an option, so then nothing is refused.
+            # Click silently uses the last of two values. During completion a shell may repeat an
+            # option, so nothing is refused then.
             if not ctx.resilient_parsing:
                 _, _, parameters = self.make_parser(ctx).parse_args(list(args))
                 _refuse_repeated(parameters, ctx)
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            # Click suggests by letters alone: for --start, --restart
+            # Click compares only letters, and suggests --restart for --start
             name = _NAMES_ELSEWHERE.get(error.option_name, "")
             if not any(name in parameter.opts for parameter in self.params):
                 raise
@@ -91,35 +90,40 @@ def _refuse_repeated(parameters: list[click.Parameter], ctx: click.Context) -> N
 
 
 def command(help: str, *, name: str | None = None, examples: str = "") -> Callable[..., Command]:
-    """Return the decorator that makes a command of a function, with its help and its examples.
-
-    The help is no docstring, because Python can run without docstrings.
+    """Return the decorator that turns a function into a command with help and examples. The help is
+    not a docstring, because Python can run without docstrings.
     """
     epilog = f"\b\nExamples:\n{examples}" if examples else None
     return click.command(name, cls=Command, help=help, epilog=epilog)
 
 
 class Group(click.Group):
-    """A group that suggests a command where a name is not known.
+    """A group that suggests a command for an unknown name.
 
     Args:
-        advice: what to do in place of a command that is not there.
+        advice: what to do instead of a missing command.
+        advice_by_name: what to do instead, for names that people try.
     """
 
-    def __init__(self, *, advice: str = "", **more: Any) -> None:
+    def __init__(
+        self, *, advice: str = "", advice_by_name: Mapping[str, str] | None = None, **more: Any
+    ) -> None:
         super().__init__(**more)
         self._advice = advice
+        self._advice_by_name = advice_by_name or {}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         subcommand = super().get_command(ctx, cmd_name)
         if subcommand is None and not ctx.resilient_parsing and not cmd_name.startswith("-"):
-            advice = suggestion(cmd_name, self.list_commands(ctx)) or self._advice
+            advice = self._advice_by_name.get(cmd_name)
+            if advice is None:
+                advice = suggestion(cmd_name, self.list_commands(ctx)) or self._advice
             ctx.fail(f"There is no command {cmd_name!r}.{advice}")
         return subcommand
 
 
 class LazyGroup(Group):
-    """A group that imports a command when it is called; its help has a line of each.
+    """A group that imports a command only when it is called. Its help has a line for each.
 
     Args:
         commands: the module of each command and its line in the help, by name.
@@ -149,7 +153,7 @@ class LazyGroup(Group):
 
 
 def later(module: str, name: str) -> Any:
-    """Return a name of a module of the command, imported only now."""
+    """Import a module of the command, and return one of its names."""
     return getattr(importlib.import_module(f"seorep_async.cli.{module}"), name)
 
 
@@ -159,6 +163,7 @@ def later(module: str, name: str) -> Any:
 
 def count(value: str) -> int:
     """Read an id or a count, 1 to 2147483647."""
+    # Python refuses to convert thousands of digits
     is_short = len(value) <= len(str(LARGEST))
     if value.isascii() and value.isdigit() and is_short and 1 <= int(value) <= LARGEST:
         return int(value)
@@ -166,7 +171,7 @@ def count(value: str) -> int:
 
 
 def campaign_id(value: str, place: str = "", advice: str = "") -> int:
-    """Read the id of a campaign; a message says where ids are found."""
+    """Read the id of a campaign. The message for a wrong one says where ids are listed."""
     try:
         return count(value.strip())
     except click.BadParameter:
@@ -199,7 +204,7 @@ def name_and_value(pair: str) -> tuple[str, str]:
     name, equals, value = pair.partition("=")
     if not name or not equals:
         raise click.BadParameter(f"{pair!r} is not of the form NAME=VALUE.")
-    # the shell's bytes that are not UTF-8; the value may be a secret, and is not shown
+    # bytes of the shell that are not UTF-8; the value may be a secret, so it is not shown
     if not _is_unicode(name):
         raise click.BadParameter(f"the name {name!r} is not UTF-8.")
     if not _is_unicode(value):
@@ -216,7 +221,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def not_empty(value: str) -> str:
-    """Read a string that is not empty."""
+    """Read a non-empty string."""
     if not value.strip():
         raise click.BadParameter("must not be empty.")
     return value

@@ -50,7 +50,7 @@ def messages(*, quiet: bool = False) -> Console:
 
 
 def failed(error: Exception, *, as_json: bool = False) -> ExitCode:
-    """Print why the command ended, and return its exit code.
+    """Print why the command failed, and return its exit code.
 
     Args:
         as_json: whether stdout gets the error as JSON as well.
@@ -67,7 +67,7 @@ def failed(error: Exception, *, as_json: bool = False) -> ExitCode:
     if code is ExitCode.UNEXPECTED:
         raise error
     word = Text("Error", "bold red")
-    # a limit that the caller set is no error
+    # reaching the caller's own limit is not an error
     if isinstance(error, PullPausedError):
         word = Text("Paused")
     messages().print(Text.assemble(word, f": {explain(error)}"))
@@ -137,7 +137,7 @@ def write(text: str) -> None:
     try:
         # click, and Python itself, may have left something in the buffer
         sys.stdout.flush()
-        # not through the buffer: an abandoned thread would hold its lock while Python exits
+        # not through the buffer, because an abandoned thread would hold its lock while Python exits
         stream = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)
         rest = memoryview(text.encode("utf-8", "replace"))
         while rest:
@@ -163,13 +163,13 @@ def _unwritable(error: OSError) -> Exception:
     is_closed_pipe = isinstance(error, BrokenPipeError) or (
         sys.platform == "win32" and error.errno == errno.EINVAL
     )
-    # the reader, such as `head`, has enough
+    # the reader, such as `head`, has stopped reading
     if is_closed_pipe:
         return click.exceptions.Exit(ExitCode.OK)
     return ExportError(f"can't write to stdout: {error.strerror or error}")
 
 
-def as_json(facts: object, indent: int | None = 2) -> str:
+def as_json(facts: object, *, indent: int | None = 2) -> str:
     """Return facts as JSON."""
     return printable_json(facts, indent=indent, default=plain_value) + "\n"
 

@@ -26,7 +26,7 @@ from seorep_async.session import Stats
 _TICK_SECONDS = 0.5
 _LINE_SECONDS = 60.0
 _SPEED_SECONDS = 120.0
-"""The time over which the speed is measured, for the time that is left."""
+"""The time over which the speed is measured to estimate the remaining time."""
 _WIDTH_OF_BAR = 20
 _LEAST_COLUMNS = 100
 """A narrower terminal has no room for a bar beside the words."""
@@ -49,16 +49,16 @@ class Display:
 
     @property
     def place(self) -> str:
-        """How far the pull is, in words, or nothing."""
+        """The progress of the pull in words, or an empty string."""
         state = self.state
-        # before the campaigns are listed, nobody knows how many there are
+        # the total is unknown before the campaigns are listed
         if state is None or state.total is None:
             return ""
         return f" at {state.done:,} of {state.total:,} reports"
 
     @property
     def activity(self) -> str:
-        """The present step, in words."""
+        """The current step in words."""
         state = self.state
         if state is None:
             words = "Connecting"
@@ -69,7 +69,7 @@ class Display:
         return self.label + words
 
     def details(self, waiting: str, seconds_left: float | None) -> str:
-        """Return counts, the time that is left, waits, failures and rows, in words."""
+        """Return counts, the remaining time, waits, failures and rows in words."""
         state = self.state
         if state is None:
             return waiting
@@ -115,7 +115,7 @@ async def show_progress(
 
 
 async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
-    """Update the bar twice a second, and print a line a minute where there is no bar."""
+    """Update the bar twice a second. Without a bar, print a line every minute."""
     task = bar.add_task("", total=None, words="")
     stage = None
     stats_before = client.stats
@@ -124,14 +124,14 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
         await asyncio.sleep(_TICK_SECONDS)
         state = display.state
         if state is not None:
-            # a new stage has a total of its own, and a speed
+            # a new stage has its own total and speed
             if stage != (state.stage, state.feed):
                 stage = (state.stage, state.feed)
                 bar.reset(task, total=state.total, completed=state.done, words="")
             bar.update(task, completed=state.done, total=state.total)
         stats = client.stats
         waiting = _waiting(client, stats.since(stats_before))
-        # waits since the last tick, so that a wait that is over is not shown
+        # only waits since the last update, because a finished wait is not shown
         stats_before = stats
         words = display.details(waiting, bar.tasks[0].time_remaining)
         bar.update(task, description=display.activity, words=words)
@@ -141,7 +141,7 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
 
 
 def _waiting(client: SeoRepClient, stats: Stats) -> str:
-    """Return what requests waited for longest, in words, or nothing."""
+    """Return the reason for which requests waited longest, or an empty string."""
     longest = max(_WAITING_FOR, key=lambda reason: stats.waited.get(reason, 0.0))
     if not stats.waited.get(longest):
         return ""
@@ -164,7 +164,7 @@ class _Lines(logging.Handler):
         if record.levelno < logging.WARNING:
             line = f"{time.strftime('%H:%M:%S')} {message}"
             self._console.print(Text(line, style="dim"))
-        # each month of a run may warn of the same
+        # each month of a run may log the same warning
         elif message not in self.warnings:
             self.warnings.append(message)
             self._console.print(Text.assemble(("Warning:", "yellow"), f" {message}"))

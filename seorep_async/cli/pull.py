@@ -38,7 +38,7 @@ _SHOWN = "What is shown"
 _ID_COLUMNS = ("campaign_id", "id")
 _DEFAULT_MONTHS = 3
 _OTHER_MONTHS = ("%m/%Y", "%m.%Y", "%m-%Y", "%Y/%m", "%Y.%m", "%b %Y", "%B %Y")
-"""Ways to write a month that people try."""
+"""Spellings of a month that people try."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ class PullArguments:
         return {}
 
     def target(self, window: Days) -> str:
-        """Return the target; without `-o`, a file whose name has the feed and the period."""
+        """Return the target. Without `-o`, it is a file named after the feed and the period."""
         if self.out is not None:
             return self.out
         parts = ["rankings"]
@@ -120,7 +120,7 @@ class PullArguments:
         """
         days = {"--from": self.start, "--to": self.end, "--last": self.last, "--month": self.month}
         names = [name for name, value in days.items() if value is not None]
-        # --from and --to belong together; any other pair names the days twice
+        # only --from and --to can be combined; any other two options name the days twice
         if len(names) > 1 and names != ["--from", "--to"]:
             raise click.UsageError(
                 f"{' and '.join(names)} can't be combined; give one of --last and --month, or "
@@ -171,7 +171,7 @@ class PullArguments:
 
     @property
     def _goes_on(self) -> bool:
-        """Whether a repeated run leaves out the months that are pulled."""
+        """Whether a repeated run leaves out months that were pulled."""
         return self.skip_complete or self.retry_failed
 
     def _check_stdout(self) -> None:
@@ -208,7 +208,7 @@ def _end_of_last_month(today: dt.date) -> dt.date:
 
 def _first_day_of_months(number: int, last_day: dt.date) -> dt.date:
     """Return the first day of a number of months; the last one is that of `last_day`."""
-    # months are counted from year 0, so that subtracting crosses years; January is month 0
+    # months are numbered from year 0, with January as 0, so that subtraction crosses years
     year, month = divmod(last_day.year * 12 + last_day.month - number, 12)
     return dt.date(year, month + 1, 1) if year > 0 else dt.date.min
 
@@ -223,7 +223,7 @@ def _months(value: str, today: dt.date) -> list[Days]:
     while months[-1] < until:
         months.append(_whole_month(months[-1][1] + dt.timedelta(1)))
     if (last or first) == "this":
-        # the days to come have no rankings
+        # future days have no rankings
         months[-1] = until[0], today
     return months
 
@@ -243,7 +243,7 @@ def _month(value: str, today: dt.date) -> Days:
 
 
 def _likely_month(value: str) -> str:
-    """Return a question for a month that is written in another way, or nothing."""
+    """Return a suggestion for a month in another spelling, or an empty string."""
     for way in _OTHER_MONTHS:
         try:
             month = dt.datetime.strptime(value, way)
@@ -269,7 +269,7 @@ def last_days_of_months(value: str, today: dt.date) -> Days:
 
 
 def _period(window: Days) -> str:
-    """Return a period for a file's name: a month, or its first and its last day."""
+    """Return a period for the name of a file: a month, or the first and the last day."""
     first_day, last_day = window
     _, days_of_month = calendar.monthrange(last_day.year, last_day.month)
     if first_day == last_day.replace(day=1) and last_day.day == days_of_month:
@@ -297,9 +297,8 @@ def read_period(value: str) -> tuple[int, str]:
 
 
 def read_ids(value: str) -> tuple[int, ...]:
-    """Read ids with commas between them, or those in an @FILE.
-
-    A file has one id a line, or is a CSV with the column campaign_id or id.
+    """Read ids separated by commas, or the ids in an @FILE. The file has one id per line, or is a
+    CSV with a column campaign_id or id.
     """
     # @ for a file, as in curl
     if not value.startswith("@"):

@@ -1,4 +1,4 @@
-"""A pull once its options are parsed: one, or one for each month, run and reported."""
+"""Run and report a pull with parsed options, or one pull for each month."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ _CONTENTS = (
 )
 """The options that say what an export contains."""
 _MANNER = ("restart", "retry_failed", "force")
-"""The options that say how it is made."""
+"""The options that say how the export is made."""
 _ALIKE = 2
-"""Estimates after which the last one is taken for the months that follow, which are alike."""
+"""The number of months to estimate. Later months are alike, so they get the last estimate."""
 
 
 class NoCampaignsError(UsageError):
@@ -75,7 +75,7 @@ class _Task:
     Attributes:
         target: the path of the target, or `-`.
         options: the library's arguments.
-        console: shows what is no failure.
+        console: shows everything except failures.
         engine_names: names of engine A and B for the notes of a workbook, or None.
     """
 
@@ -97,7 +97,7 @@ class _Task:
 
 @attrs.frozen
 class _Months:
-    """The windows of a run that are left, in their order, and the number of complete ones."""
+    """The remaining windows of a run in order, and the number of complete ones."""
 
     left: list[Days]
     skipped: int = 0
@@ -112,13 +112,13 @@ class _LastPull:
 
 
 _NO_PULL = _LastPull(is_complete=False, began=dt.datetime.min)
-"""Stands for the last pull of a month that was never pulled; it sorts before all others."""
+"""The value for a month that was never pulled. It sorts before all others."""
 
 
 def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> ExitCode:
     """Pull, report, and return the exit code."""
     console = messages(quiet=arguments.quiet)
-    # warnings are printed also where everything else is quiet
+    # warnings are printed even with --quiet
     log_console = messages() if arguments.quiet else console
     with logged(log_console, verbose=arguments.verbose) as warnings:
         engine_names = None
@@ -156,7 +156,7 @@ async def _run(
         else:
             pull_run = await _pull_each(task, months, by_month=by_month)
             code = await _report(pull_run, connection.label, console, warnings)
-        # the exit code is known; no signal may change it while connections close
+        # the exit code is known, and no signal may change it while connections are closed
         signals.ignore()
         return code
 
@@ -167,7 +167,7 @@ def _export_options(arguments: PullArguments) -> ExportOptions:
         name: getattr(arguments, name) for name in _CONTENTS if getattr(arguments, name)
     }
     options["exclude"] = arguments.excluded_ids
-    # without a name, the database may know the account under one
+    # without a name, the database may still have one for the account
     options["account"] = arguments.account
     return cast(ExportOptions, options)
 
@@ -184,7 +184,7 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     """
     arguments = task.arguments
     place = Place(task.target)
-    # --restart drops what is staged now: the next run, after a failure, may come without it
+    # --restart removes staged reports now, because a run after a failure may come without it
     only_look = arguments.dry_run or not arguments.restart
     look = Beginning(restart=arguments.restart, only_look=only_look)
     request = task.request(windows[0])
@@ -196,11 +196,11 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     if staged is not None and not staged.ended:
         unfinished = (staged.start_date, staged.end_date)
     last_pulls: dict[Days, _LastPull] = {}
-    # the order of months matters only where complete ones are left out
+    # the order of months matters only if complete ones are left out
     if arguments.skip_complete:
         last_pulls = await asyncio.to_thread(_last_pulls, task.target, request, windows)
     complete = {window for window, pull in last_pulls.items() if pull.is_complete}
-    complete.discard(unfinished)  # its pull was begun again, and must be finished
+    complete.discard(unfinished)  # its pull was started over, and must be finished
     left = [window for window in windows if window not in complete]
     left.sort(key=lambda window: last_pulls.get(window, _NO_PULL).began)
     if unfinished in left:
@@ -225,7 +225,7 @@ def _last_pulls(
     for window in windows:
         states = [states_by_feed.get((*window, feed)) for feed in request.feeds]
         if all(states):
-            # the feed that is not complete counts, or else the one that was pulled longest ago
+            # an incomplete feed counts first, otherwise the one that was pulled longest ago
             last_pulls[window] = _LastPull(*min(state for state in states if state is not None))
     return last_pulls
 
@@ -234,9 +234,8 @@ def _last_pulls(
 
 
 async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullPreview]:
-    """Estimate each pull, by the name of its month.
-
-    The first may be staged, and those after the second are alike.
+    """Estimate each pull, by the name of its month. The first one may be partly staged, and those
+    after the second are alike.
     """
     arguments = task.arguments
     previews: dict[str, PullPreview] = {}
@@ -262,7 +261,7 @@ async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullP
             raise NoCampaignsError(arguments)
         previews[month_of((first_day, last_day))] = last
         if not arguments.retry_failed:
-            # what is staged belongs to the first month alone
+            # staged reports belong only to the first month
             out = None
     return previews
 
@@ -271,7 +270,7 @@ async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullP
 
 
 async def _pull_each(task: _Task, months: _Months, *, by_month: bool) -> PullRun:
-    """Pull the windows that are left, one after the other, until one ends the run early."""
+    """Pull the remaining windows one after another, until one ends the run early."""
     display = Display()
     pulls: list[PullSummary] = []
     left = list(months.left)
@@ -305,7 +304,7 @@ async def _pull_each(task: _Task, months: _Months, *, by_month: bool) -> PullRun
 
 
 def _raise_late_cancel() -> None:
-    """Raise a cancel that came while a month was being written, which no cancel interrupts."""
+    """Raise a cancellation that arrived while a month was written, because writing goes on."""
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
@@ -324,7 +323,7 @@ async def _pull_one(task: _Task, window: Days, display: Display) -> PullSummary:
         return await _stream(task, window, show)
     requests_left = None
     if arguments.max_requests is not None:
-        # the budget is that of the run, so earlier months have used a part of it
+        # the budget is for the whole run, so earlier months have used a part of it
         requests_left = arguments.max_requests - task.client.stats.attempts
         if requests_left <= 0:
             raise PullPausedError("stopped at --max-requests")
@@ -344,7 +343,7 @@ async def _pull_one(task: _Task, window: Days, display: Display) -> PullSummary:
 
 async def _stream(task: _Task, window: Days, show: OnProgress) -> PullSummary:
     async def write_part(data: bytes) -> None:
-        # a reader that waits must not hold up the requests
+        # a slow reader must not delay the requests
         await in_daemon_thread(write, data.decode())
 
     first_day, last_day = window
@@ -359,7 +358,7 @@ async def _stream(task: _Task, window: Days, show: OnProgress) -> PullSummary:
         on_progress=show,
         **task.options,
     )
-    # the header is written by now, but nothing was found
+    # the header was written, but no campaign was found
     if not pulled.campaigns:
         raise NoCampaignsError(task.arguments)
     return pulled
@@ -371,22 +370,21 @@ async def _stream(task: _Task, window: Days, show: OnProgress) -> PullSummary:
 async def _report(
     pull_run: PullRun, source: str, console: Console, warnings: Sequence[str]
 ) -> ExitCode:
-    """Report a run: as JSON on stdout if that is asked, and in words on stderr.
-
-    If stdout can't be written, the target is there all the same.
+    """Report a run in words on stderr, and on request as JSON on stdout. If stdout can't be
+    written, the target is still complete.
     """
     code = pull_run.code
     error = pull_run.ended_by
-    # before the summary: it says how far the run came
+    # this error comes before the summary, which says how far the run came
     summary.show_early_end(pull_run, console)
     if pull_run.arguments.json:
         try:
             await in_daemon_thread(write, as_json(summary.facts_of(pull_run, warnings)))
         except ExportError as unwritten:
-            # a code that says more about the pull is kept
+            # an exit code that says more about the pull is kept
             code = code or failed(unwritten)
         except (asyncio.CancelledError, click.exceptions.Exit):
-            pass  # nobody reads the summary, which is no error: the export succeeded
+            pass  # the reader has stopped, but the export succeeded, so this is not an error
     # an error that ended the run says everything; its pulls so far are in the database
     if error is None or pull_run.was_stopped_in_order:
         summary.show_failures(pull_run.pulls)

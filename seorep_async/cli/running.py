@@ -1,4 +1,4 @@
-"""Work on an event loop that a signal cancels, and steps in threads that hold up neither."""
+"""Run work on an event loop that a signal can cancel, and blocking steps in threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end; a signal cancels it, and it cleans up first.
+    """Run a coroutine to its end. A signal cancels it, and it can still clean up.
 
     Raises:
         KeyboardInterrupt: it was cancelled, and returned nothing of its own.
@@ -23,7 +23,7 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
         with asyncio.Runner() as runner:
             loop = runner.get_loop()
             task = loop.create_task(work)
-            # a signal handler runs in this thread, at any point; the loop must be woken as well
+            # a signal handler runs in this thread at any point, so it must also wake the loop
             signals.handle(lambda *_: loop.call_soon_threadsafe(task.cancel))
             try:
                 return loop.run_until_complete(task)
@@ -32,25 +32,23 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     finally:
-        # matters only if a signal came before it began
+        # this matters only if a signal came before the task began
         work.close()
 
 
 async def in_daemon_thread(step: Callable[..., T], *arguments: Any) -> T:
-    """Run a step that may wait for a reader for ever; a cancel abandons its thread.
-
-    Requests must not time out meanwhile, and a thread of `asyncio.to_thread` would keep the process
-    alive.
+    """Run a step that may wait for a reader forever. A cancellation abandons its thread. The step
+    must not block the event loop, and a thread of `asyncio.to_thread` would keep the process alive.
     """
     done: Future[T] = Future()
-    # a cancelled caller must leave it alone from now on
+    # a cancelled caller can no longer cancel this future
     done.set_running_or_notify_cancel()
 
     def work() -> None:
         try:
             done.set_result(step(*arguments))
         except BaseException as error:
-            # whatever it is, the caller waits for it
+            # any error is passed to the waiting caller
             done.set_exception(error)
 
     threading.Thread(target=work, name="seorep-stdout", daemon=True).start()

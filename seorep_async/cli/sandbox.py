@@ -1,4 +1,4 @@
-"""The embedded sandbox: beside a command for `-s`, or alone for `seorep sandbox`."""
+"""The embedded sandbox of `-s`, and the sandbox of `seorep sandbox`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from seorep_async.errors import suggestion
 from seorep_async.sandbox import Sandbox
 
 _EMBEDDED_PORT = 8764
-"""The port of `-s`: a pull resumes from the same address only."""
+"""The port of `-s`. It is fixed because a pull resumes only from the same address."""
 _NOT_EMBEDDED = ("api_key", "host", "port")
 """Options of `seorep sandbox` that `-s` does not take."""
 
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads the value of an option; `expected` says in words what it takes."""
+    """Reads the value of an option. `expected` describes valid values in words."""
 
     read: Callable[[str], Any]
     expected: str
@@ -43,7 +43,7 @@ def _read_truth(text: str) -> bool:
 
 
 def _read_ids(text: str) -> dict[int, int]:
-    """Read ids of campaigns, each with its status after a colon; without one it is 500."""
+    """Read ids of campaigns, each with a status after a colon. The default is 500."""
     statuses = {}
     for part in text.split(","):
         campaign_id, _, status = part.partition(":")
@@ -75,7 +75,7 @@ def build_embedded(options: Mapping[str, str]) -> Sandbox:
     Raises:
         UsageError: an option is not known, or its value is wrong.
     """
-    # the sandbox of -s has a key and a port that nobody needs to know
+    # the sandbox of -s has its own key and port
     choices = [_written(name) for name in READERS if name not in _NOT_EMBEDDED]
     for name in options:
         written_name = _written(name)
@@ -98,7 +98,7 @@ def _build(options: Mapping[str, str], before_name: str) -> Sandbox:
     try:
         return Sandbox(**values)
     except ValueError as error:
-        name, _, problem = str(error).partition(" ")  # it begins with the option's name
+        name, _, problem = str(error).partition(" ")  # the message begins with the option's name
         raise UsageError(f"{before_name}{_written(name)} {problem}") from None
 
 

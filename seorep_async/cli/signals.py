@@ -1,6 +1,6 @@
-"""Ctrl-C, SIGTERM, SIGHUP and Ctrl-Break: their effect now.
+"""The effect of Ctrl-C, SIGTERM, SIGHUP and Ctrl-Break.
 
-It is imported before everything else, so it imports little.
+This module is imported first, so it imports little.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _installed: list[signal.Signals] = []
 
 
 def install() -> None:
-    """Let signals interrupt the process, but for those that are ignored.
+    """Let signals interrupt the process, except those that are ignored.
 
     nohup ignores SIGHUP, and a shell ignores SIGINT of a job in the background.
     """
@@ -36,7 +36,7 @@ def handle(action: Callable[..., object] | signal.Handlers) -> None:
 
 
 def ignore() -> None:
-    """Ignore signals from now on: the exit code is known, and none may change it."""
+    """Ignore signals from now on, because the exit code is known and must not change."""
     handle(signal.SIG_IGN)
     _installed.clear()
 

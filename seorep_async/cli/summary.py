@@ -35,20 +35,20 @@ _PLAIN_FACTS = (
     "requests",
     "started_at",
 )
-"""The attributes of a pull that JSON has as they are."""
+"""The attributes of a pull that are in JSON unchanged."""
 
 
 @attrs.frozen(kw_only=True)
 class PullRun:
-    """A run of one pull, or of one for each month; it may have ended early.
+    """A run of one pull, or of one for each month. It may have ended early.
 
     Attributes:
         by_month: whether each month is pulled by itself.
-        windows_left: first and last day of the pulls that are left, in their order.
+        windows_left: the first and last day of each remaining pull, in order.
         months_skipped: months that were complete before.
         stats: the cost of the run, unfinished pulls included.
         ended_by: the error or the interrupt that ended it early, or None.
-        place: how far the last pull came, in words, or nothing.
+        place: the progress of the last pull in words, or an empty string.
     """
 
     arguments: PullArguments
@@ -94,7 +94,7 @@ class PullRun:
 
     @property
     def was_stopped_in_order(self) -> bool:
-        """Whether a person or a limit of theirs ended the run, so that it has a summary."""
+        """Whether the run has a summary although a person, or a limit that they set, ended it."""
         # a single pull that is paused has written nothing
         if isinstance(self.ended_by, PullPausedError):
             return self.by_month
@@ -112,7 +112,7 @@ def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
     has_received = any(pull.received for pull in pulls)
     if not failures:
         return ExitCode.OK
-    # every response had a wrong shape, so it is not about some campaigns
+    # every response had a wrong shape, so no single campaign is the cause
     if not has_received and all(failure.error == "DecodeError" for failure in failures):
         return ExitCode.SHAPE
     if all(fails_again(failure.error, failure.status) for failure in failures):
@@ -133,7 +133,7 @@ class _FailureLine:
 
 
 def show_early_end(run: PullRun, console: Console) -> None:
-    """Print how far a run came, and the way to go on, if it ended early."""
+    """If a run ended early, print how far it came and how to continue."""
     left = f"{counted(len(run.windows_left), 'month is', 'months are')} left"
     if run.ended_by is None:
         return
@@ -168,7 +168,7 @@ def show_failures(pulls: Sequence[PullSummary]) -> None:
                 kind = f"campaign {failure.campaign_id}, keyword"
                 failed_id = failure.keyword_id
             reason = _reason_of(failure)
-            # the service's reason may name the campaign, and one line should hold all of them
+            # the reason may name the campaign, but one line is for all campaigns
             reason_of_all = re.sub(rf"\b{failed_id}\b", "…", reason)
             line = _FailureLine(month + feed, kind, reason_of_all)
             reasons[line][failed_id] = reason
@@ -199,7 +199,7 @@ def _listed(ids: Sequence[int]) -> str:
 
 def show_summary(run: PullRun, source: str, console: Console) -> None:
     """Print what was pulled, into which files, and the next step if there were failures."""
-    # requests may have been sent all the same, to find out which campaigns a group has
+    # requests may still have been sent, to find the campaigns of a group
     if not run.campaign_ids:
         console.print(
             "Nothing to retry: no report failed last time. Omit --retry-failed to pull everything."
@@ -250,7 +250,7 @@ def _counts(run: PullRun) -> Iterator[tuple[str, str | Text]]:
 
 
 def _page_sizes_in_words(page_sizes: Mapping[str, int]) -> str:
-    """Return the rows of a page that the client found, if it found more than the default."""
+    """Return the page size that the client found, if it is larger than the default."""
     if not page_sizes:
         return ""
     return f", pages of {max(page_sizes.values()):,} rows"
@@ -331,7 +331,7 @@ def _advice_on_refused(run: PullRun, ids: str) -> str:
 
 
 def closing_line(run: PullRun, code: ExitCode) -> str:
-    """Return the end of a run in one line, for a log or a mail of the night."""
+    """Return the result of a run in one line, for a log or an e-mail."""
     now = f"{dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
     if run.pulls:
         account = f"{one_line(run.pulls[0].account)}, night of {run.pulls[0].snapshot_date}"
@@ -368,13 +368,13 @@ def facts_of(run: PullRun, warnings: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _facts_of_end(code: ExitCode, error: dict[str, Any] | None) -> dict[str, Any]:
+def _facts_of_end(code: ExitCode, error: dict[str, Any] | None = None) -> dict[str, Any]:
     return {"ok": code is ExitCode.OK, "exit_code": int(code), "error": error}
 
 
 def _facts_of_pull(pull: PullSummary) -> dict[str, Any]:
     return {
-        **_facts_of_end(code_of_pulls([pull]), None),
+        **_facts_of_end(code_of_pulls([pull])),
         **{name: getattr(pull, name) for name in _PLAIN_FACTS},
         "files": [str(path) for path in pull.paths],
         "notes": pull.notes,
@@ -406,7 +406,7 @@ def facts_of_previews(
     previews: Mapping[str, PullPreview],
     months_skipped: int,
 ) -> dict[str, Any]:
-    """Return the previews of one pull, or of each month by its name, by their names in JSON."""
+    """Return the preview of one pull, or the sum of all months, by the names in JSON."""
     first = next(iter(previews.values()))
     requests = sum(preview.requests for preview in previews.values())
     budget = arguments.max_requests or requests or 1

@@ -1,4 +1,4 @@
-"""The target of a pull, as `seorep doctor -o FILE` looks at it."""
+"""The checks of a pull's target by `seorep doctor -o FILE`."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ _NIGHTS = """
     ORDER BY account
 """
 _OPEN_SECONDS = 5.0
-"""A target that can't be looked at within this time is open in another program."""
+"""After this time, a target that can't be opened counts as open in another program."""
 
 
 async def check_target(findings: Findings, client: SeoRepClient, out: str, window: Days) -> None:
-    """Add whether a pull can write a target, without changing anything."""
+    """Find out whether a pull can write a target, without changing anything."""
     try:
         _check_libraries(findings, out)
         _check_space(findings, out)
-        with logged(messages(quiet=True)) as warnings:  # what it waits for is said below
+        # warnings about waits are reported as findings, so they are not printed
+        with logged(messages(quiet=True)) as warnings:
             await _check_file(findings, client, out, window, warnings)
     except (ConfigurationError, ExportError, ImportError) as error:
         findings.fail("target", error)
@@ -56,7 +57,7 @@ async def check_target(findings: Findings, client: SeoRepClient, out: str, windo
 def _check_libraries(findings: Findings, out: str) -> None:
     """Add the versions of the libraries that a format needs."""
     file_format = format_of(Path(out).suffix.lower())
-    # the check of the file says what is wrong with the name
+    # `_check_file` reports a wrong name
     if file_format is None:
         return
     for library in file_format.needs:
@@ -68,10 +69,10 @@ def _check_libraries(findings: Findings, out: str) -> None:
 
 
 def _check_space(findings: Findings, out: str) -> None:
-    """Compare the free space with the size of the target, which a pull writes anew beside it."""
+    """Compare the free space with the size of the target, because a pull writes a new one."""
     target = Path(out)
     folder = target.absolute().parent
-    # the check of the file says that there is no folder
+    # `_check_file` reports a missing folder
     if not folder.is_dir():
         return
     free = shutil.disk_usage(folder).free
@@ -114,7 +115,7 @@ async def _check_file(
 
 
 def _add_other_staged(findings: Findings, database: Database) -> None:
-    """Add what is staged for a database under other accounts' names."""
+    """Report pulls that are staged for a database under the names of other accounts."""
     for folder in database.other_staging_folders():
         try:
             staged = staged_in(folder, database.format, database.request)
@@ -126,7 +127,7 @@ def _add_other_staged(findings: Findings, database: Database) -> None:
 
 
 def _is_database(out: str) -> bool:
-    """Return whether a target is a database that has something in it."""
+    """Return whether a target is a database with contents."""
     path = Path(out)
     return path.suffix.lower() == ".duckdb" and has_content(path)
 
@@ -156,7 +157,7 @@ def _words_of_staged(staged: StagedPull) -> str:
 
 
 def _add_nights(findings: Findings, out: str, today: dt.date) -> None:
-    """Add each account's newest night; for one that is pulled daily, also what is missing."""
+    """Report each account's newest night, and the missing nights if it is pulled daily."""
     with open_history(out) as database:
         accounts = database.connection.execute(_NIGHTS).fetchall()
     for account, nights in accounts[:_LISTED_ACCOUNTS]:
@@ -175,7 +176,7 @@ def _add_nights(findings: Findings, out: str, today: dt.date) -> None:
                 "says how to make a lost night up",
             )
         age = (today - newest).days
-        # tonight's pull may be still to come
+        # tonight's pull may not have run yet
         if age > 1:
             findings.note("nights", f"{account}: the newest night is {age:,} days old")
     if len(accounts) > _LISTED_ACCOUNTS:
@@ -184,7 +185,7 @@ def _add_nights(findings: Findings, out: str, today: dt.date) -> None:
 
 
 def _missing_nights(nights: Sequence[dt.date]) -> list[dt.date]:
-    """Return the nights between the first and the last one that are not among them."""
+    """Return the nights between the first and the last one that are missing."""
     days = (nights[-1] - nights[0]).days
     all_nights = [nights[0] + dt.timedelta(day) for day in range(days)]
     return sorted(set(all_nights).difference(nights))

@@ -22,7 +22,7 @@ from seorep_async.export.files import (
     Retry,
     Target,
     check_file,
-    check_reading,
+    check_row_options,
     discard,
     has_content,
     refusal,
@@ -35,11 +35,13 @@ from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.replacement import MONTH_RULE, STATEMENTS
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.schema import (
+    NO_DATABASE,
     first_line,
     found_columns,
     holder_of,
     is_damaged,
     make_tables,
+    may_be_database,
     problems,
     why_closed,
 )
@@ -70,12 +72,12 @@ class Database(Target):
 
     @property
     def staging_folder(self) -> Path:
-        """A folder for each account, so that nobody sees another account's staged reports."""
+        """The staging folder. Each account has its own, so staged reports are never mixed."""
         account = urllib.parse.quote(self.request.account, safe="")
         return self.path.with_name(f".{shortened(f'{self.path.name}.{account}')}.pull")
 
     def other_staging_folders(self) -> list[Path]:
-        """Return the folders with what is staged for this database under other accounts' names."""
+        """Return the staging folders of other accounts for this database."""
         folders = []
         for folder in sorted(self.path.parent.glob(".*.pull")):
             is_for_us = folder.name.startswith(f".{self.path.name}.")
@@ -87,33 +89,40 @@ class Database(Target):
         return [self.out]
 
     def check(self) -> None:
-        """Refuse what is no database, and tables that were changed or are another program's."""
+        """Refuse a file that is not a database, and tables that were changed or are not ours."""
         if _NOT_FOR_DUCKDB & {*str(self.path), *str(self.staging_folder)}:
             raise refusal(self.out, r"DuckDB takes no path with a ? or a \ in it; name another")
         check_file(self.out, self.path)
-        log = Path(f"{self.path}.wal")
-        # a crash may have left it where the database itself was removed afterwards;
-        # DuckDB would replay this log into the new database
-        if log.exists() and not has_content(self.path):
-            raise refusal(
-                self.out,
-                f"{log.name} is of a database that was here; put it beside that, or remove it",
-            )
+        if not has_content(self.path):
+            self._refuse_log_without_database()
+            return
         with self._connected() as database:
             for problem in problems(database):
                 raise refusal(self.out, f"{problem}, or name another file")
+
+    def _refuse_log_without_database(self) -> None:
+        # A crash may have left the log where the database itself was removed afterwards. DuckDB
+        # would replay it into the new database.
+        log = Path(f"{self.path}.wal")
+        if log.exists():
+            problem = f"{log.name} is of a database that was here; put it beside that, or remove it"
+            raise refusal(self.out, problem)
 
     def check_accounts(self, account_ids: Sequence[int]) -> None:
         """Refuse another account's campaigns under the same name.
 
         The service says whose a campaign is. A change of options or engine names is only logged.
         """
+        if not has_content(self.path):
+            return
         with self._connected() as database:
             _check_accounts(database, self.request, account_ids)
-            _warn_of_another_reading(database, self.request)
+            _warn_of_other_options(database, self.request)
 
     def is_first_pull(self) -> bool:
         """Return whether the database has other accounts, but no pull under the request's name."""
+        if not has_content(self.path):
+            return False
         with self._connected() as database:
             names = _account_names(database)
         return bool(names) and self.request.account not in names
@@ -134,6 +143,8 @@ class Database(Target):
 
         There is something to retry only if one of these pulls requested all that is requested now.
         """
+        if not has_content(self.path):
+            return Retry()
         request = self.request
         failed_campaigns = """
             SELECT DISTINCT campaign_id
@@ -156,23 +167,20 @@ class Database(Target):
         if not sharing:
             return Retry()
         # rows of one night may come from several pulls: the last one that shares a feed decides
-        refused = check_reading(request, sharing[0].reading)
+        refused = check_row_options(request, sharing[0].row_options)
         for pull in sharing:
             # a pull of all campaigns had those of each group, but not an id that is not listed
             has_listed = pull.selection is None and request.campaigns is None
             has_campaigns = has_listed or pull.selection == request.selection
             if has_campaigns and feeds.issubset(pull.feeds):
                 # the rows beside the failures that are fetched again are of this pull
-                refused = refused or check_reading(request, pull.reading)
+                refused = refused or check_row_options(request, pull.row_options)
                 return Retry([campaign_id for (campaign_id,) in failures], refused)
         return Retry(None, refused)
 
     @contextmanager
-    def _connected(self, *, to_write: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open the database once no other pull and no other program has it open.
-
-        A database that does not exist yet is read as an empty one in memory.
-        """
+    def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open the database once no other pull and no other program has it open."""
         lock = _writers[self.path]
         deadline = None
         # There are three reasons to wait: another pull of this process has the lock; another
@@ -182,10 +190,10 @@ class Database(Target):
                 if lock.acquire(timeout=_RETRY_SECONDS):
                     stack.callback(lock.release)
                     is_new = not has_content(self.path)
-                    # to look must not make a file, which a refused pull would leave behind
-                    file = ":memory:" if is_new and not to_write else self.path
+                    if not is_new and not may_be_database(self.path):
+                        raise refusal(self.out, f"{NO_DATABASE}; name another file")
                     try:
-                        database = stack.enter_context(_connect(file, is_new=is_new))
+                        database = stack.enter_context(_connect(self.path, is_new=is_new))
                     except require("duckdb").Error as error:
                         holder = holder_of(error)
                         is_late = deadline is not None and time.monotonic() >= deadline
@@ -195,13 +203,13 @@ class Database(Target):
                         with self._damage_refused():
                             yield database
                         return
-                    # the minute begins when somebody is found to have it open
+                    # the minute begins when the database is first found to be open elsewhere
                     if deadline is None:
                         deadline = time.monotonic() + WAIT_SECONDS
                         _log.warning(
                             "%s is open in %s; waiting up to %d s", self.path, holder, WAIT_SECONDS
                         )
-            # here the lock is free again, so that others wait at the same time
+            # the lock is free here, so other pulls can wait at the same time
             if self.stop.wait(_RETRY_SECONDS):
                 raise ExportError("the pull was cancelled; run it again to write what is staged")
 
@@ -225,9 +233,9 @@ class Database(Target):
         """Replace and add rows in one transaction; a new database appears in one step."""
         duckdb = require("duckdb")
         try:
-            # another pull may make the database meanwhile, and then its rows are added to
+            # if another pull creates the database meanwhile, rows are added to that one
             if has_content(self.path) or not self._make(contents, folder):
-                with self._connected(to_write=True) as database:
+                with self._connected() as database:
                     _fill(database, contents, self.format)
                     self._checkpoint(database)
         except duckdb.Error as error:
@@ -256,14 +264,14 @@ class Database(Target):
             )
 
     def _make(self, contents: Contents, folder: Path) -> bool:
-        """Make a new database aside, and link it in place.
+        """Create a new database in a temporary file, and link it in place.
 
         Return False if that is impossible: another pull was faster, or there are no hard links.
         """
         file = unfinished_path(folder, "rows.duckdb")
         with _connect(file, is_new=True) as database:
             _fill(database, contents, self.format)
-            # closing would do it as well, but hide that the disk is full
+            # closing the database does the same, but hides that the disk is full
             database.execute("CHECKPOINT")
         sync_file(file)
         try:
@@ -300,7 +308,7 @@ class _EarlierPull:
 
     feeds: list[str]
     selection: str | None
-    reading: str | None
+    row_options: str | None
 
     def may_have_requested(self, campaign_id: int) -> bool:
         """Return whether it requested a campaign, or one that its groups or its filter may take."""
@@ -331,10 +339,10 @@ def _earlier_pulls(
     return [_EarlierPull(*row) for row in rows]
 
 
-def _has_another_reading(
+def _has_other_row_options(
     pulls: Iterable[_EarlierPull], request: ExportRequest, campaign_id: int
 ) -> bool:
-    """Return whether a campaign's rows of the night may come from a pull of another reading.
+    """Return whether a campaign's rows of the night may be of a pull with other row options.
 
     Args:
         pulls: the earlier pulls of the feed, the newest first.
@@ -342,9 +350,9 @@ def _has_another_reading(
     for pull in pulls:
         if not pull.may_have_requested(campaign_id):
             continue
-        if pull.reading != request.reading:
+        if pull.row_options != request.row_options:
             return True
-        # after a pull of our reading that had this campaign, no older one has rows of it
+        # a pull with the same row options that had this campaign has replaced all older rows of it
         if pull.selection == request.selection or not pull.asked_the_service:
             return False
     return False
@@ -367,7 +375,7 @@ def _check_accounts(
         owner = f"of the service's account {min(owners)}"
         problem = f"{owner}, and these campaigns are of account {min(account_ids)}"
     else:
-        # nobody says whose the campaigns are, so the address is all that can be compared
+        # the owner of the campaigns is unknown, so only the address can be compared
         ((service,),) = database.execute(
             "SELECT arg_max(service, started_at) FROM pulls WHERE account = ?", [request.account]
         ).fetchall()
@@ -381,7 +389,7 @@ def _check_accounts(
     )
 
 
-def _warn_of_another_reading(database: duckdb.DuckDBPyConnection, request: ExportRequest) -> None:
+def _warn_of_other_options(database: duckdb.DuckDBPyConnection, request: ExportRequest) -> None:
     """Log a warning if the account's last pull had other options or engine names."""
     if "pulls" not in found_columns(database):
         return
@@ -392,19 +400,23 @@ def _warn_of_another_reading(database: duckdb.DuckDBPyConnection, request: Expor
         ORDER BY started_at DESC
         LIMIT 1
     """
-    for night, reading in database.execute(query, {"account": request.account}).fetchall():
-        # an older version did not note it, and nothing can be said
-        if reading is None or reading == request.reading:
-            continue
-        consequence = "rows of its nights may mean something else"
-        if night == request.snapshot_date:
-            consequence = "reports that fail now lose their rows of that pull"
-        _log.warning(
-            "the last pull of %s into this database, of %s, had other options or engine names: %s",
-            request.account,
-            night,
-            consequence,
-        )
+    last_pull = database.execute(query, {"account": request.account}).fetchone()
+    if last_pull is None:
+        return
+    night, row_options = last_pull
+    # an older version did not store its options, so they can't be compared
+    if row_options is None or row_options == request.row_options:
+        return
+    consequence = "rows of its nights may mean something else"
+    # rows of one night must not mix, so those of a failed report are removed
+    if night == request.snapshot_date:
+        consequence = "reports that fail now lose their rows of that pull"
+    _log.warning(
+        "the last pull of %s into this database, of %s, had other options or engine names: %s",
+        request.account,
+        night,
+        consequence,
+    )
 
 
 def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arrow) -> None:
@@ -441,7 +453,7 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
     # if nothing was received, no rows are replaced
     if contents.received:
         for feed in staging.request.fetched_feeds:
-            # keywords arrive with the campaign feed, whatever became of their own reports
+            # keywords come from the campaign feed, even if their own reports failed
             source = Feed.CAMPAIGN if feed is Feed.KEYWORD_BY_DATE else feed
             pulled_reports += [
                 (table_of(feed).name, report.lead_ids[0])
@@ -453,7 +465,7 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
             for campaign_id, keyword_id in staging.keywords()
             if keyword_id in failed_ids
         ]
-    # an id of more than 64 bits can't be in the database
+    # the database has no ids of more than 64 bits
     pulled_campaigns = [(id_,) for id_ in staging.plan.ids if fits(id_)]
     _register(database, "pulled_campaigns", {"campaign_id": "int64"}, pulled_campaigns)
     _register(
@@ -468,21 +480,21 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
 
 
 def _register_outdated(database: duckdb.DuckDBPyConnection, contents: Contents) -> None:
-    """Register the failed reports whose rows of this night an earlier pull read in another way.
+    """Register failed reports whose rows of this night are from a pull with other row options.
 
-    Beside the new rows they would mean something else.
+    Beside the new rows, they would have another meaning.
     """
     staging = contents.staging
     request = contents.request
     outdated = []
     pulls = _earlier_pulls(database, request) if contents.received else []
     for table, campaign_id, keyword_id, _ in staging.failed_reports():
-        # only ids of 64 bits can have rows
+        # only ids of at most 64 bits can have rows
         is_storable = fits(campaign_id or 0) and fits(keyword_id or 0)
         if not isinstance(table, FeedTable) or campaign_id is None or not is_storable:
             continue
         pulls_of_feed = [pull for pull in pulls if table.feed.value in pull.feeds]
-        if _has_another_reading(pulls_of_feed, request, campaign_id):
+        if _has_other_row_options(pulls_of_feed, request, campaign_id):
             outdated.append((table.name, campaign_id, keyword_id))
     columns = {"table_name": "string", "campaign_id": "int64", "keyword_id": "int64"}
     _register(database, "outdated_reports", columns, outdated)

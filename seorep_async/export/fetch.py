@@ -1,10 +1,10 @@
-"""Fetching reports: the missing ones into the staging folder, or all in order to a stream."""
+"""Fetch reports: the missing ones into the staging folder, or all of them in order for a stream."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -17,13 +17,11 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
     AuthenticationError,
     ConfigurationError,
-    DecodeError,
     ExportError,
     PullPausedError,
     SeoRepError,
 )
 from seorep_async.export.lookups import (
-    VALID_IDS,
     concerns_all,
     listed,
     look_up,
@@ -37,13 +35,14 @@ from seorep_async.export.staging import Staging
 from seorep_async.models import Campaign, Feed
 from seorep_async.pull import Pull
 from seorep_async.reports import FailedReport, PullOutcome, RankingReport
+from seorep_async.resources.arguments import listed_ids
 from seorep_async.resources.rankings import FeedOptions
 from seorep_async.tables.output_tables import campaigns_table
 
 GROUP_ROWS = 5_000
-"""Rows that are stored in one step: a step costs some milliseconds, whatever its size."""
+"""The number of rows stored in one step. A step of any size costs some milliseconds."""
 GROUP_SECONDS = 0.25
-"""Time after which a report is stored in any case: a crash loses no more than that."""
+"""The longest time until a report is stored. A crash loses no more than that."""
 T = TypeVar("T")
 
 
@@ -95,8 +94,8 @@ class Group:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Store the rest, also of a pull that was cancelled or failed."""
-        # the timer is not cancelled, as it may be storing
+        """Store the rest, even if the pull was cancelled or failed."""
+        # the timer is not cancelled, because it may be storing outcomes
         self._end.set()
         await self._timer
         await self._store()
@@ -164,7 +163,7 @@ class Fetcher:
         is_resumed = bool(staging.plan.ids)
         if is_resumed:
             await self._check_staged_account(staging.plan)
-        # a list that failed is asked for again: it has the names of the campaigns
+        # a list that failed is requested again, because it has the names of the campaigns
         if not is_resumed or staging.failures(campaigns_table()):
             await self._find_campaigns(is_resumed=is_resumed)
         if is_resumed:
@@ -172,7 +171,7 @@ class Fetcher:
         failed = {feed: staging.failed_ids(feed) for feed in feeds}
         for feed in feeds:
             await self._fetch_feed(feed, retried=set())
-        # what failed before comes last, or it would use up all requests
+        # reports that failed before come last, otherwise they could use up all requests
         for feed in feeds:
             await self._fetch_feed(feed, retried=failed[feed])
         for feed in feeds:
@@ -195,7 +194,7 @@ class Fetcher:
                 f"stopped at max_requests=…, {done}; run the same pull again, without "
                 "restart=True, to fetch the rest"
             )
-        # this must never happen, and nothing else would show it
+        # this must never happen, and would otherwise go unnoticed
         raise ExportError(
             f"{len(untried)} reports were neither stored nor failed, such as {feed.value} "
             f"{min(untried)}; run the same pull again, or start over with restart=True"
@@ -215,21 +214,21 @@ class Fetcher:
             campaign_ids = list(request.campaigns)
         plan = Plan.of(campaign_ids, campaigns)
         if not plan.account_ids:
-            # what is staged stays that account's, though the service does not say so now
+            # staged reports still belong to that account, even if the service no longer says so
             staged = staging.plan
             plan = msgspec.structs.replace(
                 plan, account_ids=staged.account_ids, sample=staged.sample
             )
         await self.run(self.check_accounts, plan.account_ids)
         if not plan.ids:
-            # a caller who minds can end the pull here, while nothing is staged
+            # `on_progress` can end an empty pull here, before anything is staged
             self.tracker.start(Stage.LISTING, request.feeds[0], 0)
         if not is_resumed:
             await require_begun(self.client, request, self.options, campaign_ids)
         await self.run(staging.add_plan, plan, campaigns, error)
 
     async def _check_staged_account(self, plan: Plan) -> None:
-        """Look a staged campaign up again: with another account's key, rows of two would mix."""
+        """Look up a staged campaign again, because another account's key would mix rows."""
         campaigns: list[Campaign] = []
         if plan.sample is not None:
             try:
@@ -248,9 +247,10 @@ class Fetcher:
                 problem = error
         visible = Plan.of((), campaigns)
         # There are three cases of a staged pull whose account is known:
-        # 1. The service could not answer: nobody knows, and a repetition may tell.
-        # 2. It shows campaigns of other accounts only, or refuses to show any: another key.
-        # 3. It shows campaigns without account ids: nothing contradicts.
+        # 1. The service could not answer: the account is unknown, and a retry may help.
+        # 2. It shows only campaigns of other accounts, or refuses to show any: the key is another
+        #    account's.
+        # 3. It shows campaigns without account ids: the key may be the same account's.
         if plan.account_ids:
             if problem is not None and problem.retryable:
                 raise problem
@@ -271,15 +271,15 @@ class Fetcher:
         ids = [id_ for id_ in missing if id_ not in failed]
         if not ids:
             return
-        # Reports of campaigns may be fetched only for the ids of their keywords. People see that as
-        # a stage of the keyword feed.
+        # Reports of campaigns may be fetched only for the ids of their keywords. The progress shows
+        # that as a stage of the keyword feed.
         stored = self.staging.count(feed)
         if feed in request.feeds:
             self.tracker.start(Stage.ROWS, feed, stored + len(ids), stored)
         else:
             self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, stored + len(ids), stored)
         async with Group(self.run, self.staging, feed, self.tracker, ids) as group:
-            valid_ids, errors = _check_listed_ids(ids)
+            valid_ids, errors = listed_ids(ids)
             for id_, error in errors.items():
                 await group.add(FailedReport(id_, error))
             pull = self.client.rankings.pull(
@@ -340,7 +340,7 @@ class OrderedFetcher:
         self, feed: Feed, owners: Mapping[int, list[int]]
     ) -> AsyncIterator[RankingReport[Any]]:
         """Yield the reports that succeed, and note the failures of the others."""
-        valid_ids, errors = _check_listed_ids(owners)
+        valid_ids, errors = listed_ids(owners)
         for id_, error in errors.items():
             self.fail(feed, id_, owners, error)
         pull = self.client.rankings.pull(
@@ -370,17 +370,6 @@ class OrderedFetcher:
             failure = PullFailure(self.request.feeds[0], campaign_id, keyword_id, *facts)
             self.failures.append(failure)
         self.tracker.advance(0, 0, 1)
-
-
-def _check_listed_ids(ids: Collection[int]) -> tuple[list[int], dict[int, DecodeError]]:
-    """Return the valid ones of the ids that the service listed, and an error for each other."""
-    valid_ids = [id_ for id_ in ids if id_ in VALID_IDS]
-    errors = {
-        id_: DecodeError(f"the service listed an invalid id: {id_}")
-        for id_ in ids
-        if id_ not in VALID_IDS
-    }
-    return valid_ids, errors
 
 
 def _check_outcome(outcomes: Pull[Any], outcome: PullOutcome[Any]) -> None:

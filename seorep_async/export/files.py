@@ -1,4 +1,4 @@
-"""Files as a target: CSV, JSON lines or Parquet, each made whole in the staging folder first."""
+"""Files as a target: CSV, JSON lines or Parquet. Each is first completed in the staging folder."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import attrs
@@ -24,7 +25,7 @@ from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.formats import Parquet, Text
 from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.request import ExportRequest
-from seorep_async.export.staging import Contents, other_reading
+from seorep_async.export.staging import Contents, other_row_options
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import all_tables, failures_table, pulls_table, table_of
 
@@ -32,7 +33,7 @@ if sys.platform != "win32":
     import pwd
 
 IN_USE_SECONDS = 2.0
-"""How long a file is replaced again and again while another program has it open."""
+"""How long to retry the replacement of a file that another program has open."""
 _RETRY_SECONDS = 0.1
 _LONGEST_NAME = 200
 _COMMON_COLUMNS = 3  # account, snapshot date and the table's first own column
@@ -50,27 +51,27 @@ class Retry:
     Attributes:
         campaign_ids: the requested campaigns that failed, or None if no earlier pull requested all
             that is requested now.
-        refusal: an earlier pull read its responses in another way, so that rows of both would mix.
+        refusal: the error if an earlier pull had other row options, because rows would mix.
     """
 
     campaign_ids: list[int] | None = None
     refusal: ConfigurationError | None = None
 
 
-def check_reading(request: ExportRequest, reading: object) -> ConfigurationError | None:
-    """Return a refusal if an earlier pull of the same night read its responses in another way."""
-    if reading == request.reading:
+def check_row_options(request: ExportRequest, row_options: object) -> ConfigurationError | None:
+    """Return a refusal if an earlier pull of the same night had other row options."""
+    if row_options == request.row_options:
         return None
-    if reading:
+    if row_options:
         how = "other options or engine names"
     else:
         how = "an older version, which did not note its options"
-    return other_reading({"reading": how})
+    return other_row_options({"row_options": how})
 
 
 @attrs.frozen
 class Target:
-    """The place that a pull is written to.
+    """The target of a pull.
 
     Attributes:
         out: the path as the caller wrote it, for messages and the summary.
@@ -91,7 +92,7 @@ class Target:
         """Do nothing: files hold one pull, so no account can mix with another."""
 
     def earlier_pulls(self) -> list[dict[str, Any]]:
-        """Return rows of the pull that would be replaced whole; of a database, none is."""
+        """Return the row of the pull that would be replaced. A database replaces none."""
         return []
 
     def losses(self, complete: int, failed: int = 0) -> tuple[str, ...]:
@@ -117,7 +118,7 @@ def has_content(file: Path) -> bool:
 
 
 def overwriting(out: Path, file: Path, problem: str) -> ConfigurationError:
-    """Return the refusal to replace a file that somebody may need."""
+    """Return the error for a file that is not replaced, because somebody may need it."""
     return refusal(out, f"{file.name} {problem}; name another file, or replace it with force=True")
 
 
@@ -145,7 +146,7 @@ def check_file(out: Path, file: Path) -> None:
         problem = f"{error.strerror}; name another file"
     if problem is not None:
         raise refusal(out, problem)
-    # a file is replaced, or a database has its log beside it, so the folder must be writable too
+    # a file is replaced, and a database has its log beside it, so the folder must also be writable
     for needed in (place, file.parent):
         if not os.access(needed, os.W_OK):
             reason = _why_read_only(needed, is_new=place == file.parent)
@@ -153,7 +154,7 @@ def check_file(out: Path, file: Path) -> None:
 
 
 def _why_read_only(place: Path, *, is_new: bool) -> str:
-    """Return whose a file or a folder is that can't be written, and what to do."""
+    """Return why a file or a folder can't be written, and what to do."""
     advice = "make it writable"
     if is_new:
         advice = f"{advice}, or name a file elsewhere"
@@ -173,18 +174,18 @@ def _user_name(user_id: int) -> str:
 
 
 def is_mounted(file: Path) -> bool:
-    """Return whether a file is a mount of its own in a container: it can't be replaced then."""
+    """Return whether a file is itself a mount of a container, which can't be replaced."""
     path = os.path.realpath(file)
     try:
         mounts = os.fsdecode(_MOUNTS.read_bytes())
     except OSError:
         return os.path.ismount(path)
-    # comparing devices would not do: overlay file systems give files devices of their own
+    # devices can't be compared instead, because overlay file systems give files their own
     return any(_mount_point(line) == path for line in mounts.splitlines())
 
 
 def _mount_point(line: str) -> str:
-    """Return the path in a line of Linux's table of mounts, where blanks are octal numbers."""
+    """Return the path in a line of Linux's table of mounts. Octal numbers stand for spaces."""
     fields = line.split(" ")
     return re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), fields[4])
 
@@ -200,7 +201,7 @@ def shortened(name: str) -> str:
 
 @attrs.frozen
 class Files(Target):
-    """Files beside each other, one for each table.
+    """Files in one folder, one for each table.
 
     The rows of a single feed stand in `path`; all other tables, and the rows of several feeds, in
     `name.TABLE.ending`.
@@ -232,7 +233,7 @@ class Files(Target):
         for table in self.request.tables:
             file = self.file(table)
             check_file(self.out, file)
-            # a file is made beside `path`, and can't be moved to another file system in one step
+            # a file is created beside `path`, and can't be moved to another file system in one step
             folder = Path(os.path.realpath(file)).parent
             if folder.stat().st_dev != self.path.parent.stat().st_dev:
                 raise refusal(self.out, f"{file.name} is a link to another file system; remove it")
@@ -259,7 +260,7 @@ class Files(Target):
         return retry_of(request, self._pulls())
 
     def earlier_pulls(self) -> list[dict[str, Any]]:
-        """Read the table `pulls`; without it, rows name at least their period."""
+        """Read the table `pulls`. Without it, use the rows, which at least name their period."""
         rows = self.file(table_of(self.request.feeds[0]))
         pulls = self._pulls()
         if not pulls and rows.is_file():
@@ -274,8 +275,8 @@ class Files(Target):
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write every table to a file, put all files in place, and return them, rows first.
 
-        The files of the feeds always exist, the others only if their tables have rows. The rows
-        are put in place last.
+        The feeds always have files; other tables have one only if they have rows. Files of rows are
+        put in place last, so a reader who finds new rows also finds the other tables.
         """
         if not contents.received:
             return []
@@ -284,17 +285,17 @@ class Files(Target):
         }
         rows_last = sorted(finished, key=lambda table: isinstance(table, FeedTable))
         for table in rows_last:
-            new = finished[table]
+            finished_file = finished[table]
             file = self.file(table)
-            if new is None:
+            if finished_file is None:
                 while_in_use(file, partial(file.unlink, missing_ok=True))
             else:
-                put(new, file, permissions_of=file if file.exists() else self.path)
+                put(finished_file, file, permissions_of=file if file.exists() else self.path)
         sync_folder(self.path.parent)
-        return [self._as_named(table) for table, new in finished.items() if new is not None]
+        return [self._as_named(table) for table, file in finished.items() if file is not None]
 
     def _write_table(self, contents: Contents, table: Table, folder: Path) -> Path | None:
-        """Write a table in the staging folder; return None if there is nothing to write."""
+        """Write a table in the staging folder. Return None if it has no rows and needs no file."""
         file = unfinished_path(folder, f"{table.name}{self.path.suffix}")
         rows = self.format.write(file, contents.table(table))
         if not rows and not isinstance(table, FeedTable):
@@ -305,11 +306,11 @@ class Files(Target):
 
 
 def retry_of(request: ExportRequest, pulls: Sequence[dict[str, Any]]) -> Retry:
-    """Return what a table `pulls` without failures means for a retry of a request."""
+    """Return the retry that a table `pulls` without failures allows."""
     requested = {**request.labels, "feeds": request.feed_names, "selection": request.selection}
     for pull in pulls:
         if all(_comparable(pull.get(name)) == _comparable(requested[name]) for name in requested):
-            return Retry([], check_reading(request, pull.get("reading")))
+            return Retry([], check_row_options(request, pull.get("reading")))
     return Retry()
 
 
@@ -341,21 +342,42 @@ def _fewer_campaigns(pull: Mapping[str, Any], complete: int, failed: int) -> str
 
 
 def _comparable(value: object) -> str:
-    """Return a value as a string; CSV has no null, and no other type."""
+    """Return a value as a string, because CSV has no null and no other type."""
     return "" if value is None else str(value)
 
 
 def put(new: Path, file: Path, *, permissions_of: Path) -> None:
     """Replace a file in one step, with the permissions of an older one."""
-    # there may be no older file, or the file system may have no permissions
+    # there may be no older file, or no permissions in the file system
     with suppress(OSError):
         shutil.copymode(permissions_of, new)
     real_file = os.path.realpath(file)
     while_in_use(file, partial(os.replace, new, real_file))
 
 
+@contextlib.contextmanager
+def replacing(out: Path, path: Path) -> Iterator[Path]:
+    """Yield the path of a temporary file, which replaces a file in one step after the block.
+
+    Args:
+        out: the path as the caller wrote it, for messages.
+        path: the same path with links followed.
+
+    Raises:
+        ExportError: the file can't be written.
+    """
+    try:
+        # in a folder, because a workbook has temporary files beside it until it is finished
+        with TemporaryDirectory(prefix=f".{path.name[-50:]}.", dir=path.parent) as folder:
+            file = Path(folder) / f"new{path.suffix}"
+            yield file
+            put(file, path, permissions_of=path)
+    except OSError as error:
+        raise ExportError(f"can't write {out}: {error.strerror}", file=out) from error
+
+
 def while_in_use(file: Path, action: Callable[[], object]) -> None:
-    """Change a file, for two seconds also while another program has it open.
+    """Change a file, and retry for two seconds while another program has it open.
 
     Windows refuses to replace or remove an open file, and virus scanners open new ones.
 
@@ -380,7 +402,7 @@ def while_in_use(file: Path, action: Callable[[], object]) -> None:
 
 
 def discard(file: Path) -> None:
-    """Remove a file in the making; the next pull removes it if that is refused now."""
+    """Remove an unfinished file. If that is refused, the next pull removes it."""
     with suppress(OSError):
         file.unlink()
 
@@ -392,7 +414,7 @@ def sync_file(file: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power failure, where the system can."""
+    """Make the names in a folder survive a power failure, if the system supports it."""
     if sys.platform == "win32":
         return
     with suppress(OSError):

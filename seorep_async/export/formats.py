@@ -1,4 +1,4 @@
-"""The formats of a target: how each encodes reports for the staging file, and reads them back.
+"""The formats of a target. Each encodes reports for the staging file and reads them back.
 
 A *piece* holds the rows of several reports of one table. The table's lead (account, night, ids,
 dates) is not in it: it is added when the table is written. A report is a slice of a piece: some
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 ROW_START = b"\xff"
 _ROW_START_IN_CELLS = "\x1e"
-"""Stands for `ROW_START` in strings, which can't hold that byte; a value rarely has it."""
+"""Replaces `ROW_START` in strings, which can't contain that byte. Values rarely contain it."""
 _ROW_GROUP = 10_000
-"""Rows that are in memory at once when a table is written, and in a row group of Parquet."""
+"""The rows in memory while a table is written, and in a row group of Parquet."""
 _LOOK_BYTES = 1 << 24
 _WRITE_BUFFER = 1 << 18
 _SHEET_PART = 2_000
@@ -148,7 +148,7 @@ class Text(Format):
         # reports without rows have empty slices
         if any(sizes):
             data, row_starts = self.staged_rows(without_lead(table), prepared)
-        # the last report ends where the piece does
+        # the last report ends with the piece
         row_starts.append(len(data))
         slices = []
         for first_row, end_row in pairwise(accumulate(sizes, initial=0)):
@@ -179,7 +179,7 @@ class Text(Format):
                 text, _ = self.encode(table, self.prepare(table, columns), [size])
                 opened.write(with_lead(text, lead))
                 row_count += size
-            # rows were encoded when they arrived; here only their lead is put in
+            # rows were encoded when they arrived, and only their lead is added here
             for report, text in slices_of(source):
                 opened.write(with_lead(text, lead % report.lead_ids))
                 row_count += report.record.rows
@@ -188,7 +188,7 @@ class Text(Format):
     def read(self, file: Path) -> list[dict[str, Any]]:
         """Return the first two rows of a file.
 
-        A file with a header only has one row without values, a file of another format has none.
+        A file with only a header has one row without values. A file of another format has none.
         """
         with open(file, "rb") as opened:
             text = opened.read(_LOOK_BYTES)
@@ -208,7 +208,7 @@ def with_lead(text: bytes, lead: bytes) -> bytes:
 
 def slices_of(source: Source) -> Iterator[tuple[StagedReport, bytes]]:
     """Yield each staged report of text with its part of its piece."""
-    # neighbouring reports are often in one piece, which is read once
+    # neighbouring reports are often in the same piece, which is read only once
     read = lru_cache(RECENT)(source.read)
     for report in source.reports:
         record = report.record
@@ -225,8 +225,8 @@ class Csv(Text):
         return csv_cells(table.columns[table.lead :], columns)
 
     def staged_rows(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
-        # A control character before the first cell of each row outlasts the joining of all rows at
-        # once, and then gives way to a byte that UTF-8 never has.
+        # All rows are joined at once, with a control character before the first cell of each. Then
+        # a byte that UTF-8 never contains replaces it.
         first_column, *other_columns = prepared
         marked_column = [_ROW_START_IN_CELLS + cell for cell in first_column]
         text = csv_lines([marked_column, *other_columns])
@@ -234,7 +234,7 @@ class Csv(Text):
         row_starts = _places(data, ROW_START)
         if len(row_starts) == len(first_column):
             return data, row_starts
-        # a value has the character that stands for ROW_START, so join row by row
+        # a value contains the control character, so rows are joined one by one
         rows = zip(*prepared, strict=True)
         data = b"".join(ROW_START + csv_lines([[cell] for cell in row]) for row in rows)
         return data, _places(data, ROW_START)
@@ -244,7 +244,7 @@ class Csv(Text):
         for column in table.columns[: table.lead]:
             if column.name in shared:
                 ((cell,),) = csv_cells([column], [[shared[column.name]]])
-                # ids are put in by %, so a name of an account may hold none of its own
+                # ids are inserted with %, so one in the account's name is doubled
                 cells.append(cell.replace("%", "%%"))
             else:
                 cells.append("%d")
@@ -320,7 +320,7 @@ class WorkbookRows(JsonLines):
 
 
 def _values_from_json(kind: ColumnType, values: list[Any]) -> list[Any]:
-    """Return values of JSON as those of their column again: JSON has no dates."""
+    """Convert JSON values back to the type of their column, because JSON has no dates."""
     convert = _FROM_JSON.get(kind)
     if convert is None:
         return values
@@ -334,7 +334,7 @@ _FROM_JSON: dict[ColumnType, Callable[[str], Any]] = {
 
 
 class Arrow(Format):
-    """Record batches, for formats that keep types.
+    """Rows as record batches, for formats that keep types.
 
     Attributes:
         problems: the errors of reading. DuckDB passes on only their text.
@@ -383,7 +383,7 @@ class Arrow(Format):
             for table in self.tables(source):
                 yield from table.to_batches()
         except BaseException as error:
-            # DuckDB calls this from C++, and makes an error of its own of it
+            # DuckDB calls this from C++, and replaces the error with its own
             self.problems.append(error)
             raise
 
@@ -400,7 +400,7 @@ class Parquet(Arrow):
         row_count = 0
         with parquet.ParquetWriter(file, arrow_schema(source.table), compression="zstd") as writer:
             for table in self.tables(source):
-                # joined, so that equal rows give equal bytes, in whatever groups they arrived
+                # joined, so that equal rows give equal bytes regardless of their groups
                 writer.write_table(table.combine_chunks(), row_group_size=2 * _ROW_GROUP)
                 row_count += table.num_rows
         return row_count
@@ -459,7 +459,7 @@ def _lead_columns(
 
 
 class _Run(NamedTuple):
-    """Rows of one piece that stand next to each other."""
+    """Adjacent rows of one piece."""
 
     block: int
     piece: int
@@ -468,7 +468,7 @@ class _Run(NamedTuple):
 
 
 def _runs(reports: Iterable[StagedReport]) -> Iterator[_Run]:
-    """Yield the rows of reports, those that touch as one run: a small slice costs as much."""
+    """Yield the rows of reports. Adjacent ones are one run, because a small slice costs as much."""
     run: _Run | None = None
     for _, block, record in reports:
         if run is None:
@@ -495,6 +495,6 @@ def _places(data: bytes | bytearray, byte: bytes) -> list[int]:
 
 
 def format_of(ending: str) -> Format | None:
-    """Return the format of a file's ending, or None."""
+    """Return the format for a file's ending, or None."""
     formats: list[Format] = [Csv(), JsonLines(), WorkbookRows(), Parquet(), Arrow()]
     return next((format_ for format_ in formats if format_.ending == ending), None)

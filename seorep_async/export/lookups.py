@@ -1,4 +1,4 @@
-"""The questions that an export asks before it fetches reports: which campaigns, whose, how many."""
+"""Requests before an export fetches reports: for its campaigns, and for an estimate."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ from seorep_async.export.request import ExportRequest
 from seorep_async.key_check import QUESTION_SECONDS, KeyCheck
 from seorep_async.models import Campaign, Feed, Page
 from seorep_async.pull import MAX_REPULLS
-from seorep_async.resources.arguments import MAX_ID
+from seorep_async.resources.arguments import VALID_IDS
 from seorep_async.resources.rankings import FeedOptions
 from seorep_async.session import cancel_all
 
-VALID_IDS = range(1, MAX_ID + 1)
 _MOST_SAMPLES = 3
-"""Campaigns that are asked for as a sample, until the service answers for one."""
+"""The most campaigns that are tried as a sample until the service answers for one."""
 _FAILS_ALONE = (StatusError, DecodeError, PaginationError)
-"""Errors with which one campaign of a pull fails, and not the whole pull."""
+"""Errors that concern one campaign of a pull, not the whole pull."""
 
 
 def concerns_all(error: SeoRepError) -> bool:
@@ -41,7 +40,7 @@ def concerns_all(error: SeoRepError) -> bool:
 
 
 async def listed(client: SeoRepClient, filter: str | None = None) -> list[Campaign]:
-    """List the campaigns; again, up to three times, if some came or went while they were read."""
+    """List the campaigns. Repeat it up to three times if the list changed while it was read."""
     for _ in range(MAX_REPULLS):
         with suppress(PaginationError):
             return await client.campaigns.list(filter=filter).fetch_patiently()
@@ -69,7 +68,7 @@ async def look_up(
     """
     try:
         page = await client.campaigns.list().first_page()
-        # one page is all there is, and one request is the least
+        # a list of one page costs only one request
         if page.total_pages == 1:
             return _among(page.items, ids), None
         if (page.total_pages or 0) <= len(ids):
@@ -89,7 +88,7 @@ def _among(campaigns: Iterable[Campaign], ids: Sequence[int]) -> list[Campaign]:
 async def _get_each(
     client: SeoRepClient, ids: Sequence[int]
 ) -> tuple[list[Campaign], SeoRepError | None]:
-    """Get campaigns one by one, several at once; raise as soon as the service refuses the key."""
+    """Get single campaigns, several in parallel. Raise as soon as the service refuses the key."""
 
     async def send_question() -> object:
         with client.timeout(QUESTION_SECONDS):
@@ -116,7 +115,7 @@ async def _get_each(
                 failure = error
         await key.require_good_key()
 
-    # they share one iterator, so each id is taken by one of them
+    # the workers share one iterator, so only one of them takes each id
     workers = [asyncio.create_task(work()) for _ in range(client.settings.max_concurrency)]
     try:
         await asyncio.gather(*workers)
@@ -136,7 +135,7 @@ async def require_begun(
 
     Otherwise empty reports would replace what the target has.
     """
-    # somewhere on earth it is tomorrow already
+    # in some time zones it is already tomorrow
     tomorrow = client.now().date() + dt.timedelta(1)
     if request.start_date <= tomorrow:
         return
@@ -171,8 +170,8 @@ async def estimate(
 ) -> tuple[int, int | None, tuple[int, ...]]:
     """Estimate the requests of a pull from the first page of each feed of one campaign.
 
-    Return their number, that campaign, and the skipped campaigns before it: the service did not
-    answer for them, and in the pull each of them would fail alone.
+    Return the number of requests, that campaign, and the campaigns before it that were skipped,
+    because the service did not answer for them.
     """
     needed = {
         feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE

@@ -10,8 +10,8 @@ A block is written in one step, and synced before the next one begins:
 A crash can therefore damage only the last block. When the file is opened, everything is checked:
 
 - The head has a checksum of itself, so its lengths can be trusted.
-- The checksum of a record continues that of the record before. A block that is missing, repeated or
-  of another file shows.
+- The checksum of a record continues that of the record before. So a block that is missing,
+  repeated or from another file is noticed.
 - A record has the checksum of each of its pieces.
 
 A last block that was cut off is dropped, and its reports are fetched again. Any other difference is
@@ -46,9 +46,9 @@ else:
 PIECES = "pieces"
 """The name of the file in its folder."""
 RECENT = 8
-"""Records, and pieces, that stay in memory once they were read: neighbours are read together."""
+"""The number of records, and of pieces, that are cached: neighbouring reports share them."""
 _MADE = "made-"
-"""Begins the names of files in the making, which no later pull reads."""
+"""The prefix of the names of unfinished files, which no later pull reads."""
 _FAR_BYTE = 1 << 62
 """The byte that is locked on Windows, where the bytes of the file must stay readable."""
 _READ_BYTES = 1 << 20
@@ -124,11 +124,11 @@ class Block(msgspec.Struct, omit_defaults=True):
 
 
 class DamagedError(Exception):
-    """Stored bytes differ from those that were written."""
+    """Stored bytes differ from the written ones."""
 
 
 class _Position(NamedTuple):
-    """The position of a block: its record, its end, and the checksum of all records until here."""
+    """The position of a block: its record, its end, and the checksum of all records up to it."""
 
     record: int = 0
     record_size: int = 0
@@ -151,7 +151,7 @@ class BlockFile:
         # the first position stands for the beginning of the file
         self._positions = [_Position()]
         self._decode = _decode_block
-        self._read_block_again = lru_cache(RECENT)(self._read_block)
+        self._cached_block = lru_cache(RECENT)(self._read_block)
         problem = _HELD
         try:
             self._lock()
@@ -161,7 +161,7 @@ class BlockFile:
         except OSError as error:
             if error.errno not in _LOCK_ERRORS:
                 problem = _NO_LOCKS
-        # a lock that was refused, or one of a file that is gone
+        # the lock was refused, or the locked file was removed
         self._file.close()
         raise ExportError(problem.format(file.parent), file=file)
 
@@ -184,7 +184,7 @@ class BlockFile:
         size = os.fstat(self._file.fileno()).st_size
         while self._positions[-1].end < size:
             start = self._positions[-1].end
-            # a head that was cut off is filled up, and its checksum is wrong then
+            # an incomplete head is padded, which makes its checksum wrong
             head = self._read(start, _HEAD_SIZE).ljust(_HEAD_SIZE, b"\0")
             record_size, pieces_size, checksum = _HEAD.unpack_from(head)
             is_head = head.endswith(_HEAD_CHECKSUM.pack(zlib.crc32(head[: _HEAD.size])))
@@ -201,9 +201,9 @@ class BlockFile:
             except DamagedError:
                 self._positions.pop()
                 # the record may be in memory, and another block will get this number
-                self._read_block_again.cache_clear()
+                self._cached_block.cache_clear()
                 is_last = record > size or (is_head and end >= size)
-                # a crash may also leave zeros, where the place was only reserved
+                # a crash may also leave zeros where space was only reserved
                 if not is_last and not self._is_zero(start, size):
                     raise
                 if not only_look:
@@ -220,24 +220,24 @@ class BlockFile:
         return not any(any(self._read(at, _READ_BYTES)) for at in range(start, end, _READ_BYTES))
 
     def append(self, block: Block, pieces: Sequence[bytes] = ()) -> int:
-        """Append a block, sync it, and return its number; after an error, the file is as it was."""
+        """Append a block, sync it, and return its number. An error leaves the file unchanged."""
         block.pieces = [(len(piece), zlib.crc32(piece)) for piece in pieces]
         record = msgspec.json.encode(block)
         last = self._positions[-1]
         checksum = zlib.crc32(record, last.checksum)
         head = _HEAD.pack(len(record), sum(map(len, pieces)), checksum)
         head += _HEAD_CHECKSUM.pack(zlib.crc32(head))
-        # one write and one sync: a crash leaves a part of this block at the end, and nothing else
+        # after one write and one sync, a crash can leave only a part of this block at the end
         data = b"".join((head, record, *pieces))
         try:
             self._file.seek(last.end)
             remaining = memoryview(data)
-            # an unbuffered file may write less than it is given
+            # an unbuffered file may write only a part of the data
             while remaining:
                 remaining = remaining[self._file.write(remaining) :]
             os.fsync(self._file.fileno())
         except BaseException:
-            # of a full disk: without this, the next block would follow half of this one
+            # if the disk is full, the next block would otherwise follow a part of this one
             with contextlib.suppress(OSError):
                 self._file.truncate(last.end)
             raise
@@ -246,18 +246,19 @@ class BlockFile:
         return len(self._positions) - 1
 
     def block(self, number: int) -> Block:
-        """Return the record of a block; DamagedError: it is not as it was written."""
-        return self._read_block_again(number)
+        """Return the record of a block. A changed one is a DamagedError."""
+        return self._cached_block(number)
 
     def _read_block(self, number: int) -> Block:
         position = self._positions[number]
         record = self._read(position.record, position.record_size)
+        # each checksum continues that of the block before
         if zlib.crc32(record, self._positions[number - 1].checksum) != position.checksum:
             raise DamagedError(f"block {number} is not as it was written")
         return self._decode(record)
 
     def read(self, number: int, piece: int) -> bytes:
-        """Return a piece of a block, as `load` found it or this run wrote it."""
+        """Return a piece of a block."""
         sizes = [size for size, _ in self.block(number).pieces]
         position = self._positions[number]
         start = position.record + position.record_size + sum(sizes[:piece])
@@ -268,22 +269,22 @@ class BlockFile:
         return self._file.read(size)
 
     def clear(self) -> None:
-        """Drop everything, unread."""
+        """Remove all blocks without reading them."""
         self._file.truncate(0)
-        # the next block is number 1 again, and must not be taken for the one in memory
+        # the next block has number 1 again, so the cache would return an old block for it
         self._positions = [_Position()]
-        self._read_block_again.cache_clear()
+        self._cached_block.cache_clear()
 
     def close(self) -> None:
-        """Close the file; remove it and its folder if it is empty."""
+        """Close the file. If it is empty, remove it and its folder."""
         with self._file:
             is_empty = not os.fstat(self._file.fileno()).st_size
-            # while it is locked: what another pull makes here next must stay
+            # removed while it is locked, because another pull may then create a new one
             if is_empty and os.name != "nt":
                 self._path.unlink(missing_ok=True)
         if not is_empty:
             return
-        # a folder that is not empty, or that another pull uses already, stays
+        # this fails if another pull already uses the folder
         with contextlib.suppress(OSError):
             # Windows can't remove open files
             if os.name == "nt":
@@ -292,12 +293,13 @@ class BlockFile:
 
 
 def opened_in(folder: Path) -> BlockFile:
-    """Make the private folder if it is missing, and open its file.
+    """Create the private folder if it is missing, and open its file.
 
     Raises:
         ExportError: the folder is no private one, or another pull has the file open.
     """
-    # a folder that we make ourselves and that is open to others tells of the file system
+    # if a folder is open to others even though we have just created it, the file system is the
+    # cause
     is_new = not os.path.lexists(folder)
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
@@ -317,7 +319,7 @@ def opened_in(folder: Path) -> BlockFile:
 
 
 def drop_staged(folder: Path) -> None:
-    """Drop what a folder has staged, unread, and the folder with it.
+    """Remove a folder and its staged reports without reading them.
 
     Raises:
         ExportError: the folder is no private one, or another pull has the file open.
@@ -333,7 +335,7 @@ def drop_staged(folder: Path) -> None:
 
 
 def drop_leftovers(folder: Path, *, restart: bool) -> None:
-    """Remove files in the making; refuse other files, or remove them if `restart`.
+    """Remove unfinished files. Other files are refused, or removed as well if `restart` is true.
 
     Raises:
         ExportError: another version has staged reports in a file of its own.
@@ -347,7 +349,7 @@ def drop_leftovers(folder: Path, *, restart: bool) -> None:
                 f"{_START_OVER}",
                 file=folder,
             )
-        # of a link, only the link is removed
+        # only a link itself is removed, not its target
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
@@ -356,7 +358,7 @@ def drop_leftovers(folder: Path, *, restart: bool) -> None:
 
 @contextlib.contextmanager
 def errors_of(folder: Path) -> Iterator[None]:
-    """Turn the errors of a staging folder into one ExportError each, which says what to do."""
+    """Turn an error of the staging folder into an ExportError that says what to do."""
     try:
         yield
     except (DamagedError, msgspec.MsgspecError) as error:
@@ -366,11 +368,11 @@ def errors_of(folder: Path) -> Iterator[None]:
             file=folder,
         ) from error
     except OSError as error:
-        # errors of a descriptor, such as a full disk, name no file
+        # an error about an open file, such as a full disk, has no file name
         path = Path(error.filename) if isinstance(error.filename, str) else folder
         raise ExportError(f"can't write {path}: {error.strerror or error}", file=path) from error
 
 
 def unfinished_path(folder: Path, name: str) -> Path:
-    """Return the path of a file in the making."""
+    """Return the path of an unfinished file."""
     return folder / f"{_MADE}{name}"

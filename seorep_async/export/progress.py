@@ -24,10 +24,7 @@ from seorep_async.tables.output_tables import table_of
 
 
 class Stage(enum.Enum):
-    """The stages of a pull.
-
-    Writing has no total. Listing has none either, but 0 if no campaign was found.
-    """
+    """The stages of a pull. Writing has no total. Listing has one (0) only without campaigns."""
 
     LISTING = "listing campaigns"
     KEYWORDS = "finding keywords"
@@ -42,7 +39,7 @@ class PullProgress:
     Attributes:
         stage: the current stage.
         feed: the feed of its reports.
-        done: reports that are stored or failed, those of earlier runs included.
+        done: reports that are stored or failed, including those of earlier runs.
         total: all reports of the stage, or None if their number is unknown.
         resumed: reports that an earlier run had stored.
         rows: rows of all stages and feeds.
@@ -167,7 +164,7 @@ class PullSummary:
     @property
     def received(self) -> bool:
         """Whether anything was received; if every campaign failed, no rows are replaced."""
-        # an account without campaigns: nothing failed, and the target becomes empty
+        # an account without campaigns has no failures, and its target becomes empty
         if not self.outcomes:
             return True
         return any(outcome.ok or outcome.rows for outcome in self.outcomes)
@@ -243,7 +240,7 @@ class Tracker:
         self.written: PullSummary | None = None
 
     def start(self, stage: Stage, feed: Feed, total: int | None = None, stored: int = 0) -> None:
-        """Enter a stage. Some of its reports may be stored already."""
+        """Enter a stage. Some of its reports may already be stored."""
         self._report(
             PullProgress(
                 stage=stage,
@@ -261,7 +258,7 @@ class Tracker:
         progress = self._progress
         if progress is None:
             raise RuntimeError("no stage has begun")
-        # rows that are read only for the ids of their keywords don't become rows of the target
+        # rows that are fetched only for the ids of their keywords are not written to the target
         if progress.stage is Stage.ROWS:
             self.rows += rows
         self.failures += failures
@@ -276,7 +273,7 @@ class Tracker:
     def resume(self, staging: Staging) -> None:
         """Count what earlier runs have stored.
 
-        Requests sent until now don't count: a pull of few requests at a time must get further.
+        Requests sent so far don't count, so that a pull with few requests at a time gets further.
         """
         feeds = staging.request.feeds
         self.resumed = sum(map(staging.count, feeds))
@@ -298,7 +295,7 @@ class Tracker:
         paths: Iterable[Path] = (),
         notes: tuple[str, ...] = (),
     ) -> PullSummary:
-        """Return the summary of what was done until now."""
+        """Return the summary of the pull so far."""
         return PullSummary(
             feeds=request.feeds,
             start_date=request.start_date,

@@ -63,7 +63,7 @@ def _notebook_bar() -> Callable[[PullProgress], None] | None:
 
 
 def _terminal_line() -> Callable[[PullProgress], None] | None:
-    """Return a function that rewrites a line of stderr, or None if stderr is no terminal."""
+    """Return a function that rewrites a line of stderr, or None if stderr is not a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         return None
     stderr = sys.stderr
@@ -73,7 +73,7 @@ def _terminal_line() -> Callable[[PullProgress], None] | None:
         if progress.total:
             filled = _BAR_LETTERS * progress.done // progress.total
         bar = "".ljust(filled, "█").ljust(_BAR_LETTERS, "░")
-        # nothing follows the stage of writing
+        # the stage of writing is the last one
         end = "\n" if progress.stage is Stage.WRITING else ""
         stderr.write(f"{_CLEAR_LINE}{bar} {in_words(progress)}{end}")
         stderr.flush()

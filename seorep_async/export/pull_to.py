@@ -57,6 +57,7 @@ from seorep_async.export.workbook import WorkbookFile
 from seorep_async.models import Feed
 from seorep_async.plain_values import SURROGATE
 from seorep_async.resources.arguments import check_engine_names
+from seorep_async.resources.rankings import FeedOptions
 from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import FeedTable
 from seorep_async.tables.optional import require
@@ -93,7 +94,7 @@ async def pull_to(
         start_date, end_date: first and last day, each a `datetime.date` or a string `YYYY-MM-DD`.
         out: a path that ends in `.csv`, `.jsonl`, `.xlsx`, `.parquet` or `.duckdb`.
         on_progress: called with a `PullProgress` after every step; it must return soon.
-        restart: drop what is staged, unread, before anything else.
+        restart: first remove all staged reports, without reading them.
         retry_failed: finish this night's last pull of these days: fetch what failed or was not
             requested yet. If there was no such pull, everything is fetched, with a warning.
         force: replace also files that no pull wrote, and workbooks that a person changed.
@@ -125,19 +126,31 @@ async def pull_to(
     beginning = Beginning(restart=restart, retry_failed=retry_failed)
     names = None if engine_names is None else check_engine_names(engine_names)
     place = Place(out, force=force, engine_names=names)
+    try:
+        return await _pulled(client, request, place, beginning, tracker, feed_options(options))
+    except asyncio.CancelledError:
+        # what was written to the end stays written, so the caller gets its summary
+        if tracker.written is None:
+            raise
+        return tracker.written
+
+
+async def _pulled(
+    client: SeoRepClient,
+    request: ExportRequest,
+    place: Place,
+    beginning: Beginning,
+    tracker: Tracker,
+    options: FeedOptions,
+) -> PullSummary:
+    """Fetch what the target lacks, and write it."""
     async with opened_target(client, request, place, beginning) as target:
         staging = target.staging
         # retry_failed, and nothing has failed
         if staging.request.campaigns == ():
             return tracker.summary(request)
-        fetcher = Fetcher(
-            client,
-            feed_options(options),
-            staging,
-            target.run,
-            tracker,
-            target.target.check_accounts,
-        )
+        check_accounts = target.target.check_accounts
+        fetcher = Fetcher(client, options, staging, target.run, tracker, check_accounts)
         try:
             await fetcher.fetch()
         except ExportError:
@@ -146,13 +159,7 @@ async def pull_to(
                 await target.run(staging.file.clear)
             raise
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
-        try:
-            return await target.run(_write, target, tracker)
-        except asyncio.CancelledError:
-            # what was written to the end stays written, so the caller gets its summary
-            if tracker.written is None:
-                raise
-            return tracker.written
+        return await target.run(_write, target, tracker)
 
 
 async def stream(
@@ -172,7 +179,7 @@ async def stream(
     can't be resumed.
 
     Args:
-        write: awaited with each part of the text; if it is slow, so is the pull.
+        write: awaited with each part of the text. If it is slow, the pull is slow as well.
         format: `csv` or `jsonl`.
         ids, start_date, end_date, on_progress, options: as `pull_to` takes them; `feeds` names one.
 
@@ -233,7 +240,7 @@ class PullPreview:
             none: then each report counts as one page.
         skipped: the campaigns before it; the service did not answer for them.
         staged: what an earlier run has staged, or None.
-        resumes: whether it would resume the staged pull; otherwise it would begin anew.
+        resumes: whether it would resume the staged pull. Otherwise it would start over.
         account: the account's name in every row.
         page_sizes: records a page that the client found, by the path of the endpoint.
         notes: sentences about the contents of the target that it would replace.
@@ -329,7 +336,7 @@ class Place:
 
 @attrs.frozen
 class OpenTarget:
-    """A target that can be written, and the open folder with what is staged for it.
+    """A target that can be written, and its open staging folder.
 
     Attributes:
         run: runs a function in the thread that uses both.
@@ -346,21 +353,22 @@ class OpenTarget:
 async def opened_target(
     client: SeoRepClient, request: ExportRequest, place: Place, beginning: Beginning
 ) -> AsyncIterator[OpenTarget]:
-    """Check a target, and open what is staged for it.
+    """Check a target, and open its staging folder.
 
-    With `retry_failed` the staging may be of a request for the campaigns that failed, even of none.
+    With `retry_failed`, the request may be only for the campaigns that failed, perhaps for none.
     """
     with Background() as run:
-        # importing an extra takes long
+        # importing the library of an extra takes long
         target = await run(_target, place, request, run.stop)
         notes: list[str] = []
         with errors_of(target.staging_folder):
             if beginning.restart and not beginning.only_look:
-                # Before anything that may fail for now, such as a database that is open elsewhere.
-                # The call is repeated without `restart`, and must not meet an older night then.
+                # This comes before anything that may fail for now, such as a database that is open
+                # elsewhere. The call is then repeated without `restart`, and must not resume an
+                # older night.
                 await run(drop_staged, target.staging_folder)
             await run(target.check)
-            # files have no memory of accounts
+            # files don't record the names of accounts
             if isinstance(target, Database) and not request.names_account:
                 target = await _under_known_name(client, target, run, notes)
         request = target.request
@@ -398,7 +406,7 @@ async def _requested_failures(
 ) -> list[int]:
     """Return the failed campaigns that a request takes, also by its groups and its filter."""
     if failed_ids and (request.groups or request.filter is not None):
-        # only the service knows what its filter finds
+        # only the service knows which campaigns its filter finds
         chosen_ids = set(await requested_ids(client, request))
         return [id_ for id_ in failed_ids if id_ in chosen_ids]
     return [id_ for id_ in failed_ids if request.takes(id_)]
@@ -407,9 +415,9 @@ async def _requested_failures(
 async def _under_known_name(
     client: SeoRepClient, target: Database, run: Background, notes: list[str]
 ) -> Database:
-    """Go on under the name that a database has for this account of the service.
+    """Use the name that a database already has for this account.
 
-    Without a name of its own an account is called after the service's host, which may change.
+    An account without a name is called after the service's host, which may change.
 
     Raises:
         ConfigurationError: the database has several names for this account.
@@ -441,7 +449,7 @@ async def _under_known_name(
 
 
 def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
-    """Write the target, and drop what is staged, or keep it for `retry_failed`."""
+    """Write the target. Remove the staged reports, or keep them for `retry_failed`."""
     target = opened.target
     staging = opened.staging
     request = staging.request
@@ -452,14 +460,26 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     if summary.received:
         complete = sum(outcome.ok for outcome in outcomes)
         notes += target.losses(complete, len(outcomes) - complete)
+        notes += _notes_on_future_days(request)
     paths = target.write(contents, target.staging_folder)
     tracker.written = tracker.summary(request, outcomes, paths, notes)
-    # what was fetched stays staged, so that a retry writes the whole target with few requests
+    # reports stay staged after a failure, so that a retry needs few requests
     if summary.ok:
         staging.file.clear()
     elif not staging.ended:
         staging.note_end()
     return tracker.written
+
+
+def _notes_on_future_days(request: ExportRequest) -> tuple[str, ...]:
+    """Return a note if a service has ranks of days that had not begun."""
+    # in some time zones it was already tomorrow
+    if request.start_date <= request.snapshot_date + dt.timedelta(1):
+        return ()
+    return (
+        f"{request.start_date} is after the snapshot date {request.snapshot_date}, and the service "
+        "has rows of days that had not begun",
+    )
 
 
 def _row_counts(staging: Staging) -> Iterator[tuple[Feed, int, int]]:
@@ -496,7 +516,7 @@ def _pull_row(request: ExportRequest, summary: PullSummary) -> list[Any]:
         waited,
         len(summary.failures),
         request.compared,
-        request.reading,
+        request.row_options,
         __version__,
     ]
 

@@ -18,7 +18,7 @@ The statements read these relations about the pull:
   `keyword_periods`, those whose keywords are known.
 - `failed_keywords (campaign_id, keyword_id)`: the keywords of these campaigns whose report failed.
 - `outdated_reports (table_name, campaign_id, keyword_id)`: failed reports whose rows of this night
-  are of another reading. The keyword is null where all reports of a campaign are meant.
+  are of a pull with other row options. The keyword is null if all reports of a campaign are meant.
 - `incoming`: the new rows of the table; `arriving`: a copy of them, where keys are compared.
 
 Their parameters are `$account`, `$snapshot_date`, `$start_date` and `$end_date` of the pull, and
@@ -149,7 +149,7 @@ CAMPAIGN_PERIODS = [
 ]
 KEYWORD_PERIODS = [
     "CREATE OR REPLACE TEMP TABLE arriving AS SELECT * FROM incoming",
-    # a keyword that left its campaign has no report any more, and loses its rows here
+    # a keyword that left its campaign no longer has a report, and its rows are removed here
     """
     DELETE FROM keyword_periods AS old
     WHERE old.account = $account
@@ -239,7 +239,7 @@ FAILURES = [
 ]
 CAMPAIGNS = [
     "CREATE OR REPLACE TEMP TABLE arriving AS SELECT * FROM incoming",
-    # an answer without account ids must not make known campaigns nobody's, nor the other way round
+    # a response without account ids must not erase known ones
     """
     UPDATE arriving AS new SET account_id = old.account_id
     FROM campaigns AS old
@@ -322,7 +322,7 @@ STATEMENTS = {
     "failures": FAILURES,
     "pulls": PULLS,
 }
-"""The statements that put a table's incoming rows in place of older ones, in their order."""
+"""The statements that replace a table's older rows with incoming ones, in order."""
 
 
 def quoted(text: str) -> str:

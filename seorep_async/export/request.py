@@ -1,4 +1,4 @@
-"""The request of an export: checked once, staged as JSON beside its reports, compared on resume."""
+"""The request of an export: checked once, staged as JSON with its reports, compared on resume."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from seorep_async.tables.output_tables import all_tables
 _log = logging.getLogger("seorep_async")
 STAGING_VERSION = 3
 """The version of the staging file's contents; a pull never resumes another version's."""
-_READING_FIELDS = ("options", "compared", "engine_names", "feed_search_param")
-"""The fields that change how a response becomes rows."""
+_ROW_OPTIONS = ("options", "compared", "engine_names", "feed_search_param")
+"""The fields that change how a response becomes rows. Pulls with others don't mix in a target."""
 _NEAR_TITLES = 5
 _LONGEST_VALUE = 200
 
@@ -61,7 +61,7 @@ def feed_options(options: ExportOptions) -> FeedOptions:
 
 @attrs.frozen
 class CampaignChoice:
-    """The campaigns of a request: ids, or what picks them from the account's list."""
+    """The campaigns of a request: ids, or the groups, filter and exclusions that choose them."""
 
     campaigns: tuple[int, ...] | None
     groups: tuple[str, ...] = ()
@@ -70,10 +70,10 @@ class CampaignChoice:
 
 
 class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that an export asks for.
+    """Everything that an export requests.
 
-    A staged pull is resumed only if all fields are equal, but for `started_at` and, where the
-    caller gave none, the snapshot date.
+    A staged pull is resumed only if all fields are equal, except `started_at` and a snapshot date
+    that the caller did not give.
 
     Attributes:
         version: of the staging file and of the tables' columns.
@@ -120,13 +120,13 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             ConfigurationError: an argument is wrong.
         """
         feeds = check_feeds(options.get("feeds", Feed.CAMPAIGN))
-        # a wrong option is refused now, not when its feed is fetched
+        # otherwise a wrong option would be refused only when its feed is fetched
         for feed in feeds:
             feed_params(feed, feed_options(options))
         start_date, end_date = check_dates(*dates)
         account = options.get("account")
         _, host, _ = BaseURL(client.base_url).origin
-        # without a search, it does not matter under which name one would be sent
+        # without a search, the name of its parameter does not matter
         search_param = None
         if options.get("search") is not None:
             search_param = client.settings.feed_search_param.value
@@ -157,7 +157,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def feed_names(self) -> str:
-        """The feeds as the table `pulls` has them."""
+        """The feeds, in the form of the table `pulls`."""
         return ",".join(feed.value for feed in self.feeds)
 
     @property
@@ -179,7 +179,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def selection(self) -> str | None:
-        """The requested campaigns as JSON, the same for equal choices; None for all campaigns."""
+        """The requested campaigns as JSON, equal for equal choices, or None for all campaigns."""
         choice = {
             "ids": sorted(self.campaigns or ()),
             "filter": self.filter,
@@ -196,9 +196,9 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return frozenset(map(_folded, self.groups))
 
     @property
-    def reading(self) -> str:
+    def row_options(self) -> str:
         """A digest of the options and settings that change how a response becomes rows."""
-        return _digest([getattr(self, name) for name in _READING_FIELDS])
+        return _digest([getattr(self, name) for name in _ROW_OPTIONS])
 
     def differences(self, earlier: ExportRequest) -> dict[str, str]:
         """Describe how this request differs from an earlier one, by field.
@@ -232,7 +232,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return self.campaigns is None or campaign_id in self.campaigns
 
     def select(self, campaigns: Sequence[Campaign]) -> list[Campaign]:
-        """Return the requested ones of the account's campaigns.
+        """Return the account's campaigns that are requested.
 
         Raises:
             ConfigurationError: no campaign has a requested group.
@@ -247,7 +247,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             if campaign.group_title:
                 titles[_folded(campaign.group_title)] = campaign.group_title
         for group in self.groups:
-            # an account without campaigns has no groups, which says nothing about a title
+            # if the account has no campaigns, a missing group is no mistake
             if campaigns and _folded(group) not in titles:
                 raise ConfigurationError(_unknown_group(group, titles), argument="groups")
         groups = self.folded_groups
@@ -259,9 +259,9 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return selected
 
 
-def is_about_reading(differences: Mapping[str, str]) -> bool:
+def is_about_row_options(differences: Mapping[str, str]) -> bool:
     """Return whether requests differ only in how a response becomes rows."""
-    return bool(differences) and differences.keys() <= set(_READING_FIELDS)
+    return bool(differences) and differences.keys() <= set(_ROW_OPTIONS)
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -289,7 +289,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def _folded(title: str) -> str:
-    """Return a group's title for comparison: without case and outer blanks."""
+    """Return a group's title for comparison: in lower case, without surrounding spaces."""
     return title.strip().casefold()
 
 
@@ -332,7 +332,7 @@ def _unknown_group(group: str, titles: Mapping[str, str]) -> str:
     """Say that a group does not exist, and name similar ones."""
     folded = _folded(group)
     near = [title for title in titles if folded in title][:_NEAR_TITLES]
-    # no title holds the word, so it may be misspelt
+    # no title contains the word, so it may be misspelt
     if not near:
         near = difflib.get_close_matches(folded, titles, _NEAR_TITLES, 0.5)
     if near:
@@ -386,7 +386,7 @@ def _in_words(value: object) -> str:
 
 
 def _checksum_of_columns() -> int:
-    """Return a checksum of all tables' columns: a version with other columns must not resume."""
+    """Return a checksum of all columns, because a version with other columns must not resume."""
     columns = [
         (column.name, column.type.value) for table in all_tables() for column in table.columns
     ]
@@ -399,10 +399,10 @@ def _digests(options: FeedOptions) -> dict[str, str]:
     `extra_params` may hold secrets and any kind of object, so values are never stored.
     """
     # the size of a page changes no row
+    values = {name: value for name, value in options.items() if name != "limit"}
+    # nothing is sent for None, nor for extra_params={}
     return {
-        name: _digest(value)
-        for name, value in sorted(options.items())
-        if value is not None and name != "limit"
+        name: _digest(value) for name, value in sorted(values.items()) if value not in (None, {})
     }
 
 
@@ -412,8 +412,8 @@ def _digest(value: object) -> str:
 
 
 def _json_of_any(value: object) -> object:
-    """Return a JSON value for an object that JSON has no type for."""
-    # a set has no order, and the digest must be the same in each process
+    """Convert an object of a type that JSON does not have."""
+    # sorted, because the digest must be the same in each process
     if isinstance(value, Set):
         return sorted(map(str, value))
     return str(value)

@@ -1,4 +1,4 @@
-"""The tables and views of a database of pulls, and why a database can't accept a pull.
+"""The tables and views of a database of pulls, and the reasons to refuse a database.
 
 `history` reads the same database, so it uses the checks and the views of this file.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from seorep_async.export.replacement import quoted
@@ -41,9 +42,8 @@ COUNTED_REPORTS = f"""
         ORDER BY snapshot_date DESC, start_date, end_date DESC
     ) = 1
 """
-"""The report that counts for each account, campaign and ranking day.
-
-It is the one of the latest night; of that night, the one with the longest window.
+"""The report that counts for each account, campaign and ranking day: the one of the latest night,
+and of that night the one with the longest window.
 """
 
 VIEWS = {
@@ -62,7 +62,7 @@ VIEWS = {
         ) AS newest USING (account, campaign_id, as_of)
     """,
 }
-"""Each view's name and query; the second reads the first."""
+"""The name and the query of each view. The second view reads the first."""
 
 COMMENTS = {
     "keyword_rankings_by_day": (
@@ -144,17 +144,35 @@ _MEANINGS = {
     "Could not set lock": (
         "its file system refuses DuckDB's locks; write to a local disk, and move the file"
     ),
-    "Could not read enough bytes": _DAMAGED,  # it was cut off
+    "Could not read enough bytes": _DAMAGED,  # the file was cut off
     "Corrupt database file": _DAMAGED,
     "newer version of DuckDB": _NEWER,
     "newer DuckDB version": _NEWER,
 }
 """The meaning of words in DuckDB's messages, and what to do about it."""
 _NO_DATABASE = ("not a valid DuckDB database", "Cannot launch in-memory database")
+NO_DATABASE = "it is not a DuckDB database"
+_MAGIC_AT = 8
+_MAGIC = b"DUCK"
+"""Stands in each database file after a checksum."""
+
+
+def may_be_database(file: Path) -> bool:
+    """Return whether a file begins like a DuckDB database.
+
+    DuckDB opens others as well: it would download an extension for one of SQLite, and write to it.
+    """
+    try:
+        with file.open("rb") as opened:
+            opened.seek(_MAGIC_AT)
+            return opened.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        # on Windows, nobody can read a database that is open; DuckDB says why it can't be opened
+        return True
 
 
 def why_closed(error: Exception) -> str | None:
-    """Return why a database can't be opened, and what to do; None if it may not be one at all."""
+    """Return why a database can't be opened, and what to do. Return None if it may not be one."""
     meaning = _meaning_of(error)
     if meaning == _IN_ANOTHER_PROGRAM:
         return meaning.replace(_ANOTHER_PROGRAM, _ANOTHER_PROGRAM + _process_of(error))
@@ -162,7 +180,7 @@ def why_closed(error: Exception) -> str | None:
 
 
 def holder_of(error: Exception) -> str | None:
-    """Return who has a database open that can't be opened; None if there is another reason."""
+    """Return which program has a database open, or None if that is not why opening failed."""
     meaning = _meaning_of(error)
     if meaning == _IN_ANOTHER_PROGRAM:
         return _ANOTHER_PROGRAM + _process_of(error)
@@ -194,12 +212,12 @@ def first_line(error: Exception) -> str:
     """Return DuckDB's description of a problem as one line."""
     message = str(error)
     if any(words in message for words in _NO_DATABASE):
-        return "it is not a DuckDB database"
+        return NO_DATABASE
     return message.partition("\n")[0].rstrip("!")
 
 
 def make_tables(database: duckdb.DuckDBPyConnection) -> None:
-    """Create missing tables, and every view; renew the comments that differ."""
+    """Create missing tables and all views, and update comments that differ."""
     existing = found_columns(database)
     for table in all_tables():
         columns = existing.get(table.name, {})
@@ -209,7 +227,7 @@ def make_tables(database: duckdb.DuckDBPyConnection) -> None:
             database.execute(f"COMMENT ON TABLE {table.name} IS {quoted(table.description)}")
         for column in table.columns:
             comment, *_ = columns.get(column.name, (None,))
-            # a comment costs a write in each pull, so it is renewed only if it differs
+            # setting a comment is a write, so it is set only if it differs
             if comment != column.description:
                 description = quoted(column.description)
                 database.execute(f"COMMENT ON COLUMN {table.name}.{column.name} IS {description}")
@@ -231,7 +249,7 @@ def _definition(column: Column) -> str:
 
 
 def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
-    """Yield why the tables of a database can't take a pull, and what to do."""
+    """Yield the reasons why a database can't accept a pull, and what to do."""
     existing = found_columns(database)
     tables = {table.name: table for table in all_tables()}
     if "pulls" not in existing and existing.keys() & tables.keys():
@@ -266,7 +284,7 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
 
 
 def _missing_columns(existing: dict[str, Columns]) -> Iterator[str]:
-    """Yield the statements that make the tables of an older version those of this one."""
+    """Yield the statements that bring the tables of an older version up to date."""
     if "key_digest" in existing.get("pulls", {}):
         yield "ALTER TABLE pulls DROP COLUMN key_digest"
     for table in all_tables():
@@ -279,7 +297,7 @@ def _missing_columns(existing: dict[str, Columns]) -> Iterator[str]:
 
 
 def _changed_columns(table: Table, existing: Columns) -> Iterator[str]:
-    """Yield what was changed in the columns of a table.
+    """Yield the changes that somebody made to the columns of a table.
 
     A missing column can be added, as `_missing_columns` says, unless it is part of the key.
     """

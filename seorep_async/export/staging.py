@@ -1,7 +1,7 @@
-"""The staged reports of a pull, until its target is written.
+"""The staged reports of a pull, kept until its target is written.
 
-They are in the file `pieces` of a private folder beside the target. `Staging` knows which reports
-are in it, and adds further ones; `Contents` reads the tables from it at the end.
+They are in the file `pieces` in a private folder beside the target. `Staging` knows which reports
+the file has, and adds more. At the end, `Contents` reads the tables from it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from seorep_async.export.pieces import (
     errors_of,
     opened_in,
 )
-from seorep_async.export.request import ExportRequest, Plan, is_about_reading
+from seorep_async.export.request import ExportRequest, Plan, is_about_row_options
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.settings import require_booleans
@@ -50,12 +50,12 @@ from seorep_async.tables.output_tables import (
 )
 
 UNSTORABLE = (OverflowError, RecursionError, ValueError)
-"""Errors of a format for a value that it can't hold."""
+"""The errors that a format raises for a value that it can't hold."""
 _PIECE_ROWS = 2_000
-"""Rows of a piece: more leave the processor's cache while they are encoded, which is slower."""
+"""The rows of a piece. More would not fit into the processor's cache, which is slower."""
 _ROWS_AT_ONCE = 1 << 12
 _LIST_OF_CAMPAIGNS = -1
-"""Stands for an id in the failure of the list of campaigns."""
+"""Replaces an id in the failure of the list of campaigns."""
 T = TypeVar("T")
 
 
@@ -113,7 +113,7 @@ class Staging:
         self.refusal: ConfigurationError | None = None
 
     def begin(self, request: ExportRequest) -> None:
-        """Begin without reports; the request is stored with the campaigns."""
+        """Begin without reports. The request is stored together with the campaigns."""
         self.request = request
         self.plan = Plan()
         self.ended = False
@@ -138,13 +138,13 @@ class Staging:
             )
 
     def _note(self, number: int, block: Block) -> None:
-        """Note the contents of a block."""
-        # any block after the end is of a retry, which has not ended yet
+        """Record the contents of a block."""
+        # any block after the end is of a retry, which has not ended
         self.ended = block.ended
         if block.plan is not None:
             self.request = block.request or self.request
             self.plan = block.plan
-            # the campaigns of an earlier plan don't count any more
+            # the campaigns of an earlier plan no longer count
             for by_table in (self._stored, self._failed, self.rows):
                 by_table.pop(campaigns_table().name, None)
         for name, failures in block.failures.items():
@@ -162,16 +162,16 @@ class Staging:
     def add_plan(
         self, plan: Plan, campaigns: Sequence[Campaign], error: SeoRepError | None = None
     ) -> None:
-        """Store the request, the campaigns to pull, and their records, or why there are none."""
+        """Store the request, the campaigns to pull, and their records, or the error of the list."""
         table = campaigns_table()
         group = _Group(self._format)
 
         def add(part: Sequence[Campaign]) -> None:
             columns = self._format.prepare(table, model_columns(Campaign, part))
-            # all campaigns of a piece are one report: nobody reads them one by one
+            # all campaigns of a piece are stored as one report, because they are only read together
             group.add(table, columns, [len(group.pieces)], [len(part)])
 
-        # a campaign of more than 64 bits is a failure of its reports; no table holds its id
+        # a campaign with an id of more than 64 bits is in no table, and its reports fail
         storable = (campaign for campaign in campaigns if fits(campaign.id))
         for part in in_groups(storable, lambda _: 1, _PIECE_ROWS):
             _add_without_unstorable(add, part)
@@ -187,13 +187,13 @@ class Staging:
         reports: Sequence[RankingReport[Any]],
         errors: Iterable[tuple[int, SeoRepError]],
     ) -> tuple[int, int]:
-        """Store reports, and the errors of others, in one step that survives a crash whole.
+        """Store reports, and the errors of failed ones, in one step that a crash can't divide.
 
         A report that the format can't hold becomes an error. Return how many reports were stored,
         and their rows.
         """
         name = table_of(feed).name
-        # all reports of a call are one block, and one sync of the disk
+        # all reports of a call are one block, so the disk is synced once
         group = _Group(self._format)
         failures = [Failure.of(id_, error) for id_, error in errors]
         for part in in_groups(reports, lambda report: 1 + len(report.rows), _PIECE_ROWS):
@@ -207,7 +207,7 @@ class Staging:
         return len(stored), sum(record.rows for record in stored)
 
     def _encode(self, feed: Feed, group: _Group, reports: Sequence[RankingReport[Any]]) -> None:
-        """Add reports to a group in one piece, and their keywords, if need be, in another."""
+        """Add reports in one piece, and their keywords in another one if the format needs it."""
         table = table_of(feed)
         request = self.request
         columns = prepared(self._format, request, feed, reports)
@@ -215,7 +215,7 @@ class Staging:
         sizes = [len(report.rows) for report in reports]
         totals = [self._totals(report) for report in reports]
         keywords: Iterable[tuple[int, ...]] = repeat(())
-        # a resumed pull must know the keywords without asking for the campaigns' reports again
+        # a resumed pull must know the keywords without fetching the campaigns' reports again
         if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
             keywords = [tuple(row.keyword_id for row in report.rows) for report in reports]
         group.add(table, columns, ids, sizes, totals, keywords)
@@ -229,7 +229,7 @@ class Staging:
             group.add(keywords_table(), keyword_columns, ids, sizes)
 
     def _totals(self, report: RankingReport[Any]) -> tuple[Any, ...] | None:
-        """Return the values of a report's totals as their record has them."""
+        """Return the values of a report's totals for their record."""
         if not report.totals:
             return None
         values = tuple(totals_values(report.totals, compared=self.request.compared))
@@ -241,7 +241,7 @@ class Staging:
         return values
 
     def _unstorable(self, feed: Feed, report: RankingReport[Any], error: Exception) -> ExportError:
-        """Name the column whose value the format can't hold."""
+        """Return an error that names the column whose value the format can't hold."""
         problem = f"a value can't be written to {self._format.ending}"
         table = table_of(feed)
         values = table.column_values(report.rows, compared=self.request.compared)
@@ -271,7 +271,7 @@ class Staging:
             )
 
     def note_end(self) -> None:
-        """Store that the pull has ended with failures."""
+        """Record that the pull has ended with failures."""
         self._append(Block(ended=True))
 
     def failures(self, table: Table) -> dict[int, Failure]:
@@ -286,7 +286,7 @@ class Staging:
 
     def records(self, table: Table) -> Iterator[StagedReport]:
         """Yield the staged reports of a table in the order of the campaigns."""
-        # Arrow takes the keywords' columns out of the rows of the campaign feed
+        # for Arrow, keywords are some columns of the campaign feed's rows
         if table is keywords_table() and not self._format.stages_keywords:
             table = table_of(Feed.CAMPAIGN)
         places = self._stored[table.name]
@@ -331,7 +331,7 @@ class Staging:
     def _failed_keywords(self, table: Table) -> Iterator[tuple[Table, int, int | None, Failure]]:
         failed = self.failures(table)
         failed_campaigns = self.failures(table_of(Feed.CAMPAIGN))
-        # usually nothing failed, and then no record is read
+        # usually nothing failed, and no record has to be read
         if not failed and not failed_campaigns:
             return
         failed_keywords: defaultdict[int, list[int]] = defaultdict(list)
@@ -339,7 +339,7 @@ class Staging:
             if keyword_id in failed:
                 failed_keywords[campaign_id].append(keyword_id)
         for campaign_id in self.plan.ids:
-            # without its report, the keywords of a campaign are not known
+            # the keywords of a campaign are known only from its report
             if campaign_id in failed_campaigns:
                 yield table, campaign_id, None, failed_campaigns[campaign_id]
             for keyword_id in sorted(failed_keywords[campaign_id]):
@@ -351,7 +351,7 @@ class Staging:
         ids: Iterable[int] = self.plan.ids
         if feed is Feed.KEYWORD_BY_DATE:
             ids = (keyword_id for _, keyword_id in self.keywords())
-        # a keyword may be in several campaigns, and has one report
+        # a keyword of several campaigns has one report
         return [id_ for id_ in dict.fromkeys(ids) if id_ not in stored]
 
 
@@ -366,7 +366,7 @@ def prepared(
 
 @attrs.frozen
 class _Group:
-    """The pieces of a block in the making, and the records of the reports in them, by table."""
+    """The pieces of an unfinished block, and the records of their reports, by table."""
 
     format: Format
     pieces: list[bytes] = attrs.field(factory=list)
@@ -394,9 +394,9 @@ class _Group:
 def _add_without_unstorable(
     add: Callable[[Sequence[T]], None], items: Sequence[T]
 ) -> list[tuple[T, Exception]]:
-    """Add items as one piece, or as several without those that the format can't hold.
+    """Add items as one piece, or as several pieces without items that the format can't hold.
 
-    Return these, each with the format's error.
+    Return those items, each with the format's error.
     """
     try:
         add(items)
@@ -404,7 +404,7 @@ def _add_without_unstorable(
         half = len(items) // 2
         if not half:
             return [(items[0], error)]
-        # by halves: one bad report among 1,000 costs 20 attempts, not 1,000
+        # halving finds one bad report among 1,000 with 20 attempts
         first_half = _add_without_unstorable(add, items[:half])
         return first_half + _add_without_unstorable(add, items[half:])
     return []
@@ -412,12 +412,12 @@ def _add_without_unstorable(
 
 @attrs.frozen(kw_only=True)
 class Beginning:
-    """How a pull begins where another one is staged.
+    """How a pull begins if another one is staged.
 
     Attributes:
-        restart: drop the staged pull, unread.
-        retry_failed: fetch what failed, of a pull that has ended.
-        only_look: leave everything as it is.
+        restart: remove the staged pull without reading it.
+        retry_failed: fetch the failed reports of a pull that has ended.
+        only_look: change nothing.
     """
 
     restart: bool = False
@@ -438,27 +438,27 @@ def opened(
     format_: Format,
     requests: Sequence[ExportRequest],
     beginning: Beginning,
-    refusal: ConfigurationError | None,
+    refusal: ConfigurationError | None = None,
 ) -> Iterator[Staging]:
-    """Open a staging folder: resume the staged pull if it has one of the requests, or begin anew.
+    """Open a staging folder. Resume the staged pull if it has one of the requests, or start over.
 
-    A pull that ended with failures is resumed only by `retry_failed`. With `only_look` the folder
-    stays as it is, and a refusal is an attribute of the staging.
+    A pull that ended with failures is resumed only by `retry_failed`. With `only_look`, the folder
+    is unchanged, and a refusal is an attribute of the staging.
 
     Args:
-        requests: the requests that may be resumed; the last one is begun if none of them is staged.
+        requests: the requests that may be resumed. If none of them is staged, the last one begins.
         refusal: raised unless the staged pull is resumed.
 
     Raises:
         ConfigurationError: an unfinished pull of another request is staged, or `refusal`.
-        DamagedError, ExportError, OSError: another pull is at work, or the staged one is damaged or
-            of another version.
+        DamagedError, ExportError, OSError: another pull uses the folder, or the staged one is
+            damaged or of another version.
     """
     file = opened_in(folder)
     only_look = beginning.only_look
     try:
         staging = Staging(format_, requests[-1], file)
-        # restart=True would remove what another version has staged; a look must not
+        # restart=True removes the files of another version, but a check must change nothing
         if not (beginning.restart and only_look):
             drop_leftovers(folder, restart=beginning.restart)
         if not beginning.restart:
@@ -467,18 +467,18 @@ def opened(
         is_another = all(differences)
         # There are three cases of another request:
         # 1. The staged pull is unfinished: its reports would be lost.
-        # 2. It has ended with failures, which are to be retried under another reading.
-        # 3. It has ended, and its target is written: nothing is lost, and it is dropped.
+        # 2. It has ended with failures, which are to be retried with other row options.
+        # 3. It has ended, and its target is written: nothing is lost if it is removed.
         if is_another and not staging.ended:
             refusal = _unfinished(staging.request, differences[0])
         elif is_another and beginning.retry_failed:
-            for difference in filter(is_about_reading, differences):
-                refusal = other_reading(difference)
+            for difference in filter(is_about_row_options, differences):
+                refusal = other_row_options(difference)
         if refusal is not None and (is_another or staging.earlier_pull is None):
             staging.refusal = refusal
             if not only_look:
                 raise refusal
-        # a repeated pull fetches everything again, where its last run wrote the target
+        # a repeated pull fetches everything again if its last run wrote the target
         has_ended = staging.ended and not beginning.retry_failed
         if beginning.restart or is_another or has_ended:
             staging.begin(requests[-1])
@@ -493,18 +493,18 @@ def staged_in(folder: Path, format_: Format, request: ExportRequest) -> StagedPu
     """Return the pull that a folder has staged, without changing anything.
 
     Args:
-        request: any request for the same target; the folder may be another account's.
+        request: any request for the same target, even if another account's reports are staged.
 
     Raises:
-        ExportError: a pull is at work in it, or what it has staged is damaged.
+        ExportError: another pull uses the folder, or its reports are damaged.
     """
     look = Beginning(only_look=True)
-    with errors_of(folder), opened(folder, format_, [request], look, None) as staging:
+    with errors_of(folder), opened(folder, format_, [request], look) as staging:
         return staging.earlier_pull
 
 
 def _unfinished(staged: ExportRequest, differences: Mapping[str, str]) -> ConfigurationError:
-    """Refuse to drop an unfinished pull of another request."""
+    """Return the error for an unfinished pull of another request, which would be lost."""
     days = f"{staged.start_date} to {staged.end_date}"
     how = "; ".join(differences.values())
     return ConfigurationError(
@@ -513,8 +513,8 @@ def _unfinished(staged: ExportRequest, differences: Mapping[str, str]) -> Config
     )
 
 
-def other_reading(differences: Mapping[str, str]) -> ConfigurationError:
-    """Refuse to fetch failed reports under settings that would read them in another way."""
+def other_row_options(differences: Mapping[str, str]) -> ConfigurationError:
+    """Return the error for a retry of failed reports with other row options."""
     how = "; ".join(differences.values())
     return ConfigurationError(
         f"retry_failed=…: the pull whose reports failed was made with {how}; the rows of both "
@@ -531,7 +531,7 @@ class Contents:
     Attributes:
         pull: its row in the table of pulls.
         received: whether anything was received. If not, only failures and pulls have rows.
-        stop: set to end the reading.
+        stop: set to stop reading.
     """
 
     staging: Staging
@@ -580,7 +580,7 @@ class Contents:
     ) -> tuple[Any, ...]:
         """Return the first values of a row about a report."""
         request = self.request
-        # databases hold no ids of more than 64 bits
+        # databases have no ids of more than 64 bits
         ids = (id_ if id_ is not None and fits(id_) else None for id_ in (campaign_id, keyword_id))
         return (
             request.account,

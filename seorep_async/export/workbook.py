@@ -1,7 +1,7 @@
 """A workbook as a target: a sheet for each table, for people who work in Excel or LibreOffice.
 
-xlsxwriter writes it row by row, in constant memory. A table is therefore read twice: a first time
-to find out which columns have values and how wide they are, a second time to write the rows.
+xlsxwriter writes it row by row, in constant memory. A table is therefore read twice: first to find
+out which columns have values and how wide they are, then to write the rows.
 """
 
 from __future__ import annotations
@@ -123,9 +123,9 @@ class WorkbookFile(Target):
         return read_sheet(self.path, pulls_table()) if has_content(self.path) else []
 
     def losses(self, complete: int, failed: int = 0) -> tuple[str, ...]:
-        """Also say that another program has the workbook open: it would save the older rows."""
+        """Add a note if another program has the workbook open, and would save the older rows."""
         losses = super().losses(complete, failed)
-        # those of Excel and LibreOffice
+        # the lock files of Excel and LibreOffice
         lock_names = (f"~${self.path.name}", f".~lock.{self.path.name}#")
         if any(self.path.with_name(name).exists() for name in lock_names):
             advice = "close it there without saving"
@@ -140,7 +140,7 @@ class WorkbookFile(Target):
         temporary_folder = unfinished_path(folder, "sheets")
         temporary_folder.mkdir(mode=0o700, exist_ok=True)
         try:
-            # the same rows give the same bytes, whenever they are written
+            # a fixed time, so that equal rows always give equal bytes
             created = contents.request.started_at
             sheets = _sheets(contents, self.format, self.engine_names)
             write_workbook(file, sheets, created, temporary_folder)
@@ -213,7 +213,7 @@ class Sheet:
 
 @attrs.frozen
 class _Names:
-    """Names of campaigns or of keywords, for tables that have only their ids.
+    """Names of campaigns or keywords, for tables that have only their ids.
 
     Attributes:
         key: the columns of the ids.
@@ -249,7 +249,7 @@ def _keys(table: Table, names: Iterable[str], columns: Columns) -> Iterator[tupl
 
 
 def _place(name: str) -> int:
-    """Return the place of a column among the others: names and dates, ranks, and then the rest."""
+    """Return the place of a column in the sheet: names and dates, ranks, and then the rest."""
     for place, pattern in enumerate(_ORDER):
         if pattern.fullmatch(name):
             return place
@@ -259,7 +259,7 @@ def _place(name: str) -> int:
 def _sheets(
     contents: Contents, format_: WorkbookRows, engine_names: tuple[str, str] | None
 ) -> Iterator[Sheet]:
-    """Yield the sheets; a row with the id of a campaign or a keyword has its name as well."""
+    """Yield the sheets. Rows with the id of a campaign or keyword also have its name."""
 
     def read(table: Table) -> Iterator[Columns]:
         return format_.parts(contents.table(table))
@@ -276,7 +276,7 @@ def _sheets(
 
 
 def _explained(column: Column, engine_names: tuple[str, str] | None) -> Column:
-    """Return a column whose description names its engine as people call it."""
+    """Return a column whose description has the real name of its engine."""
     for letter, name in zip("ab", engine_names or (), strict=False):
         if f"engine_{letter}_" in column.name:
             description = f"{column.description} Engine {letter.upper()} is {name}."
@@ -306,10 +306,10 @@ class _Survey:
 
 
 def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
-    """Read a sheet once; return the number of its rows, and what each column holds."""
+    """Read a sheet once. Return the number of rows, and the facts about each column."""
     surveys = []
     for column in sheet.columns:
-        # a column of the key is shown in any case
+        # columns of the key are always shown
         is_key = column.name in sheet.table.key
         width = max(len(column.name) + _WIDTH_OF_FILTER, _WIDTHS.get(column.type, 0))
         surveys.append(_Survey(is_key, width))
@@ -326,12 +326,12 @@ def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
 
 def _write_sheet(workbook: Any, sheet: Sheet) -> None:
     """Write a table as a sheet, unless it may be left out and has no rows."""
-    # widths stand in a sheet before its rows, so the rows are read twice
+    # a sheet contains the widths before the rows, so the rows are read twice
     row_count, surveys = _survey(sheet)
     if not row_count and sheet.may_be_left_out:
         return
     worksheet = workbook.add_worksheet(sheet.table.name)
-    # a column without any value is left out: of 48 columns half may be empty
+    # columns without any value are left out, because half of the 48 may be empty
     indexes = [index for index, survey in enumerate(surveys) if survey.has_values]
     names = [sheet.columns[index].name for index in indexes]
     _set_views(worksheet, names, row_count)
@@ -345,7 +345,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
         if column.type in _NUMBER_FORMATS:
             cell_format = workbook.add_format({"num_format": _NUMBER_FORMATS[column.type]})
         elif place and column.type is ColumnType.STRING:
-            # numbers end at the right of their cell, so a string beside them needs a gap
+            # numbers are aligned to the right, so a string beside them needs a gap
             name_format = indented_header_format
             cell_format = workbook.add_format({"indent": 1})
         widest = _WIDEST_FROZEN_COLUMN if column.name in _FROZEN else _WIDEST_COLUMN
@@ -372,14 +372,14 @@ def _set_views(worksheet: Any, names: Sequence[str], row_count: int) -> None:
     worksheet.set_landscape()
     worksheet.set_paper(_A4)
     worksheet.fit_to_pages(1, 0)
-    # thirty columns on one page can't be read, so names and ranks are printed
+    # thirty columns don't fit on a page, so only names and ranks are printed
     printed_places = [place for place, name in enumerate(names) if _PRINTED.fullmatch(name)]
     if printed_places:
         worksheet.print_area(0, 0, row_count, printed_places[-1])
 
 
 def _write_row(worksheet: Any, number: int, cells: Iterable[Any]) -> None:
-    """Write cells of their own type: no text becomes a number, a formula or a link."""
+    """Write cells of their own type, so no string becomes a number, a formula or a link."""
     for place, cell in enumerate(cells):
         if cell is None:
             continue
@@ -388,7 +388,7 @@ def _write_row(worksheet: Any, number: int, cells: Iterable[Any]) -> None:
         elif not isinstance(cell, str):
             worksheet.write_number(number, place, cell)
         elif cell.startswith("<r>") and cell.endswith("</r>"):
-            # xlsxwriter takes such a string for its own rich text, and would not escape it
+            # xlsxwriter treats such a string as its own rich text, and does not escape it
             worksheet.write_rich_string(number, place, cell[0], cell[1], cell[2:])
         else:
             worksheet.write_string(number, place, cell)
@@ -403,7 +403,7 @@ def _note_options(description: str) -> dict[str, Any]:
 def cells_of(kind: ColumnType, values: Sequence[Any]) -> list[Any]:
     """Return the values of a column as cells: None, booleans, numbers and strings.
 
-    A date is the number of a day. What Excel has no number for becomes text.
+    A date is the number of a day. A value that Excel can't hold as a number becomes text.
     """
     convert = _CELLS[kind]
     return [None if value is None else convert(value) for value in values]
@@ -464,7 +464,7 @@ _CELLS: dict[ColumnType, Callable[[Any], Any]] = {
 
 
 def _cut(text: str) -> str:
-    """Return a text, cut with a mark if a cell can't hold it: Excel counts units of UTF-16."""
+    """Return a string, shortened with a mark if it does not fit into a cell of UTF-16 units."""
     # no character has more than two units, and nearly all texts are short
     if len(text) <= _LONGEST_TEXT // 2:
         return text
@@ -494,12 +494,12 @@ def was_changed(file: Path) -> bool:
 def read_sheet(file: Path, table: Table) -> list[dict[str, Any]]:
     """Return the first two rows of a table in a workbook.
 
-    A sheet with a header only has one row without values, a file without the sheet has none.
+    A sheet with only a header has one row without values. A file without the sheet has none.
     """
     openpyxl = require("openpyxl")
     try:
         workbook = openpyxl.load_workbook(file, read_only=True)
-    except Exception:  # whatever a file that is no workbook raises
+    except Exception:  # any error of a file that is not a workbook
         return []
     try:
         if table.name not in workbook.sheetnames:
@@ -517,7 +517,7 @@ def read_sheet(file: Path, table: Table) -> list[dict[str, Any]]:
 
 
 def _read_value(kind: ColumnType | None, cell: Any) -> Any:
-    """Return a cell as the table has it: a sheet has no dates without a time of day."""
+    """Return the table's value of a cell, because a sheet has no dates without a time of day."""
     if kind is ColumnType.DATE and isinstance(cell, dt.datetime):
         return cell.date()
     if isinstance(cell, str):

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, TypeAlias, cast, final, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, cast, final, get_args
 
 import attrs
 
@@ -21,6 +21,7 @@ from seorep_async.tables.html import html_table
 from seorep_async.tables.tabular import ModelList
 
 Days: TypeAlias = tuple[dt.date, dt.date]
+T = TypeVar("T", bound=str)
 _log = logging.getLogger("seorep_async")
 
 ChangeKind: TypeAlias = Literal[
@@ -38,6 +39,8 @@ ChangeKind: TypeAlias = Literal[
     "fell",
 ]
 KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
+EngineName: TypeAlias = Literal["engine_a", "engine_a_mobile", "engine_a_places", "engine_b"]
+ENGINE_NAMES: tuple[EngineName, ...] = get_args(EngineName)
 _NEIGHBOURS: tuple[tuple[ChangeKind, ChangeKind, str], ...] = (
     ("rose", "found", "have a rank, and had none"),
     ("fell", "lost", "lost their rank altogether"),
@@ -91,7 +94,7 @@ _CAMPAIGNS = """
     GROUP BY campaign_id
     ORDER BY campaign_id
 """
-_CHANGES = """
+CHOSEN_CHANGES = """
     WITH before AS (
         SELECT *
         FROM keyword_rankings_by_day
@@ -191,15 +194,29 @@ _CHANGES = """
         WHERE rank_before IS DISTINCT FROM rank_after
             -- a keyword that is ranked nowhere comes or goes without an engine
             OR (engine IS NULL AND NOT is_ranked AND (is_new OR is_removed))
+    ),
+    chosen AS (
+        SELECT
+            *,
+            (
+                SELECT max(company)
+                FROM campaigns
+                WHERE campaigns.account = $account AND campaigns.campaign_id = changes.campaign_id
+            ) AS company
+        FROM changes
+        WHERE kinds <> ''
+            AND ($kinds IS NULL OR list_has_any(string_split(kinds, ','), $kinds::VARCHAR[]))
+            AND ($engines IS NULL OR engine IN (SELECT unnest($engines::VARCHAR[])))
+            AND (engine IS NOT NULL OR NOT $only_ranked)
     )
+"""
+"""The beginning of a query. `chosen` has a row for each change of a keyword in an engine."""
+_CHANGES = f"""
+    {CHOSEN_CHANGES}
     SELECT
         count(*) OVER () AS total,
         campaign_id,
-        (
-            SELECT max(company)
-            FROM campaigns
-            WHERE campaigns.account = $account AND campaigns.campaign_id = changes.campaign_id
-        ) AS company,
+        company,
         keyword_id,
         keyword_phrase,
         location,
@@ -208,10 +225,7 @@ _CHANGES = """
         rank_after,
         CASE WHEN rank_after IS NULL THEN url_before ELSE url_after END AS url,
         kinds
-    FROM changes
-    WHERE kinds <> ''
-        AND ($kinds IS NULL OR list_has_any(string_split(kinds, ','), $kinds::VARCHAR[]))
-        AND (engine IS NOT NULL OR NOT $only_ranked)
+    FROM chosen
     -- the largest change first; no rank counts as 101
     ORDER BY
         abs(coalesce(rank_before, 101) - coalesce(rank_after, 101)) DESC,
@@ -340,6 +354,7 @@ def changes(
     campaign: int | None = None,
     group: str | None = None,
     kind: ChangeKind | Sequence[ChangeKind] | None = None,
+    engine: EngineName | Sequence[EngineName] | None = None,
     limit: int | None = None,
     moved: int = 3,
 ) -> Changes:
@@ -360,6 +375,8 @@ def changes(
         kind: only changes of this kind, or of several: rose, fell (ranked on both days); found,
             lost (its rank); entered_top_3, left_top_3, likewise 10 and 20; new, removed (the
             keyword).
+        engine: only changes in this engine, or in several: engine_a, engine_a_mobile,
+            engine_a_places, engine_b; by default in all of them.
         limit: the number of largest changes to return; by default all.
         moved: the fewest places by which a keyword rose or fell; by default 3.
 
@@ -376,27 +393,28 @@ def changes(
         campaign=campaign,
         group=group,
         kind=kind,
+        engine=engine,
         limit=limit,
         moved=moved,
     )
     with opened(database) as history:
         comparison = compare(history, request)
-    for note in [*comparison.notes, *_notes_on_left_out(comparison.changes)]:
-        _log.warning("%s", note)
+    log_notes(comparison.notes, comparison.changes.left_out)
     return comparison.changes
 
 
-def _notes_on_left_out(result: Changes) -> list[str]:
-    notes = []
-    for reason, campaign_ids in campaigns_by_reason(result).items():
-        notes.append(f"not compared, because {reason}: campaigns {listed(campaign_ids)}")
-    return notes
+def log_notes(notes: Sequence[str], left_out: Mapping[int, str]) -> None:
+    """Log the notes about a comparison, and the campaigns that were left out of it."""
+    for note in notes:
+        _log.warning("%s", note)
+    for reason, campaign_ids in campaigns_by_reason(left_out).items():
+        _log.warning("not compared, because %s: campaigns %s", reason, listed(campaign_ids))
 
 
-def campaigns_by_reason(result: Changes) -> dict[str, list[int]]:
+def campaigns_by_reason(left_out: Mapping[int, str]) -> dict[str, list[int]]:
     """Return the campaigns that were not compared, by reason."""
     campaign_ids: dict[str, list[int]] = {}
-    for campaign_id, reason in result.left_out.items():
+    for campaign_id, reason in left_out.items():
         campaign_ids.setdefault(reason, []).append(campaign_id)
     return campaign_ids
 
@@ -412,6 +430,8 @@ class ComparisonRequest:
     group: str | None
     kinds: tuple[ChangeKind, ...] | None
     """The kinds to return, or None for every kind."""
+    engines: tuple[EngineName, ...] | None
+    """The engines to compare, or None for all of them."""
     limit: int | None
     moved: int
 
@@ -425,6 +445,7 @@ class ComparisonRequest:
         campaign: int | None = None,
         group: str | None = None,
         kind: ChangeKind | Sequence[ChangeKind] | None = None,
+        engine: EngineName | Sequence[EngineName] | None = None,
         limit: int | None = None,
         moved: int = 3,
     ) -> ComparisonRequest:
@@ -436,23 +457,26 @@ class ComparisonRequest:
             after=None if after is None else check_date("after", after),
             campaign=None if campaign is None else check_id("campaign", campaign),
             group=group,
-            kinds=None if kind is None else _checked_kinds(kind),
+            kinds=None if kind is None else _checked_names("kind", kind, KINDS),
+            engines=None if engine is None else _checked_names("engine", engine, ENGINE_NAMES),
             limit=None if limit is None else check_id("limit", limit),
             moved=check_id("moved", moved),
         )
 
 
-def _checked_kinds(kind: Any) -> tuple[ChangeKind, ...]:
-    """Return the kinds of an argument that takes one kind or several."""
-    kinds = tuple(kind) if isinstance(kind, list | tuple | set | frozenset) else (kind,)
-    for name in kinds:
-        if name not in KINDS:
-            problem = f"kind must be one of {', '.join(KINDS)}, got {short_repr(name)}"
-            raise ConfigurationError(problem, argument="kind")
-    if not kinds:
-        problem = "kind must be a kind of change, or several; the list is empty"
-        raise ConfigurationError(problem, argument="kind")
-    return kinds
+def _checked_names(argument: str, value: Any, known_names: Sequence[T]) -> tuple[T, ...]:
+    """Return the names in an argument that takes one name or several."""
+    names = tuple(value) if isinstance(value, list | tuple | set | frozenset) else (value,)
+    for name in names:
+        if name not in known_names:
+            listed_names = ", ".join(map(str, known_names))
+            problem = f"{argument} must be one of {listed_names}, got {short_repr(name)}"
+            raise ConfigurationError(problem, argument=argument)
+    if not names:
+        kind_of_name = "a kind of change" if argument == "kind" else "an engine"
+        problem = f"{argument} must be {kind_of_name}, or several; the list is empty"
+        raise ConfigurationError(problem, argument=argument)
+    return names
 
 
 def check_group(group: object, campaign: object) -> None:
@@ -473,23 +497,66 @@ class Comparison:
     notes: Sequence[str]
 
 
+@attrs.frozen
+class ComparedDays:
+    """Two days to compare.
+
+    Attributes:
+        selection: the campaigns to compare.
+        days: the earlier and the later day.
+        reasons: why each campaign can't be compared, or "" if it can.
+        notes: sentences about the choice of the days.
+    """
+
+    selection: Selection
+    days: Days
+    reasons: Mapping[int, str]
+    notes: Sequence[str]
+
+    @property
+    def comparable(self) -> Selection:
+        """The campaigns that have the reports of both days."""
+        campaign_ids = [campaign_id for campaign_id, reason in self.reasons.items() if not reason]
+        return attrs.evolve(self.selection, campaign_ids=campaign_ids)
+
+    @property
+    def left_out(self) -> dict[int, str]:
+        """Why each of the other campaigns can't be compared."""
+        return {campaign_id: reason for campaign_id, reason in self.reasons.items() if reason}
+
+
 def compare(history: History, request: ComparisonRequest) -> Comparison:
     """Compare two days of an open history; see `changes`."""
+    compared = compared_days(history, request)
+    find_changes = partial(changes_between, compared, engines=request.engines, moved=request.moved)
+    result = find_changes(kinds=request.kinds, limit=request.limit)
+    neighbours = _notes_on_neighbours(find_changes, request.kinds or ())
+    return Comparison(result, [*compared.notes, *neighbours])
+
+
+def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
+    """Return the days and the campaigns that a request compares."""
     account = history.account(request.account)
     selection = Selection.of(history, account, request.campaign, request.group)
     pulls = selection.days_of_pulls()
     days = _days(selection, pulls, request.before, request.after)
-    reasons = reasons_against(selection, days)
-    find_changes = partial(changes_between, selection, days, reasons, moved=request.moved)
-    result = find_changes(kinds=request.kinds, limit=request.limit)
     notes: list[str | None] = []
     # a caller who names a day knows its nights
     if request.after is None:
         notes.append(selection.note_on_nights())
         notes.append(_note_on_a_later_day(selection, pulls[0], days))
     notes.append(selection.note_on_windows(*days))
-    notes += _notes_on_neighbours(find_changes, request.kinds or ())
-    return Comparison(result, [note for note in notes if note is not None])
+    return ComparedDays(
+        selection=selection,
+        days=days,
+        reasons=_reasons_against(selection, days),
+        notes=[note for note in notes if note is not None],
+    )
+
+
+def compared_for(selection: Selection, days: Days) -> ComparedDays:
+    """Return two days of a selection, without notes."""
+    return ComparedDays(selection, days, _reasons_against(selection, days), notes=())
 
 
 def _notes_on_neighbours(
@@ -583,7 +650,7 @@ def _nothing_before(
     return ConfigurationError(problem)
 
 
-def reasons_against(selection: Selection, days: Days) -> dict[int, str]:
+def _reasons_against(selection: Selection, days: Days) -> dict[int, str]:
     """Return why each campaign of two days can't be compared, or "" if it can."""
     before, after = days
     rows = selection.execute(_CAMPAIGNS, before=before, after=after).fetchall()
@@ -605,33 +672,33 @@ def _why_missing(day: dt.date, error: str | None) -> str:
 
 
 def changes_between(
-    selection: Selection,
-    days: Days,
-    reasons: Mapping[int, str],
+    compared: ComparedDays,
     *,
     kinds: Sequence[ChangeKind] | None,
+    engines: Sequence[EngineName] | None = None,
     limit: int | None,
     moved: int,
     only_ranked: bool = False,
 ) -> Changes:
     """Return the largest changes between two days, of the campaigns that can be compared.
 
-    `kinds` restricts the kinds, and `only_ranked` leaves out keywords without any rank.
+    `kinds` and `engines` restrict both. `only_ranked` leaves out keywords without any rank.
     """
-    before, after = days
-    comparable = [campaign_id for campaign_id, reason in reasons.items() if not reason]
+    before, after = compared.days
+    account = compared.selection.account
     result = Changes((), Change)
-    result.account = selection.account
+    result.account = account
     result.before = before
     result.after = after
     result.total = 0
-    result.left_out = {campaign_id: reason for campaign_id, reason in reasons.items() if reason}
-    rows = attrs.evolve(selection, campaign_ids=comparable).execute(
+    result.left_out = compared.left_out
+    rows = compared.comparable.execute(
         _CHANGES,
         before=before,
         after=after,
         moved=moved,
         kinds=kinds,
+        engines=engines,
         only_ranked=only_ranked,
         limit=limit,
     )
@@ -651,7 +718,7 @@ def changes_between(
         if rank_before is not None and rank_after is not None:
             moved_by = rank_before - rank_after
         change = Change(
-            account=selection.account,
+            account=account,
             campaign_id=campaign_id,
             company=texts.setdefault(company, company),
             keyword_id=keyword_id,

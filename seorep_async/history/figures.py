@@ -15,7 +15,7 @@ from seorep_async.history.comparing import (
     Changes,
     Days,
     changes_between,
-    reasons_against,
+    compared_for,
 )
 from seorep_async.history.selection import Selection
 from seorep_async.history.source import listed
@@ -308,13 +308,11 @@ def _is_ranked(engine: str, days: Sequence[Day]) -> bool:
 def _moves(selection: Selection, ends: Days) -> dict[str, Changes]:
     """Return the largest changes of each list. For lost keywords, the best ranks come first."""
     # only once, because it is the same for each list, and the query reads all rows of two days
-    reasons = reasons_against(selection, ends)
+    compared = compared_for(selection, ends)
     moves = {}
     for title, kinds in _MOVES.items():
         moves[title] = changes_between(
-            selection,
-            ends,
-            reasons,
+            compared,
             kinds=kinds,
             limit=_MOST_LISTED,
             moved=1,

@@ -15,10 +15,12 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, short_repr
 from seorep_async.export.schema import (
+    NO_DATABASE,
     VIEWS,
     first_line,
     found_columns,
     holder_of,
+    may_be_database,
     problems,
     why_closed,
 )
@@ -173,6 +175,8 @@ def open_history(
     # unlike Path's method, this returns False for a name that is too long
     if not os.path.isfile(path):
         raise _refusal(path, "there is no such file")
+    if not may_be_database(path):
+        raise _refusal(path, NO_DATABASE)
     with ExitStack() as stack:
         try:
             connection = stack.enter_context(_connect(path, wait_seconds))

@@ -9,9 +9,8 @@ import asyncio
 import contextlib
 import datetime as dt
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -20,15 +19,14 @@ import attrs
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import AuthenticationError, ConfigurationError, DecodeError, SeoRepError
 from seorep_async.models import Feed
-from seorep_async.pull import Pull
 from seorep_async.reports import PullOutcome, RankingReport, column_values
 from seorep_async.resources.arguments import (
-    MAX_ID,
     Date,
     check_date,
     check_dates,
     check_feed,
     check_ids,
+    listed_ids,
 )
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.session import Attempt, Limits
@@ -237,28 +235,45 @@ class _TablePull:
         owners: dict[int, list[int]] = {}
         for campaign_id, keyword_ids in self._keyword_ids.items():
             for keyword_id in keyword_ids:
-                if 1 <= keyword_id <= MAX_ID:
-                    owners.setdefault(keyword_id, []).append(campaign_id)
-                else:
-                    error = DecodeError(
-                        f"the service listed the keyword {keyword_id}, which is not a valid id"
-                    )
-                    self._fail(error, campaign_id, keyword_id)
+                owners.setdefault(keyword_id, []).append(campaign_id)
+        _, errors = listed_ids(owners)
+        for keyword_id, error in errors.items():
+            for campaign_id in owners.pop(keyword_id):
+                self._fail(error, campaign_id, keyword_id)
         return owners
 
     async def _pull_feed(self, feed: Feed, owners: Mapping[int, list[int]]) -> None:
-        """Pull a feed for some ids. A keyword may belong to several campaigns."""
-        start, end = self._request.dates
-        pull = self._client.rankings.pull(owners, start, end, feed=feed, **self._request.options)
-        raising = not self._request.failures_are_rows
-        async with aclosing(_outcomes(pull, raising=raising)) as outcomes:
-            async for outcome in outcomes:
-                keyword_id = outcome.id if feed is Feed.KEYWORD_BY_DATE else None
+        """Pull a feed for some ids. A keyword may belong to several campaigns.
+
+        Raises:
+            AuthenticationError: the key was refused, or a campaign if failures are not rows.
+        """
+        request = self._request
+        forbidden: AuthenticationError | None = None
+        start, end = request.dates
+        pull = self._client.rankings.pull(owners, start, end, feed=feed, **request.options)
+        async with pull:
+            async for outcome in pull:
+                if pull.key_refusal is not None:
+                    break
+                error = outcome.error
+                if isinstance(error, AuthenticationError) and not request.failures_are_rows:
+                    # At its end, the pull finds out whether this campaign or the key was refused.
+                    forbidden = forbidden or error
+                    pull.finish()
+                    continue
                 for campaign_id in owners[outcome.id]:
-                    if outcome.report is not None:
-                        self._add(outcome.report, campaign_id)
-                    elif outcome.error is not None:
-                        self._fail(outcome.error, campaign_id, keyword_id)
+                    self._store(outcome, feed, campaign_id)
+        refusal = pull.key_refusal or forbidden
+        if refusal is not None:
+            raise refusal
+
+    def _store(self, outcome: PullOutcome[Any], feed: Feed, campaign_id: int) -> None:
+        if outcome.report is not None:
+            self._add(outcome.report, campaign_id)
+        elif outcome.error is not None:
+            keyword_id = outcome.id if feed is Feed.KEYWORD_BY_DATE else None
+            self._fail(outcome.error, campaign_id, keyword_id)
 
     def _add(self, report: RankingReport[Any], campaign_id: int) -> None:
         request = self._request
@@ -303,24 +318,6 @@ class _TablePull:
         }
         batch = require("pyarrow").RecordBatch.from_pylist([row], request.schema)
         self._batches[campaign_id, keyword_id] = batch
-
-
-async def _outcomes(pull: Pull[Any], *, raising: bool) -> AsyncGenerator[PullOutcome[Any], None]:
-    """Yield outcomes, and raise if the key is refused. `raising` ends the pull at the first 403."""
-    forbidden: AuthenticationError | None = None
-    async with pull:
-        async for outcome in pull:
-            if pull.key_refusal is not None:
-                break
-            if raising and isinstance(outcome.error, AuthenticationError):
-                # At its end, the pull finds out whether this campaign or the key was refused.
-                forbidden = forbidden or outcome.error
-                pull.finish()
-            else:
-                yield outcome
-    error = pull.key_refusal or forbidden
-    if error is not None:
-        raise error
 
 
 def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:

@@ -17,7 +17,13 @@ import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError, short_repr
+from seorep_async.errors import (
+    ConfigurationError,
+    NotFoundError,
+    SeoRepError,
+    one_line,
+    short_repr,
+)
 from seorep_async.export import PullProgress, PullSummary, pull_to
 from seorep_async.export.lookups import concerns_all, look_up
 from seorep_async.integrations.questions import (
@@ -38,7 +44,7 @@ from seorep_async.integrations.tool_arguments import (
     read_arguments,
 )
 from seorep_async.models import Campaign, KeywordRanking, Page
-from seorep_async.resources.arguments import check_account_name
+from seorep_async.resources.arguments import check_account_name, check_engine_names
 from seorep_async.tables.columns import columns_of_model, is_change, model_columns
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import excerpt
@@ -50,6 +56,8 @@ if TYPE_CHECKING:
 _LONGEST_ERROR = 2_000
 _MOST_QUESTIONS = 4
 """The most processes that answer questions at the same time. Each may use a gigabyte."""
+_MOST_UNKNOWN = 10
+"""The most unknown campaigns that an error names."""
 _PROGRESS_SECONDS = 1.0
 _INSTRUCTIONS = """\
 Keyword rankings of websites, from an SEO reporting service. changes and history read the database \
@@ -86,7 +94,13 @@ _log = logging.getLogger("seorep_async")
 # --- The server
 
 
-def mcp_server(client: SeoRepClient, database: str, *, account: str | None = None) -> Server:
+def mcp_server(
+    client: SeoRepClient,
+    database: str,
+    *,
+    account: str | None = None,
+    engine_names: Sequence[str] | None = None,
+) -> Server:
     """Return a server of five tools: campaigns, rankings, changes, history and pull.
 
     Questions can run in parallel and be cancelled. None of them keeps the database open.
@@ -96,6 +110,8 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
         database: the `.duckdb` file to query and to pull into. It need not exist yet.
         account: the account's name in the database; by default, the client's. For questions, the
             default is also a single account with another name.
+        engine_names: the names of engine A and engine B, such as `("Google", "Bing")`. The
+            descriptions of the tools contain them, so that an agent can ask about Google.
 
     Raises:
         ConfigurationError: an argument is wrong.
@@ -120,11 +136,15 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
         )
     if account is not None:
         account = check_account_name(account)
+    engines = ""
+    if engine_names is not None:
+        engine_a, engine_b = map(one_line, check_engine_names(engine_names))
+        engines = f" engine_a is {engine_a}; engine_b is {engine_b}."
     agent = _Agent(client, path, account)
     calls = _Calls()
 
     async def list_tools(_: Any, __: Any) -> Any:
-        tools = [_described(tool) for tool in _TOOLS.values()]
+        tools = [_described(tool, engines) for tool in _TOOLS.values()]
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(context: Any, params: Any) -> Any:
@@ -137,7 +157,7 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
     server: Server = lowlevel.Server(
         "seorep",
         version=__version__,
-        instructions=_INSTRUCTIONS,
+        instructions=f"{_INSTRUCTIONS}{engines}",
         lifespan=calls.lifespan,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
@@ -145,7 +165,11 @@ def mcp_server(client: SeoRepClient, database: str, *, account: str | None = Non
     return server
 
 
-def _described(tool: _Tool) -> Any:
+def _described(tool: _Tool, engines: str) -> Any:
+    """Return a tool as hosts see it. `engines` is a sentence about engines, or empty."""
+    description = tool.description
+    if tool.has_engines:
+        description = f"{description}{engines}"
     types = require("mcp_types")
     definitions = msgspec.json.schema(tool.arguments)["$defs"]
     schema = definitions[tool.arguments.__name__]
@@ -165,7 +189,7 @@ def _described(tool: _Tool) -> Any:
     return types.Tool(
         name=tool.name,
         title=tool.title,
-        description=tool.description,
+        description=description,
         input_schema=schema,
         annotations=hints,
     )
@@ -309,12 +333,14 @@ def _ranking_columns(names: Sequence[str] | None) -> Sequence[str]:
 
 async def _changes(agent: _Agent, arguments: ChangesArguments, _: object) -> str:
     options = msgspec.structs.asdict(arguments)
+    by_campaign = options.pop("by_campaign")
     options["limit"] = min(arguments.limit, MOST_CHANGES)
     question = ChangesQuestion(
         database=agent.database,
         account=agent.account,
         default_account=agent.client.account,
         options=options,
+        by_campaign=by_campaign,
     )
     return await agent.ask(question)
 
@@ -368,8 +394,14 @@ async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) ->
         return
     existing_ids = {campaign.id for campaign in campaigns}
     missing_ids = [id_ for id_ in dict.fromkeys(ids) if id_ not in existing_ids]
-    # a list may leave out campaigns that a pull can read
-    unknown = [id_ for id_ in missing_ids if await _is_unknown(client, id_)]
+    unknown: list[int] = []
+    for id_ in missing_ids:
+        # a list may leave out campaigns that a pull can read
+        if await _is_unknown(client, id_):
+            unknown.append(id_)
+        # an agent may invent thousands of ids, and each costs a request
+        if len(unknown) == _MOST_UNKNOWN:
+            break
     if unknown:
         raise _no_campaigns(unknown)
 
@@ -441,6 +473,7 @@ def _summarised(summary: PullSummary) -> str:
         rows_stored=summary.rows,
         resumed=summary.resumed,
         requests=summary.requests,
+        notes=list(summary.notes) or None,
     )
 
 
@@ -470,10 +503,10 @@ def _page(page: Page[Any], model: type[Any], names: Sequence[str], limit: int) -
 
 
 def _advice_on_pages(size: int, page_number: int, count: int) -> str:
-    """Return how to request the rows of a page of this size after the first `count`."""
+    """Say how to request the rest of a page of `size` rows, of which only `count` fitted."""
     limit = max(count, 1)
     rows_before = (page_number - 1) * size + count
-    # the page with the next row may begin with rows that were already read
+    # pages of `count` rows may begin with a few rows that were already read
     return f"ask with limit {limit}, page {rows_before // limit + 1}"
 
 
@@ -488,6 +521,7 @@ class _Tool:
     answer: Callable[[_Agent, Any, ReportProgress], Awaitable[str]]
     only_reads: bool = True
     asks_service: bool = True
+    has_engines: bool = False
 
 
 _TOOLS = {
@@ -506,6 +540,7 @@ _TOOLS = {
             description="Get ranks of a campaign's keywords from the service; nothing is stored.",
             arguments=RankingsArguments,
             answer=_rankings,
+            has_engines=True,
         ),
         _Tool(
             name="changes",
@@ -514,21 +549,22 @@ _TOOLS = {
             arguments=ChangesArguments,
             answer=_changes,
             asks_service=False,
+            has_engines=True,
         ),
         _Tool(
             name="history",
             title="SQL on the database",
             description=(
-                "Run SQL that only reads. keyword_rankings has a row a keyword and night; "
-                "keyword_rankings_latest has each campaign's last day only; a rank of null or 0 is "
-                "none. as_of, there and in keyword_rankings_by_day, is the day of the ranks. Other "
-                "tables: campaign_periods, keyword_periods, totals, campaigns, keywords, failures, "
-                "pulls. Filter by account if there are several. `DESCRIBE keyword_rankings` lists "
-                "columns, duckdb_columns() has comments. Aggregate: long answers are cut."
+                "Run SQL that only reads. keyword_rankings has a row a keyword and night. Its "
+                "views keyword_rankings_by_day and keyword_rankings_latest (last days) add as_of, "
+                "the day of the ranks. Rank null or 0: not ranked. campaigns has company and "
+                "group_title; join by account, campaign_id. SHOW TABLES lists others, DESCRIBE "
+                "columns, duckdb_columns() comments. Aggregate: long answers are cut."
             ),
             arguments=HistoryArguments,
             answer=_history,
             asks_service=False,
+            has_engines=True,
         ),
         _Tool(
             name="pull",

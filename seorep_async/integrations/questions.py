@@ -13,7 +13,7 @@ import re
 import sys
 import threading
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -30,6 +30,7 @@ from seorep_async.history.comparing import (
     campaigns_by_reason,
     compare,
 )
+from seorep_async.history.counting import CountedChanges, count_changes
 from seorep_async.history.source import History, listed
 from seorep_async.tables.columns import fits
 from seorep_async.tables.optional import require
@@ -39,7 +40,11 @@ if sys.platform != "win32":
     import resource
 
 QUERY_SECONDS = 20.0
-"""The time limit for a question, from the start of its process."""
+"""The time limit for a question, from the moment when its process is ready."""
+START_SECONDS = 60.0
+"""The time limit for the start of a process. Its imports take many seconds on a busy machine."""
+_READY = b"ready\n"
+"""The first line of a process, sent once everything is imported."""
 _MEMORY = 2**30
 """The bytes that the process of a question may allocate."""
 _LIMITS = {"memory_limit": "768MiB", "max_temp_directory_size": "0B"}
@@ -56,6 +61,22 @@ _COLUMNS_OF_CHANGES = (
     "after",
     "campaign_id",
     "keyword_id",
+)
+_COLUMNS_OF_COUNTS = (
+    "company",
+    "campaign_id",
+    "changes",
+    "places",
+    "rose",
+    "fell",
+    "found",
+    "lost",
+    "entered_top_3",
+    "left_top_3",
+    "entered_top_10",
+    "left_top_10",
+    "new",
+    "removed",
 )
 _MOST_IDS = 20
 """The most campaigns that an answer names for each reason why they were not compared."""
@@ -109,6 +130,8 @@ class SqlQuestion(msgspec.Struct, tag="sql", kw_only=True):
 class ChangesQuestion(msgspec.Struct, tag="changes", kw_only=True):
     """Two days of a database to compare; `options` are those of `changes`.
 
+    With `by_campaign`, the changes of each campaign are counted.
+
     Without `account`, the only account of the database is used, or `default_account`.
     """
 
@@ -116,6 +139,7 @@ class ChangesQuestion(msgspec.Struct, tag="changes", kw_only=True):
     account: str | None
     default_account: str
     options: dict[str, Any]
+    by_campaign: bool = False
 
 
 Question: TypeAlias = SqlQuestion | ChangesQuestion
@@ -145,20 +169,16 @@ async def ask(question: Question) -> str:
     """Answer a question in a separate process, which ends with this call.
 
     Raises:
-        ConfigurationError: the question is wrong, or took too much time or memory.
+        ConfigurationError: the question is wrong, or took too much time or memory, or its process
+            did not start in time.
         ExportError: a pull writes the database.
     """
     process = await asyncio.create_subprocess_exec(
         *_command(), stdin=PIPE, stdout=PIPE, env=environment_of_process()
     )
     try:
-        async with asyncio.timeout(QUERY_SECONDS):
-            output = await _exchange(process, msgspec.json.encode(question))
-            code = await process.wait()
-    except TimeoutError:
-        raise ConfigurationError(
-            f"the query took longer than {QUERY_SECONDS:g} seconds; aggregate less"
-        ) from None
+        await _start(process, msgspec.json.encode(question))
+        output, code = await _finish(process)
     finally:
         if process.returncode is None:
             process.kill()
@@ -188,19 +208,49 @@ def environment_of_process() -> dict[str, str]:
     return environment
 
 
-async def _exchange(process: Process, question: bytes) -> bytes:
-    """Send a question and return the reply, or nothing if the process ended without one."""
-    stdin = process.stdin
-    stdout = process.stdout
-    if stdin is None or stdout is None:
+async def _start(process: Process, question: bytes) -> None:
+    """Send a question, and wait until the process is ready for it or has ended.
+
+    Raises:
+        ConfigurationError: the process was not ready in time.
+    """
+    stdin, stdout = _pipes(process)
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            with contextlib.suppress(ConnectionError):
+                stdin.write(question + b"\n")
+                await stdin.drain()
+            await stdout.readline()
+    except TimeoutError:
+        raise ConfigurationError(
+            f"the process of the query did not start within {START_SECONDS:g} seconds, so this "
+            "machine is busy; ask again later"
+        ) from None
+
+
+async def _finish(process: Process) -> tuple[bytes, int]:
+    """Return the reply of a process, or nothing if it ended without one, and its exit code.
+
+    Raises:
+        ConfigurationError: the question took too long.
+    """
+    stdin, stdout = _pipes(process)
+    try:
+        async with asyncio.timeout(QUERY_SECONDS):
+            # stdin stays open, because its end would tell the process that nobody is waiting
+            output = await stdout.read()
+            stdin.close()
+            return output, await process.wait()
+    except TimeoutError:
+        raise ConfigurationError(
+            f"the query took longer than {QUERY_SECONDS:g} seconds; aggregate less"
+        ) from None
+
+
+def _pipes(process: Process) -> tuple[asyncio.StreamWriter, asyncio.StreamReader]:
+    if process.stdin is None or process.stdout is None:
         raise RuntimeError("the process was started without pipes")
-    with contextlib.suppress(ConnectionError):
-        stdin.write(question + b"\n")
-        await stdin.drain()
-    # stdin stays open, because its end would tell the process that nobody is waiting
-    output = await stdout.read()
-    stdin.close()
-    return output
+    return process.stdin, process.stdout
 
 
 # --- The side of the process
@@ -208,9 +258,14 @@ async def _exchange(process: Process, question: bytes) -> bytes:
 
 def main() -> None:
     """Read a question from stdin, and write the reply to stdout."""
+    # imported before the first word, which starts the clock; the reply says if it is missing
+    with contextlib.suppress(ImportError):
+        require("duckdb")
     question: Question = msgspec.json.decode(sys.stdin.buffer.readline(), type=Question)
     threading.Thread(target=_end_with_the_server, daemon=True).start()
     _limit_memory()
+    sys.stdout.buffer.write(_READY)
+    sys.stdout.buffer.flush()
     sys.stdout.buffer.write(msgspec.json.encode(reply_to(question)))
 
 
@@ -357,7 +412,48 @@ def _answer_comparison(question: ChangesQuestion) -> str:
                     "the tool history sees them all"
                 )
             request = attrs.evolve(request, account=question.default_account)
+        if question.by_campaign:
+            counted, notes = count_changes(history, request)
+            return _described_counts(counted, notes, request.limit, question.database)
         return _described(compare(history, request), question.database)
+
+
+def _described_counts(
+    counted: CountedChanges, notes: Sequence[str], limit: int | None, database: str
+) -> str:
+    """Return the answer of a comparison whose changes are counted for each campaign."""
+    values_of_row = attrgetter(*_COLUMNS_OF_COUNTS)
+    rows = list(map(values_of_row, counted.campaigns[:limit]))
+    omissions = []
+    if len(rows) < len(counted.campaigns):
+        omissions.append(f"campaigns with fewer changes: {len(counted.campaigns) - len(rows)}")
+    not_compared, omitted_ids = _not_compared(counted.left_out)
+    notes_for_agent = [in_tool_words(note, database) for note in notes]
+    return excerpt(
+        _COLUMNS_OF_COUNTS,
+        rows,
+        left_out=[*omissions, *omitted_ids],
+        advice=lambda count: "ask for one group or kind",
+        account=counted.account,
+        before=str(counted.before),
+        after=str(counted.after),
+        changes=counted.total,
+        campaigns_not_compared=len(counted.left_out),
+        not_compared=not_compared or None,
+        notes=notes_for_agent or None,
+    )
+
+
+def _not_compared(left_out: Mapping[int, str]) -> tuple[dict[str, list[int]], list[str]]:
+    """Return some of the campaigns that were not compared, by reason, and which were omitted."""
+    not_compared = {}
+    omissions = []
+    for reason, campaign_ids in campaigns_by_reason(left_out).items():
+        not_compared[reason] = campaign_ids[:_MOST_IDS]
+        if len(campaign_ids) > _MOST_IDS:
+            count = len(campaign_ids) - _MOST_IDS
+            omissions.append(f"{count} ids of campaigns not compared because {reason}")
+    return not_compared, omissions
 
 
 def _described(comparison: Comparison, database: str) -> str:
@@ -372,12 +468,8 @@ def _described(comparison: Comparison, database: str) -> str:
         if len(rows) == MOST_CHANGES:
             omission = f"{omission}: at most {MOST_CHANGES} rows an answer"
         omissions.append(omission)
-    not_compared = {}
-    for reason, campaign_ids in campaigns_by_reason(changes).items():
-        not_compared[reason] = campaign_ids[:_MOST_IDS]
-        if len(campaign_ids) > _MOST_IDS:
-            count = len(campaign_ids) - _MOST_IDS
-            omissions.append(f"{count} ids of campaigns not compared because {reason}")
+    not_compared, omitted_ids = _not_compared(changes.left_out)
+    omissions += omitted_ids
     notes = [in_tool_words(note, database) for note in comparison.notes]
     return excerpt(
         _COLUMNS_OF_CHANGES,

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import FieldInfo
 
 from seorep_async.errors import ConfigurationError, short_repr
-from seorep_async.history.comparing import ChangeKind
+from seorep_async.history.comparing import ChangeKind, EngineName
 from seorep_async.integrations.questions import MOST_CHANGES
 from seorep_async.plain_values import SURROGATE
 
@@ -55,30 +55,35 @@ class ChangesArguments(Arguments):
     before: Annotated[str | None, _about("Earlier day. Default: the last one before after.")] = None
     after: Annotated[str | None, _about("Later day. Default: the last of most campaigns.")] = None
     campaign: Annotated[int | None, _about("Only this campaign id.")] = None
-    group: Annotated[str | None, _about("Only campaigns of the group with this title.")] = None
+    group: Annotated[str | None, _about("Only this group's campaigns.")] = None
     kind: Annotated[
         list[ChangeKind] | None,
         _about(
-            "rose, fell: by moved places, ranked on both days. found: had no rank; lost: has no "
-            "rank any more. new, removed: the keyword itself."
+            "rose, fell: by moved places, ranked on both days. found, lost: its rank. "
+            "new, removed: the keyword."
         ),
     ] = None
+    engine: Annotated[list[EngineName] | None, _about("Only in these. Default: all.")] = None
+    by_campaign: Annotated[
+        bool,
+        _about("Count each campaign's changes, most first. Kind fell, lost: which lost most."),
+    ] = False
     moved: Annotated[int, _about("Least places of rose and fell.", minimum=1)] = 3
     limit: Annotated[int, _about("Most rows.", minimum=1, maximum=MOST_CHANGES)] = 25
 
 
 class HistoryArguments(Arguments):
-    sql: Annotated[str, _about("One SELECT in DuckDB's SQL. It has 20 s and 1 GB.")]
+    sql: Annotated[str, _about("One SELECT, DuckDB's SQL; 20 s, 1 GB.")]
 
 
 class PullArguments(Arguments):
     start_date: FirstDay
     end_date: LastDay
     campaign_ids: Annotated[list[int] | None, _about("Default: every campaign.")] = None
-    group: Annotated[str | None, _about("Only campaigns of the group with this title.")] = None
+    group: Annotated[str | None, _about("Only this group's campaigns.")] = None
     feeds: Annotated[
         list[FeedName] | None,
-        _about("Default: campaign, which has a row for each keyword. changes needs it."),
+        _about("Default: campaign, a row a keyword, which changes needs."),
     ] = None
     restart: Annotated[bool, _about("Drop an unfinished pull.")] = False
 
@@ -87,6 +92,7 @@ _SYNONYMS = (
     {"campaign", "campaign_id", "campaign_ids", "campaigns"},
     {"filter", "search"},
     {"kind", "kinds"},
+    {"engine", "engines"},
     {"feed", "feeds"},
     {"sql", "query"},
 )
@@ -111,6 +117,7 @@ _IN_WORDS: dict[object, str] = {
     list[int] | None: "one or several numbers",
     list[str] | None: "one or several names",
     list[ChangeKind] | None: f"one or several of {', '.join(get_args(ChangeKind))}",
+    list[EngineName] | None: f"one or several of {', '.join(get_args(EngineName))}",
     list[FeedName] | None: f"one or several of {', '.join(get_args(FeedName))}",
 }
 """The types of arguments, in an agent's words."""
@@ -180,7 +187,7 @@ def _converted(field: FieldInfo, value: object) -> object:
 
 
 def _day(value: object) -> str:
-    """Return a day, or the day of a time. Raise a ValueError for anything else."""
+    """Return the day of a date or a time. Raise a ValueError for anything else."""
     day = _DAY.fullmatch(str(value).strip())
     if day is None:
         raise ValueError

@@ -95,10 +95,11 @@ class SearchLanguage(Model):
 class KeywordRanking(Model):
     """A keyword's rankings: a row of the campaign feed (the service's reference, section 2.7).
 
-    A rank of None means that the service sent null, which is not the same as 0. A `..._change` is
-    the change from the previous period. Only the older variant of the feed has
-    `global_monthly_searches`, `wmt_*` and `backlinks`. If a `last_..._date` has a time of day other
-    than midnight, or `primaryKeyword` is not `true` or `false`, the original string is in `extra`.
+    A rank of None means that the service sent null, which is not the same as 0. The reference
+    explains neither; read both as not ranked. A `..._change` is the change from the previous
+    period. Only the older variant of the feed has `global_monthly_searches`, `wmt_*` and
+    `backlinks`. If a `last_..._date` has a time of day other than midnight, or `primaryKeyword` is
+    not `true` or `false`, the original string is in `extra`.
     """
 
     keyword_id: int

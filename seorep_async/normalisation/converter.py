@@ -33,8 +33,8 @@ _PARTIAL: dict[Any, Take] = {
     CALENDAR.date | None: values.day,
     CALENDAR.date: values.period,
 }
-"""For types whose models may hold only a part of the value: the function that returns the part and
-the rest, which belongs into another attribute.
+"""The function that splits a value, for types of which a model may hold only a part. It returns the
+part and the rest, which goes into another attribute.
 """
 
 
@@ -67,8 +67,8 @@ class ModelConverter:
             return self._cattrs.structure(value, model)
         except _REFUSALS as error:
             refusal = self._decode_error(error, path)
-        # Raised here, its context is not an error of cattrs: these do not unpickle, and Dask
-        # pickles contexts.
+        # Raised outside the `except`, so that its context is not an error of cattrs. These do not
+        # unpickle, and Dask pickles contexts.
         raise refusal from None
 
     def _model_hook(self, model: type) -> Callable[[Any, Any], Any]:
@@ -84,7 +84,7 @@ class ModelConverter:
             instance = structure(value, model)
             changes: dict[str, Any] = {}
             extra = {name: value[name] for name in value if name not in known_names}
-            # The part is in the instance already; this is about what it leaves out.
+            # The instance already has the part. This adds the rest.
             for name, take in partial_values.items():
                 _part, rest = take(value.get(names[name]))
                 if types[name] is CALENDAR.date:
@@ -100,7 +100,7 @@ class ModelConverter:
     def _structure_function(
         self, model: type, names: dict[str, str], partial_values: dict[str, Take]
     ) -> Callable[[Any, Any], Any]:
-        """Return the function of cattrs that makes a model of the fields that it knows."""
+        """Return the function of cattrs that makes a model from its known fields."""
         overrides: dict[str, Any] = {}
         for field in attrs.fields(model):
             take = partial_values.get(field.name)
@@ -124,7 +124,7 @@ class ModelConverter:
         return tuple(self._cattrs.structure(value, list[Tag]))
 
     def _decode_error(self, error: BaseException, path: str) -> DecodeError:
-        """Return our error for the first one in a tree of errors of cattrs."""
+        """Return a DecodeError for the first error in a tree of errors of cattrs."""
         while isinstance(error, ClassValidationError | IterableValidationError):
             names: dict[str, str] = {}
             if attrs.has(error.cl):
@@ -147,7 +147,7 @@ def _as_hook(take: Take) -> Callable[[Any, Any], Any]:
 
 
 def _partial_values(model: type, names: dict[str, str]) -> dict[str, Take]:
-    """Return what reads each attribute of a model that may hold only a part of its value."""
+    """Return the splitting functions of a model's attributes that may hold only a part."""
     types = field_types(model)
     functions = {name: _PARTIAL[types[name]] for name in names if types[name] in _PARTIAL}
     if model is KeywordRanking:

@@ -41,7 +41,7 @@ class Decoder:
 
     @cached_property
     def converter(self) -> ModelConverter:
-        """The reference converter, which reads whatever the fast readings refuse."""
+        """The reference converter, which reads everything that the fast paths refuse."""
         from seorep_async.normalisation.converter import ModelConverter  # importing cattrs is slow
 
         return ModelConverter(self._engine_names)
@@ -52,7 +52,7 @@ class Decoder:
 
 
 decoder_for = lru_cache(maxsize=16)(Decoder)
-"""Return the decoder for an account's names. Clients share it: to build one takes milliseconds."""
+"""Return the decoder for an account's names. Building one takes milliseconds, so it is shared."""
 
 
 class FeedPage(msgspec.Struct, Generic[M], eq=False):
@@ -70,8 +70,8 @@ class FeedPage(msgspec.Struct, Generic[M], eq=False):
         return self.documented(body) or self.odd(body)
 
     def documented(self, body: bytes) -> Page[M] | None:
-        """Decode a page of documented rows, current or older ones, fast, or return None."""
-        # Nearly every page comes this way, and `suppress` would cost more than its first row.
+        """Decode a page of documented rows, current or older, on the fast path, or return None."""
+        # Nearly every page is read here, and `suppress` would cost more than a row.
         try:
             return self.decoder.readers[self.row].read_page(
                 body.removeprefix(BOM_UTF8), self.number
@@ -92,7 +92,7 @@ class FeedPage(msgspec.Struct, Generic[M], eq=False):
         return page.completed(self.number, models, totals)
 
     def _models(self, json_rows: list[msgspec.Raw], path: str) -> list[M]:
-        """Read rows in slices, so that a slow reading of an odd row delays only its slice."""
+        """Read rows in slices, so that only the slice of an odd row takes the slow path."""
         reader: RowReader[M] = self.decoder.readers[self.row]
         rows: list[Any] = []
         for first in range(0, len(json_rows), SLICE):
@@ -106,8 +106,8 @@ class FeedPage(msgspec.Struct, Generic[M], eq=False):
                     for place, row in enumerate(parsed_rows, first)
                 ]
             except DecodeError:
-                # A later row takes precedence if it cannot be parsed or is of another campaign:
-                # then the bad field would mislead.
+                # A later row that cannot be parsed, or is of another campaign, explains more than a
+                # bad field.
                 rows += _parse_rows(json_rows[first:], first, path)
                 envelopes.refuse_another_row(rows, path, self.subject)
                 raise

@@ -1,4 +1,4 @@
-"""The envelope around every payload: parsed, refused if it is an error, its two shapes as one."""
+"""The envelope around every payload. Its two shapes become one, and errors are refused."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from seorep_async.reasons import reason_in
 M = TypeVar("M")
 
 Subject: TypeAlias = tuple[str, int] | None
-"""`campaign` or `keyword`, and its id, if a page must be about one. A row's own id, such as a
-keyword's in a campaign's feed, is of another kind.
+"""`campaign` or `keyword`, and its id, or None if a page may be about any. A row's own id, such as
+a keyword's in a campaign's feed, is of another kind.
 """
 
 _Scalar: TypeAlias = bool | int | float | str | None
@@ -29,7 +29,7 @@ _split: Callable[[bytes], dict[str, Any]]
 _split = msgspec.json.Decoder(
     dict[str, _Scalar | _JsonArray | dict[str, _Scalar | _JsonArray | dict[str, Any]]]
 ).decode
-"""Parses the envelope, but leaves the items of its arrays as JSON: rows, in either shape."""
+"""Parses the envelope, but leaves the items of its arrays as JSON. These are the rows."""
 _ERROR_STATUSES = ("error", "fail", "failed")
 _ERROR_FIELDS = ("error", "errors")
 _MESSAGE_FIELDS = ("error", "errors", "message", "messages")
@@ -39,8 +39,7 @@ def parse(body: bytes, *, needs_data: bool = True) -> dict[str, Any]:
     """Return the envelope in a body, with `data` if that is needed.
 
     Raises:
-        ProtocolError: the body is not complete JSON (empty, cut short, HTML …), but may be next
-            time.
+        ProtocolError: the body is not complete JSON (empty, cut short, HTML …). A retry may help.
         StatusError: the body is an error under a success status.
         DecodeError: the body is JSON, but not an envelope.
     """
@@ -66,7 +65,7 @@ def parse_json(json: bytes | msgspec.Raw, path: str = "") -> Any:
     """
     try:
         return msgspec.json.decode(json)
-    except ValueError as error:  # also those of msgspec
+    except ValueError as error:  # includes the errors of msgspec
         raise unreadable(bytes(json), error, path) from None
     except RecursionError:
         raise refused("", "is nested too deeply") from None
@@ -81,7 +80,7 @@ def parse_any(body: bytes) -> dict[str, Any]:
 
 
 class RawPage(msgspec.Struct):
-    """A page whose items and totals are parsed JSON, and where both stood in the envelope."""
+    """A page of parsed JSON, with the paths of its items and totals in the envelope."""
 
     items: list[Any]
     items_path: str
@@ -154,7 +153,7 @@ def split_page(body: bytes, subject: Subject) -> tuple[RawPage, list[msgspec.Raw
     Raises:
         SeoRepError: the first error of the whole body, as `read_page` raises it.
     """
-    # An error in the rows may precede one in the envelope, so the whole body is read then.
+    # An error in the rows may come before that of the envelope, so the whole body is read.
     with suppress(ValueError, RecursionError, KeyError, SeoRepError):
         envelope = _split(body)
         holder = envelope
@@ -183,7 +182,7 @@ def _nested_page(data: dict[str, Any], extra: dict[str, Any]) -> RawPage:
 
 
 def _read_metadata(page: RawPage) -> None:
-    """Move what is documented from `extra` to the page. Absent or empty metadata hold nothing."""
+    """Move documented metadata from `extra` to the page. Metadata may be absent or empty."""
     metadata = page.extra.pop("metadata", None)
     if values.is_no_object(metadata):
         return
@@ -203,14 +202,14 @@ def _read_metadata(page: RawPage) -> None:
 
 
 def refuse_another_row(rows: Iterable[Any], path: str, subject: Subject) -> None:
-    """Refuse rows, models or parsed JSON, if one is about another campaign or keyword."""
+    """Refuse rows if one names another campaign or keyword. Rows are models or parsed JSON."""
     if subject is None:
         return
     kind, _requested_id = subject
     names = (f"{kind}_id", f"{kind}Id", kind)
     for place, row in enumerate(rows):
         fields = row if isinstance(row, dict) else getattr(row, "extra", None)
-        # Few rows name any. Asked first, this takes a tenth of the time.
+        # Few rows have such a field, and this check takes a tenth of the time of the next.
         if fields and not fields.keys().isdisjoint(names):
             _refuse_another_id(fields, f"{path}[{place}].", *subject)
 
@@ -233,7 +232,7 @@ def _refuse_another_id(value: object, path: str, kind: str, requested_id: int) -
 
 
 def _whole_number(value: object) -> int | None:
-    # Asked first, because an error costs more than all the rest.
+    # Checked first, because raising an error costs more than everything else.
     if value is None:
         return None
     try:
@@ -258,7 +257,7 @@ def _is_error(envelope: Mapping[str, Any]) -> bool:
         error = envelope.get(name)
         if error and not _is_false(error):
             return True
-    # A message beside data is no error: services greet their callers in many ways.
+    # A message beside data is not an error, because services send greetings as well.
     has_message = not envelope.keys().isdisjoint(_MESSAGE_FIELDS)
     return has_message and "data" not in envelope
 

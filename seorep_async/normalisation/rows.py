@@ -48,7 +48,7 @@ Names: TypeAlias = tuple[str, ...]
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)] | None
 
 REFUSALS = (ValueError, RecursionError, OverflowError)
-"""Errors for refused pages and rows; those of msgspec are ValueErrors."""
+"""The errors for refused pages and rows. Those of msgspec are ValueErrors."""
 
 CURRENT: WireTypes = {
     int: int,
@@ -71,7 +71,7 @@ ACCEPTED: WireTypes = OLDER | {int: int | str, int | None: int | str | None}
 """The same for odd rows, whose integers may be strings."""
 
 SLICE = 32
-"""Rows that are read together on a page with odd rows among others."""
+"""The number of rows that are read together on a page with mixed rows."""
 _LONGEST_NAMES = 4096
 """Characters of all unknown names in a slice. A type with fields for them is kept for a while, so
 it must not fill the memory.
@@ -118,17 +118,17 @@ class RowReader(Generic[M]):
         self._read_current_row = msgspec.json.Decoder(current_row).decode
         self._read_current_page = self._page_decoder(current_row)
         self._other_decoders = lru_cache(maxsize=16)(self._make_other_decoders)
-        # The unknown names of the last odd rows: the next ones are likely to have the same.
+        # The unknown names of the last odd rows. The next ones probably have the same.
         self._odd_names: Names = ()
 
     def read_page(self, body: bytes, number: int) -> Page[M]:
         """Read a page of current or older rows, or raise one of `REFUSALS`."""
-        # Nearly every page comes this way, and `suppress` would cost more than its first row.
+        # Nearly every page is read here, and `suppress` would cost more than a row.
         try:
             return self._page(self._read_current_page(body), number, self._make_current)
         except REFUSALS:
             pass
-        # If only a later row is odd, reading all as older ones would only fail there once more.
+        # If only a later row is odd, reading the page as older rows would fail there as well.
         self._odd_first_row(body)
         return self._read_other_page(body, number, Others())
 
@@ -140,7 +140,7 @@ class RowReader(Generic[M]):
         """
         first_row = self._odd_first_row(body)
         names = self._unknown_names([first_row])
-        # If even this refuses the first row, the page need not be read to its end for that.
+        # If even this refuses the first row, the rest of the page need not be read.
         self._odd_names = names
         self._read_odd_slice([msgspec.Raw(msgspec.json.encode(first_row))])
         # Without unknown names, this has failed as a page of older rows.
@@ -150,12 +150,15 @@ class RowReader(Generic[M]):
         return self._read_other_page(body, number, Others(names, strings=True), subject)
 
     def read_slice(self, json_rows: list[msgspec.Raw]) -> list[M]:
-        """Read a few rows of a page with odd rows among others, or raise one of `REFUSALS`."""
-        # Most slices of such a page are plain, and their rows become models in place.
+        """Read a slice of a page with mixed rows, or raise one of `REFUSALS`."""
+        # There are three cases:
+        # 1. Most slices have only current rows, and these become models in place.
         with suppress(*REFUSALS):
             return self._make_current([*map(self._read_current_row, json_rows)])
+        # 2. Odd rows usually have the same unknown names as the previous odd rows.
         with suppress(*REFUSALS):
             return self._read_odd_slice(json_rows)
+        # 3. Otherwise their names are collected first.
         self._odd_names = self._unknown_names([*map(msgspec.json.decode, json_rows)])
         return self._read_odd_slice(json_rows)
 
@@ -215,15 +218,15 @@ class RowReader(Generic[M]):
         return unknown if sum(map(len, unknown)) <= _LONGEST_NAMES else ()
 
     def _make_current(self, rows: list[Any]) -> list[M]:
-        # A failure comes before any row has become a model, so the JSON can be read again.
+        # An error leaves all rows unconverted, so the JSON can be read again.
         self._values.convert(rows)
         return become(rows, self._model)
 
     def _make_models(self, others: Others, rows: list[Any]) -> list[M]:
         """Make models of raw rows with older or odd values.
 
-        A model holds only a part of some values, such as the day of a date-time. Then the original
-        is in `extra`.
+        A model holds only a part of some values, such as the day of a date-time. The original is
+        then in `extra`.
         """
         self._values.convert(rows)
         if others.names:
@@ -235,7 +238,7 @@ class RowReader(Generic[M]):
         field_count = len(self._types)
         models = []
         for row in rows:
-            # By its place in a list, a field is found in half the time of `getattr`.
+            # Access by the place in a list takes half the time of `getattr`.
             fields = [*astuple(row)[:field_count]]
             for place in integers:
                 if type(fields[place]) is str:
@@ -287,7 +290,7 @@ class RowReader(Generic[M]):
         # Unset totals differ from null: in the nested shape, totals beside `data` are refused.
         totals = ("totals", self._totals_type() | bool | None | UnsetType, UNSET)
         metadata = ("metadata", _Metadata | None, None)
-        # msgspec tells the shapes apart by itself: `data` is an array, or an object with rows.
+        # msgspec distinguishes the shapes by itself: `data` is an array, or an object with rows.
         nested = struct("Nested", [("rows", rows), totals])
         envelope = struct("Envelope", [("data", rows | nested), totals, metadata])
         return msgspec.json.Decoder(envelope, dec_hook=dec_hook).decode
@@ -307,7 +310,7 @@ def _end_at_first_row(_type: object, row: object) -> None:
 
 
 def _keep_unknown_fields(rows: list[Any], names: Names) -> None:
-    """Fill `extra` from the fields that raw rows have for unknown names."""
+    """Move the values of unknown names into `extra`."""
     fields = [(f"unknown_{place}", name) for place, name in enumerate(names)]
     for row in rows:
         extra = {}

@@ -1,4 +1,4 @@
-"""Bodies that msgspec cannot read: whether retrying may help, and where the problem is."""
+"""Explain why msgspec cannot read a body: whether a retry may help, and where the problem is."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def unreadable(body: bytes, error: Exception, path: str) -> DecodeError | Protoc
 
     Returns:
         A DecodeError with a path if retrying does not help, because the JSON is complete, and a
-        ProtocolError if the body is cut short or something else.
+        ProtocolError if the body is cut short or is not JSON.
     """
     with suppress(ValueError, RecursionError):
         problem = _find_problem(body)
@@ -44,7 +44,7 @@ def unreadable(body: bytes, error: Exception, path: str) -> DecodeError | Protoc
 
 
 class _Problem:
-    """A value that retrying will not mend. The path begins where the search stands."""
+    """A value that a retry will not change. The path begins at the value being searched."""
 
     def __init__(self, path: str, words: str) -> None:
         self.path = path
@@ -54,8 +54,8 @@ class _Problem:
 def _find_problem(body: bytes) -> _Problem | None:
     """Return the first problem in a body, or None. A ValueError says that the body is cut short.
 
-    Each object becomes its first problem, or None, as it is read: to keep millions of objects would
-    keep the garbage collector busy.
+    Each parsed object is replaced with its first problem, or None, because keeping millions of
+    objects would keep the garbage collector busy.
     """
     if not body.rstrip().endswith((b"}", b"]")):
         raise ValueError("no end")
@@ -71,7 +71,7 @@ def _find_problem(body: bytes) -> _Problem | None:
 
 
 def _problem_of_object(fields: list[tuple[str, Any]]) -> _Problem | None:
-    # The encoder refuses each problem, and takes a tenth of the time of a look at each field.
+    # The encoder refuses a problem, and takes a tenth of the time of a check of each field.
     try:
         msgspec.json.encode(fields)
     except (ValueError, TypeError):
@@ -104,13 +104,13 @@ def _problem_within(value: Any) -> _Problem | None:
 
 
 def _problem_of_number(digits: str) -> _Problem | None:
-    # So few digits without an exponent are in range, and so are nearly all numbers.
+    # Nearly all numbers are this short and have no exponent, so they are in range.
     if len(digits) < 300 and "e" not in digits.lower():
         return None
     try:
         msgspec.json.decode(digits)
     except msgspec.ValidationError:
-        # A float beyond the largest, or more digits than Python converts to an integer.
+        # The number is beyond the largest float, or has more digits than Python converts.
         return _Problem("", "holds a number that is out of range")
     return None
 

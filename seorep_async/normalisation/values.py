@@ -1,4 +1,4 @@
-"""One wire value in, one Python value out, or a ValueError: no silent coercion."""
+"""Convert one wire value to a Python value, or raise a ValueError. Nothing is coerced silently."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def refusal(expected: str, value: object) -> ValueError:
 
 
 def integer(value: object) -> int:
-    """Take an integer, or an integer written as a string; never a bool or a float."""
+    """Take an integer, or an integer in a string, but no boolean or float."""
     if type(value) is int:
         return value
     if type(value) is str and _INTEGER.fullmatch(value):

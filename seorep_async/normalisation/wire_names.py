@@ -1,4 +1,4 @@
-"""The wire's name for each attribute, known only here."""
+"""The name of each attribute on the wire. No other module knows these names."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:
 
 
 def engine_warning(row: Any) -> str | None:
-    """Return a warning if a ranking row has a rank in `extra` and lacks that of an engine."""
+    """Return a warning if a row has a rank in `extra`, but no rank of one of the engines."""
     has_both_ranks = row.engine_a_ranking is not None and row.engine_b_ranking is not None
     if has_both_ranks or not row.extra:
         return None

@@ -1,4 +1,4 @@
-"""Checks whether the pages of a listing add up: each row once, and as many as announced. No I/O."""
+"""Check whether the pages of a listing add up: each row once, and the announced number. No I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def is_whole(page: Page[T], key: Callable[[T], Hashable]) -> bool:
-    """Return whether page 1 is the only one and adds up. If not, a `Ledger` says why."""
+    """Return whether page 1 is the only page and adds up. If not, a `Ledger` finds the reason."""
     rows = len(page.items)
     if page.total_pages != 1 or page.total_records != rows:
         return False
@@ -44,10 +44,10 @@ class Ledger(Generic[T]):
         self.add(first)
 
     def _makes_sense(self, pages: int | None) -> bool:
-        """Return whether page 1 announced a number of pages that the listing can have."""
+        """Return whether page 1 announced a plausible number of pages."""
         if pages is None or not 1 <= pages <= self._max_pages:
             return False
-        # A page without a record would be one too many, unless it is the only one.
+        # Each page has at least one record, unless it is the only page.
         return self._records is None or pages <= max(self._records, 1)
 
     def add(self, page: Page[T]) -> bool:
@@ -74,7 +74,7 @@ class Ledger(Generic[T]):
         return bool(page.items)
 
     def _end_at(self, page: Page[T]) -> None:
-        """Take an empty page for the end, unless records are missing."""
+        """Treat an empty page as the end, unless records are missing."""
         self._ended = True
         if self.last_page is None or self.last_page == 1:
             return
@@ -114,7 +114,7 @@ class Ledger(Generic[T]):
             return False
         if self._records is not None and self._received > self._records:
             return False
-        # A short page is the last. After a full one, the announced number may be too low.
+        # A short page is the last one. After a full page, the announced number may be too low.
         if self.has_all_records() and self._sizes[-1] < self._sizes[0]:
             return False
         if pages >= self._max_pages:
@@ -122,17 +122,17 @@ class Ledger(Generic[T]):
         return True
 
     def finish(self) -> None:
-        """Check the sum after the last page.
+        """Check the number of records after the last page.
 
         Raises:
-            PaginationError: the sum is not the announced one. If none was announced, a page
-                before the last is shorter than another.
+            PaginationError: it differs from the announced number. Without one, all pages but the
+                last must have the same size.
         """
         if self._records is None:
             self._require_full_pages()
         elif not self.has_all_records():
             sent = f"sent {self._received}"
-            raise self._error(f"the service announced {self._records} records but {sent}", None)
+            raise self._error(f"the service announced {self._records} records but {sent}")
 
     def _require_full_pages(self) -> None:
         largest = max(self._sizes)
@@ -153,7 +153,7 @@ class Ledger(Generic[T]):
                 return f"repeats {_key_in_words(key)} of page {self._page_of[key]}"
         raise AssertionError("no key is repeated")
 
-    def _error(self, problem: str, page: int | None) -> PaginationError:
+    def _error(self, problem: str, page: int | None = None) -> PaginationError:
         return PaginationError(
             f"the pages do not add up: {problem}",
             subject=self._subject,

@@ -1,4 +1,4 @@
-"""The crawl: many listings read at once, by workers that share one budget of pages."""
+"""The crawl: workers with a common budget of pages read many listings at once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Source(Protocol[T]):
         """Find out whether the failure of a listing concerns others too."""
 
     def on_failure(self, reading: Reading[T], error: SeoRepError) -> Reading[T] | None:
-        """Take the failure of a listing. Return the reading that goes on in its place, if any."""
+        """Take the failure of a listing. Return the reading that replaces it, if any."""
 
     def on_bug(self, error: BaseException) -> None:
         """Take an error that should not have happened."""
@@ -69,20 +69,20 @@ class Crawl(Generic[T]):
         lane.on_huge_response = self._on_huge_response
         self._permits = session.share.max_concurrency
         self.budget: int = 2 * self._permits
-        # The rest of the budget is for further pages of listings that have several. With all of it
-        # for beginnings, many listings would be half read, and be in memory, at the same time.
+        # The rest of the budget is for further pages of listings. Otherwise many half-read listings
+        # would be in memory at the same time.
         self._most_readings = self.budget - 3 * self.budget // 8
-        # Listings that have begun and not ended.
+        # Listings that have begun and have not ended.
         self._readings: set[Reading[T]] = set()
-        # These, and those that have ended while their worker has not taken another page yet: it
-        # may be on its way with the last page of one, and is about to begin another.
+        # These, and listings that have ended but whose worker has not yet taken another page. It is
+        # about to begin another listing.
         self._places: set[Reading[T]] = set()
-        # Listings whose number of pages is known, and that have more to request; in order.
+        # Listings with a known number of pages that have more to request, in order.
         self._with_more: list[Reading[T]] = []
         self._workers: dict[asyncio.Task[None], Reading[T]] = {}
         # The workers whose request is being tried again.
         self._retrying: dict[asyncio.Task[None], Reading[T]] = {}
-        # These, and the workers whose response is decoded.
+        # These, and the workers whose response is being decoded.
         self._without_permit: set[asyncio.Task[None]] = set()
         self._early_pages = 0
         self.is_open: bool = True
@@ -104,7 +104,7 @@ class Crawl(Generic[T]):
         await cancel_all(self._workers)
 
     def drop(self, reading: Reading[T]) -> None:
-        """End a listing: nothing more of it is requested, and its requests are cancelled."""
+        """End a listing: cancel its requests, and send no more."""
         self._readings.discard(reading)
         self._places.discard(reading)
         self._give_up(reading)
@@ -112,7 +112,7 @@ class Crawl(Generic[T]):
 
     @property
     def other_workers(self) -> int:
-        """The number of workers besides the one that asks."""
+        """The number of workers, not counting the calling one."""
         return len(self._workers) - 1
 
     def _next_page(self) -> Job[T] | None:
@@ -145,13 +145,13 @@ class Crawl(Generic[T]):
     async def _work(self, job: Job[T] | None) -> None:
         worker = cast("asyncio.Task[None]", asyncio.current_task())
         if worker not in self._workers:
-            # The loop makes eager tasks. Without this, each would start the next inside itself.
+            # With eager tasks, each would otherwise start the next one inside itself.
             await asyncio.sleep(0)
         while job is not None:
             reading, number = job
             self._workers[worker] = reading
-            # Workers start one another, one in each iteration of the loop. All at once, with
-            # their first attempts, would hold up everything else on it.
+            # Each worker starts the next one, one per iteration of the loop. Starting all of them
+            # with their first attempts at once would block the loop.
             self.hire()
             try:
                 self._receive(reading, number, await reading.fetch(self._session, number))
@@ -167,7 +167,7 @@ class Crawl(Generic[T]):
             # would wait in the queue for one of them, which costs more than the response.
             await asyncio.sleep(0)
             job = self._following(reading)
-            # A reference would keep all pages of the listing until the next page is here.
+            # A reference would keep all pages of the listing in memory until the next page arrives.
             del reading
 
     def _following(self, reading: Reading[T]) -> Job[T] | None:
@@ -183,14 +183,14 @@ class Crawl(Generic[T]):
         return None
 
     def _must_go_on(self, reading: Reading[T]) -> bool:
-        """Return whether only the worker that asks can go on with its listing."""
+        """Return whether only the calling worker can continue its listing."""
         if reading.in_progress or not reading.wants_request:
             return False
-        # Without a total, only its latest page said that there is another.
+        # Without a total, only the latest page says whether there is another.
         return not reading.has_known_end or self._is_spent(self.other_workers)
 
     def _has_room(self, workers: int) -> bool:
-        """Return whether there may be another worker besides this number of them."""
+        """Return whether another worker may start in addition to this number."""
         if workers >= self._permits + len(self._without_permit):
             return False
         return not self._is_spent(workers)
@@ -218,16 +218,16 @@ class Crawl(Generic[T]):
 
     async def _fail(self, reading: Reading[T], error: SeoRepError) -> Reading[T]:
         if reading.is_given_up and not isinstance(error, AuthenticationError):
-            # It has failed already, and its first failure may be asking about the key.
+            # It has already failed, and its first failure may be asking about the key.
             return reading
         self._give_up(reading)
-        # After a 401 or 403, requests of the same listing are about to end alike. Each counts for
-        # the source, which judges whether the key is refused.
+        # After a 401 or 403, other requests of the listing will fail in the same way. The source
+        # counts each of them to decide whether the key is refused.
         if not isinstance(error, AuthenticationError):
             self._cancel_requests(reading)
         await self._source.judge(reading, error)
         if reading not in self._readings:
-            # It ended meanwhile, with everything else.
+            # The whole crawl ended meanwhile.
             return reading
         self._readings.remove(reading)
         replacement = self._source.on_failure(reading, error)
@@ -274,12 +274,12 @@ class Crawl(Generic[T]):
             if bug is not None:
                 self._source.on_bug(bug)
         elif self.is_open and reading in self._readings:
-            # Nobody gave its listing up, so the client was closed.
+            # Nobody ended the listing, so the client was closed.
             self.drop(reading)
             closed = ConfigurationError("the client was closed while its pages were being read")
             self._source.on_failure(reading, closed)
         if reading not in self._readings:
             self._places.discard(reading)
-        # There may be a page that had no room, or a listing that could not begin. If
-        # the client was closed, each of those that begin here fails at once, and so has an outcome.
+        # There may be a page that had no room, or a listing that could not begin. If the client was
+        # closed, listings that begin here fail at once, so that each has an outcome.
         self.hire()

@@ -27,7 +27,7 @@ class Listing(Generic[T, R_co]):
     - `async for item in listing` gives items one at a time while pages arrive.
     - `listing.pages()` gives pages, `await listing.page(3)` one page.
 
-    Every use fetches it again, and may raise a SeoRepError; it is a PaginationError if the pages
+    Every use fetches it again, and may raise a SeoRepError, such as a PaginationError if the pages
     do not add up.
 
     Attributes:
@@ -53,10 +53,10 @@ class Listing(Generic[T, R_co]):
                     yield item
 
     async def pages(self) -> AsyncGenerator[Page[T], None]:
-        """Give the pages, in order; the next ones are fetched ahead in a bounded window.
+        """Yield the pages in order.
 
-        If you stop early, it is cleaned up eventually; with
-        `async with contextlib.aclosing(listing.pages())` it is cleaned up at once.
+        A bounded number of next pages is fetched in advance. If you stop early, requests are
+        cleaned up eventually, or at once within `async with contextlib.aclosing(listing.pages())`.
         """
         schedule = Schedule(self._session.call_timeout.stream_deadline())
         reading = Reading(self.query, schedule, self._session.settings.max_pages)
@@ -68,7 +68,7 @@ class Listing(Generic[T, R_co]):
         """Fetch one page.
 
         Args:
-            number: from 1; beyond the end most services send an empty page.
+            number: from 1. Beyond the end, most services send an empty page.
 
         Raises:
             ConfigurationError: `number` is not an integer of 1 or more.
@@ -115,7 +115,7 @@ class Listing(Generic[T, R_co]):
             return self.assemble([page async for page in pages])
 
     async def _read(self, reading: Reading[T]) -> AsyncGenerator[Page[T], None]:
-        """Give the pages in order, and request the next ones ahead."""
+        """Yield the pages in order, and request the next ones in advance."""
         # Most listings have one page, which needs no task.
         first_page = await reading.fetch(self._session, reading.take_number())
         reading.check(first_page)
@@ -135,7 +135,7 @@ class Listing(Generic[T, R_co]):
         name = self.query.subject or self.query.path
         return f"<Listing of {name}, not fetched: await it, or use `async for`>"
 
-    if not TYPE_CHECKING:  # a forgotten `await`; type checkers find it themselves
+    if not TYPE_CHECKING:  # this reports a forgotten `await`, which type checkers find anyway
 
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(
@@ -155,7 +155,7 @@ ModelListing: TypeAlias = Listing[T, ModelList[T]]
 
 
 class _PagesAhead(Generic[T]):
-    """A queue of tasks: the pages, requested but not yet taken, of a listing outside a crawl."""
+    """A queue of tasks for the requested pages of a listing that is read outside a crawl."""
 
     def __init__(self, session: Session, reading: Reading[T]) -> None:
         self._session = session
@@ -166,7 +166,7 @@ class _PagesAhead(Generic[T]):
         self._changed = asyncio.Event()
 
     async def next_page(self) -> Page[T] | None:
-        """Return the oldest page, or None if it was the end. The first failure of any is raised."""
+        """Return the oldest page, or None at the end. Raise the first failure of any page."""
         while len(self._tasks) < self._window and self._reading.wants_request:
             request = self._reading.request(self._reading.take_number())
             self._tasks.append(self._session.spawn(self._session.send(request), self._on_task_end))

@@ -1,8 +1,8 @@
-"""The page size of an endpoint, found once by what the service does with a large `limit`.
+"""The page size of an endpoint, found by one request with a large `limit`.
 
 A service's default page is often small, and each request counts against its limit. So the client
-asks once for more records a page. It does not believe that a larger page is the whole truth: a
-service may take `limit` for the most records that a report has, and cut it in silence.
+asks once for more records per page. It does not trust a larger page blindly, because a service may
+apply `limit` to the whole report and silently cut it.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from seorep_async.settings import Settings
 T = TypeVar("T")
 
 LIMIT = 1000
-"""Records a page that the client asks for."""
+"""The number of records per page that the client asks for."""
 SHORTEST_PATIENCE = 5.0
-"""Seconds that a listing waits at least for the answer to a question."""
+"""The least seconds that a listing waits for the answer to a question."""
 PATIENCE = 8
-"""How many times as long as its own page 1 took a listing waits for that answer."""
+"""A listing also waits for this multiple of the time that its own page 1 took."""
 CONFIRMATIONS = 3
-"""Number of reports of one length that are compared with and without a limit."""
+"""The number of reports of one length that are compared with and without a limit."""
 MOST_FAILURES = 3
-"""Number of listings that fail at the found size only, after which it is given up."""
+"""The number of listings that may fail only at the found size before it is given up."""
 MOST_REFUSALS = 9
-"""Number of refused attempts of questions, after which the large limit must be the cause."""
+"""The number of refused attempts of questions that prove the large limit to be the cause."""
 MOST_OF_A_QUESTION = 3
-"""Number of refused attempts that one question may add to these."""
+"""The most refused attempts that one question adds to them."""
 ATTEMPTS = 5
-"""Attempts for one page of the found size: a service may break on large pages alone."""
+"""The attempts for one page of the found size, because a service may fail only with large pages."""
 QUESTION_ATTEMPTS = 2
-"""Attempts for a question; a single fault by chance does not answer it."""
+"""The attempts for a question, because a single random fault does not answer it."""
 
 _BLAMED = (
     DeadlineExceededError,
@@ -60,7 +60,7 @@ _BLAMED = (
 
 
 class State(enum.Enum):
-    """The present knowledge of an endpoint's page size."""
+    """The current knowledge about an endpoint's page size."""
 
     UNKNOWN = "unknown"
     ASKING = "asking"
@@ -81,11 +81,11 @@ class SizedListing(Protocol[T]):
         """Return the request of a page of that size."""
 
     def keys_of(self, page: Page[T]) -> list[Hashable]:
-        """Return what identifies the items of a page."""
+        """Return the keys of the items of a page."""
 
 
 class PageSize:
-    """Finds the page size of one endpoint, for all that one client reads whole.
+    """Finds the page size of one endpoint, for all listings that one client reads in full.
 
     Where page 1 announces at least twice as many records as it holds, it is requested once more
     with `limit=1000`. The answer is taken if it holds more rows, begins with the same ones, and
@@ -111,7 +111,7 @@ class PageSize:
         self._refusals = 0  # attempts of questions
 
     async def first_page(self, reading: SizedListing[T]) -> Page[T]:
-        """Request page 1 of a listing, at the page size that it then keeps."""
+        """Request page 1 of a listing, at the page size that the listing then keeps."""
         if self._state is State.FOUND:
             return await self._first_large_page(reading, None)
         started = self._session.clock.monotonic()
@@ -124,7 +124,7 @@ class PageSize:
     async def _larger_page(
         self, reading: SizedListing[T], page: Page[T], seconds: float
     ) -> Page[T]:
-        """Return page 1 of the found size in place of a default one, if the service has one.
+        """Return page 1 in the found size instead of the default one, if there is one.
 
         `seconds` is the time that the default one took.
         """
@@ -179,7 +179,7 @@ class PageSize:
         end = self._half_time(reading)
         try:
             large_page = await self._ask_once(reading, page, seconds, end)
-            while self._state is State.ASKING:
+            while self._state is State.ASKING and self._session.clock.monotonic() < end:
                 # The service refused the rate, not the limit, if it accepts page 1 now. Another
                 # question costs less than the further pages.
                 page = await self._session.send(reading.request(1))
@@ -238,13 +238,13 @@ class PageSize:
         self._state = State.FOUND
         self._confirm(page)
         records = len(page.items)
-        # A page that holds everything does not show how many records the service puts on one.
+        # A page with all records does not show how many records a page may have.
         self._session.page_sizes[self._path] = records if records < _announced(page) else LIMIT
 
     async def _first_large_page(
         self, reading: SizedListing[T], default_page: Page[T] | None
     ) -> Page[T]:
-        """Request page 1 at the found size; compare it with the default page if that is due."""
+        """Request page 1 at the found size, and compare it with the default page if necessary."""
         reading.limit = LIMIT
         page = await self._session.send(reading.request(1))
         if default_page is None and self._is_confirmed(page):
@@ -296,7 +296,7 @@ class PageSize:
         return reading.limit is not None and isinstance(error, _BLAMED)
 
     def count_failure(self) -> None:
-        """Count a listing that failed with a large limit only, or a question without an answer."""
+        """Count a listing that failed only with a large limit, or a question without an answer."""
         self._failures += 1
         if self._failures >= MOST_FAILURES:
             self._fall_back()
@@ -344,7 +344,7 @@ def _patient(request: Request[T], seconds: float, end: float) -> Request[T]:
 
 
 def _continues(page: Page[T], large_page: Page[T], reading: SizedListing[T]) -> bool:
-    """Return whether a large page is page 1 of the same listing, only longer."""
+    """Return whether a large page is a longer page 1 of the same listing."""
     keys = reading.keys_of(page)
     large_keys = reading.keys_of(large_page)
     if len(large_keys) <= len(keys) or large_keys[: len(keys)] != keys:
@@ -352,5 +352,5 @@ def _continues(page: Page[T], large_page: Page[T], reading: SizedListing[T]) -> 
     if _announced(large_page) < _announced(page):
         return False
     pages = large_page.total_pages
-    # Some services count the pages by the default size, and would send none after the first ones.
+    # Some services count pages in the default size, and would end the listing too early.
     return pages is None or pages == -(-_announced(large_page) // len(large_keys))

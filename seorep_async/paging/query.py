@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 
 class Schedule(msgspec.Struct, eq=False):
-    """The part that the requests of a pull, or of a listing by itself, have in common.
+    """The common part of all requests of a pull, or of a single listing.
 
     Attributes:
-        deadline: of all of them, or of each.
-        lane: of the pull; None for a listing by itself.
+        deadline: of all requests together, or of each.
+        lane: of the pull, or None for a single listing.
     """
 
     deadline: Deadline
@@ -34,9 +34,9 @@ class Query(msgspec.Struct, Generic[T], eq=False):
         query: encoded, without `page`.
         decode: makes the decoder of a page's body, a `FeedPage` or `ModelPage`, from the page's
             number.
-        key: identifies an item, to find repeated ones.
+        key: identifies an item, to detect repeated ones.
         subject: its name in errors, such as `campaign 42`, or None.
-        page_size: of the endpoint, if it is to be found; None if a limit is given, or none wanted.
+        page_size: finds the page size of the endpoint, or None if a limit is given or not wanted.
         secrets: strings of the query that must not appear in an error.
     """
 
@@ -55,7 +55,7 @@ class Query(msgspec.Struct, Generic[T], eq=False):
     def page(
         self, number: int, schedule: Schedule, priority: int = 0, limit: int | None = None
     ) -> Request[Page[T]]:
-        """Return the request of one page, of the found size if a limit is named.
+        """Return the request of one page, with the found size as its `limit`.
 
         In a lane, the lowest priority goes first.
         """

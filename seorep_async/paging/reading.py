@@ -21,11 +21,11 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
     """One listing while it is read.
 
     Attributes:
-        max_pages: number of pages after which a listing without an end is given up.
-        number: its place among others; the lowest is read first.
-        page_size: finds the limit with page 1; None keeps to the default size.
+        max_pages: the number of pages after which a listing without an end is given up.
+        number: its place among other listings. The lowest number is read first.
+        page_size: finds the limit with page 1. None keeps the default size.
         blamed: the found size at which it failed before.
-        limit: records a page that are asked for, or None for the service's default.
+        limit: the requested number of records per page, or None for the service's default.
         requested: pages 1 to this one were requested.
         checked: pages 1 to this one were received and checked.
         early: pages that arrived before an earlier one, by number.
@@ -54,7 +54,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         return [self.query.key(item) for item in page.items]
 
     def may_be_too_large(self, error: SeoRepError) -> bool:
-        """Return whether it failed perhaps because its pages were larger than the default."""
+        """Return whether it may have failed because its pages were larger than the default."""
         return self.page_size is not None and self.page_size.may_be_blamed(self, error)
 
     def at_default_size(self) -> Reading[T]:
@@ -65,7 +65,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
 
     @property
     def has_known_end(self) -> bool:
-        """Whether page 1 said how many pages there are."""
+        """Whether page 1 announced the number of pages."""
         return self.ledger is not None and self.ledger.last_page is not None
 
     @property
@@ -74,7 +74,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         if self.is_complete or self.is_given_up:
             return False
         if self.ledger is None:
-            # Page 1 says how many pages there are.
+            # Page 1 may announce the number of pages.
             return self.requested == 0
         if self.ledger.last_page is None:
             # Without a total, each page says whether there is another.
@@ -83,12 +83,12 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
 
     @property
     def arrived(self) -> int:
-        """The number of pages that have arrived, in order or early."""
+        """The number of received pages, including early ones."""
         return self.checked + len(self.early)
 
     @property
     def in_progress(self) -> int:
-        """The number of pages that were requested and have not arrived."""
+        """The number of pages that were requested but not received."""
         return self.requested - self.arrived
 
     def take_number(self) -> int:
@@ -101,13 +101,13 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         return self.query.page(number, self.schedule, self.number, self.limit)
 
     def fetch(self, session: Session, number: int) -> Coroutine[Any, Any, Page[T]]:
-        """Request a page. The first one decides about the size of all."""
+        """Request a page. Page 1 decides the size of all pages."""
         if number == 1 and self.page_size is not None:
             return self.page_size.first_page(self)
         return session.send(self.request(number))
 
     def receive(self, number: int, page: Page[T]) -> None:
-        """Keep a page, and check those whose turn has come.
+        """Store a page, and check all pages that are next in order.
 
         Raises:
             PaginationError: the pages do not add up.
@@ -138,16 +138,13 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         return is_new
 
     def end_at(self, error: SeoRepError) -> bool:
-        """Complete the listing if an error in place of the next page is its end.
-
-        Return whether it was.
-        """
+        """Complete the listing if an error for a page means its end. Return whether it does."""
         ledger = self.ledger
         if self.is_given_up or not isinstance(error, NotFoundError):
             return False
         if ledger is None or ledger.last_page is not None:
             return False
-        # Some services have no page beyond the end.
+        # Some services send an error for a page beyond the end.
         if not ledger.has_all_records():
             return False
         self._complete(ledger)

@@ -6,7 +6,8 @@ They are a sandbox of the service, a client of that sandbox, and mocked response
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import pytest
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from seorep_async.sandbox import Sandbox
 
 
+_SMALL_ACCOUNT: dict[str, Any] = {"campaigns": 3, "keywords": 10}
 _SHORT_WAITS = {"backoff_initial": 0.001, "backoff_max": 0.01}
 
 
@@ -112,9 +114,29 @@ def seorep_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     from seorep_async.sandbox import Sandbox
 
     options = _options(request, "seorep_sandbox", "campaigns=5")
-    sandbox = Sandbox(**{"campaigns": 3, "keywords": 10, **options})
+    sandbox = Sandbox(**_SMALL_ACCOUNT | options)
     with running_in_thread(sandbox):
         yield sandbox
+
+
+@pytest.fixture
+def seorep_make_sandbox() -> Iterator[Callable[..., Sandbox]]:
+    """A function that starts another sandbox, for example for a second account.
+
+    It takes the arguments of `Sandbox`. By default there are 3 campaigns of 10 keywords. The
+    sandboxes run in their own threads and end with the test.
+    """
+    from seorep_async.pytest_plugin.sandbox_thread import running_in_thread
+    from seorep_async.sandbox import Sandbox
+
+    with ExitStack() as sandboxes:
+
+        def make_sandbox(**options: Any) -> Sandbox:
+            sandbox = Sandbox(**_SMALL_ACCOUNT | options)
+            sandboxes.enter_context(running_in_thread(sandbox))
+            return sandbox
+
+        yield make_sandbox
 
 
 def _on_event_loop(fixture: Any) -> Any:
@@ -136,7 +158,8 @@ async def seorep_client(
     from seorep_async.client import SeoRepClient
     from seorep_async.settings import Settings
 
-    settings = Settings(**{**_SHORT_WAITS, **_options(request, "seorep_client", "max_attempts=2")})
+    options = _options(request, "seorep_client", "max_attempts=2")
+    settings = Settings(**_SHORT_WAITS | options)
     async with SeoRepClient(
         seorep_sandbox.base_url, seorep_sandbox.api_key, settings=settings
     ) as client:

@@ -59,6 +59,15 @@ class _Responses(aioresponses.aioresponses):
             )
         return response
 
+    def _build_request_call(self, method: str = "GET", *args: Any, **kwargs: Any) -> Any:
+        # aioresponses copies all arguments deeply. The middleware of a borrowed session refers to
+        # its client, so the copy would contain the client, its session and its event loop.
+        middlewares = kwargs.pop("middlewares", None)
+        call = super()._build_request_call(method, *args, **kwargs)
+        if middlewares is not None:
+            call.kwargs["middlewares"] = middlewares
+        return call
+
     def _fail(self, message: str) -> NoReturn:
         if threading.get_ident() == self._test_thread:
             pytest.fail(message, pytrace=False)

@@ -16,7 +16,7 @@ from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
 
-from seorep_async.errors import ConfigurationError, short_repr, suggestion
+from seorep_async.errors import ConfigurationError, DecodeError, short_repr, suggestion
 from seorep_async.models import Feed
 from seorep_async.plain_values import (
     CALENDAR,
@@ -40,6 +40,7 @@ from seorep_async.session import ParamValue
 F = TypeVar("F", bound=Callable[..., object])
 
 MAX_ID = 2**31 - 1
+VALID_IDS = range(1, MAX_ID + 1)
 _IDS = list[Annotated[int, msgspec.Meta(ge=1, le=MAX_ID)]]
 _NO = ("0", "false", "no", "off")
 _PLACES = {"page": ".page(…)"}
@@ -96,10 +97,22 @@ def names_unknown_arguments(method: F, options: Iterable[str]) -> F:
 def check_id(name: str, value: object) -> int:
     """Accept an integer from 1 to 2**31 - 1. Strings and booleans are rejected."""
     number = plain_integer(value)
-    if number is None or not 1 <= number <= MAX_ID:
+    if number is None or number not in VALID_IDS:
         problem = f"{name} must be an integer from 1 to {MAX_ID}, got {short_repr(value)}"
         raise ConfigurationError(problem, argument=name)
     return number
+
+
+def listed_ids(ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
+    """Return the valid ids among those that the service listed, and an error for each other."""
+    valid_ids: list[int] = []
+    errors: dict[int, DecodeError] = {}
+    for id_ in ids:
+        if id_ in VALID_IDS:
+            valid_ids.append(id_)
+        else:
+            errors[id_] = DecodeError(f"the service listed an invalid id: {id_}")
+    return valid_ids, errors
 
 
 def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:

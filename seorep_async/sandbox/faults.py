@@ -1,4 +1,4 @@
-"""Fault injection: choose the requests that meet a fault, and replace their responses."""
+"""Fault injection: choose the requests that fail, and replace their responses."""
 
 import asyncio
 import re
@@ -42,11 +42,11 @@ class Faults:
     """Which faults happen, and how often.
 
     Attributes:
-        shares: the share of requests (0 to 1) that each kind of fault meets; together at most 1.
-        seed: chooses which requests; the sandbox's own seed unless given.
+        shares: the share of requests (0 to 1) with each kind of fault. The sum is at most 1.
+        seed: the seed of the choice of requests. The default is the sandbox's own seed.
 
     Raises:
-        ValueError: there is no such kind, or a share is out of its range.
+        ValueError: a kind does not exist, or a share is out of range.
     """
 
     shares: Mapping[str, float] = field(factory=dict)
@@ -95,9 +95,9 @@ class Faults:
         return cls(shares, seed)
 
     def draw(self, sandbox_seed: int, number: int) -> str | None:
-        """Return the kind of fault that meets the request of this number, or None."""
+        """Return the kind of fault for the request with this number, or None."""
         seed = sandbox_seed if self.seed is None else self.seed
-        # One draw for all kinds: their shares stand side by side between 0 and 1.
+        # One number decides for all kinds, whose shares are adjacent parts of 0 to 1.
         chance = mix(mix(seed ^ _SALT) ^ number) / 2**64
         for kind, share in self.shares.items():
             chance -= share
@@ -143,13 +143,13 @@ _REPLACEMENTS: dict[str, dict[str, Any]] = {
     "errors": {"body": _ERROR_IN_200, "headers": JSON_HEADERS},
     "redirects": {"status": 302, "headers": {"Location": "http://elsewhere.example/"}},
 }
-"""The arguments of `web.Response` for responses that take the place of others."""
+"""The arguments of `web.Response` for replaced responses."""
 
 
 class RawResponse(web.Response):
     """A response that was written to the connection as raw bytes.
 
-    Its status is 0 if the caller saw none.
+    Its status is 0 if the caller received no status.
     """
 
     async def prepare(self, request: web.BaseRequest) -> None:

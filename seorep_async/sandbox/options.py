@@ -34,7 +34,7 @@ def check_integer(low: float = -math.inf, high: float = math.inf) -> Check:
     bounds = f"between {low} and {high}"
     if high == math.inf:
         bounds = f"at least {low}"
-    # A boolean is an int, but no number that anybody means.
+    # A boolean is an int, but certainly a mistake.
     is_integer = check_that(lambda value: type(value) is int, "an integer")
     is_within = check_that(lambda value: low <= value <= high, bounds)
     return and_(is_integer, is_within)

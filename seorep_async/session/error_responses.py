@@ -55,6 +55,8 @@ _MESSAGES = {
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
 _ENCODINGS = ("identity", "gzip", "deflate")
+_BLOCKING_STATUSES = frozenset({403, 405, 406, 410, 418, 451})
+"""The statuses of firewalls' pages. Others, such as 400 and 413, mean the same from any sender."""
 _PAGING = ("page", "limit", "")
 """The client's own parameters. An empty query has the empty name."""
 _AT_FIRST_CONTACT = 2
@@ -90,9 +92,9 @@ class Origin(enum.Enum):
 def origin_of(response: Response, request: Request[Any], *, knows_service: bool) -> Origin:
     """Find out who sent an error response.
 
-    The shape of errors is not documented, but the service sends JSON. Only the sender of a 403 or
-    404 matters: from the service, they concern the key or an object. Other statuses mean the same
-    from any sender.
+    The shape of errors is not documented, but the service sends JSON. The sender matters for a 403
+    or 404, which from the service concern the key or an object, and for the other statuses of
+    firewalls' pages, which from the service are final.
 
     Args:
         response: the response.
@@ -100,12 +102,16 @@ def origin_of(response: Response, request: Request[Any], *, knows_service: bool)
         knows_service: whether the key has worked, so that the service is at this address.
     """
     # There are four cases:
-    # 1. A 403 with an HTML page comes from a firewall. Before any success it may concern the key.
+    # 1. An HTML page with the status of a block comes from a firewall. Before any success, a 403
+    #    may concern the key, and another status the address.
     # 2. A 404 whose body is not JSON comes from an ingress without a route, or during a rollout.
     # 3. Such a 404, or one with JSON of another shape, before any success: the address may be
     #    wrong.
     # 4. Anything else comes from the service itself.
-    if response.status == 403 and knows_service and is_page(response):
+    # Many servers forbid a method with a page and a 405. Trying it again would not help.
+    forbids_method = response.status == 405 and request.method != "GET"
+    may_be_block = response.status in _BLOCKING_STATUSES and not forbids_method
+    if may_be_block and knows_service and is_page(response):
         return Origin.GATEWAY
     if response.status == 404:
         if knows_service:

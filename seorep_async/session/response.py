@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, TypeGuard, TypeVar
 
 from seorep_async.errors import AttemptTimeoutError, ConnectionFailedError, SeoRepError
+from seorep_async.session.clock import Clock
 from seorep_async.session.error_responses import ErrorReader, Response as Response
-from seorep_async.session.request import Decode, PageDecoder, Request
+from seorep_async.session.request import Call, Decode, PageDecoder, Request
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from seorep_async.session.secrets import Authentication
 
@@ -24,7 +26,7 @@ ODD = 1024 * 1024
 """A feed's page of up to this many bytes is decoded in the loop, whatever its shape."""
 DOCUMENTED = 2 * 1024 * 1024
 """A page of documented shape with up to this many bytes is decoded in the loop."""
-SHARE = 512 * 1024
+SHARE = 1024 * 1024
 """The bytes of large bodies decoded in one turn. A single larger body also takes one turn."""
 RESTS = 3
 """Iterations of the event loop between two turns, for other work on the loop."""
@@ -74,10 +76,13 @@ class DecodeTurns:
 class ResponseReader:
     """Reads responses, and remembers whether the service has answered at this address."""
 
-    def __init__(self, authentication: Authentication) -> None:
+    def __init__(self, authentication: Authentication, clock: Clock) -> None:
         self.errors: ErrorReader = ErrorReader(authentication)
+        self._clock = clock
         self._turns = DecodeTurns()
+        # Held while a large body is decoded.
         self._lock = asyncio.Lock()
+        # The time limits of calls whose large body waits or is decoded.
         self._time_limits: set[asyncio.Timeout] = set()
         self._is_closed = False
         self._knows_service = False
@@ -107,13 +112,12 @@ class ResponseReader:
                 return self._undecodable(error, request, outcome)
         return outcome
 
-    async def read(
-        self, request: Request[T], response: Response, remaining: Callable[[], float | None]
-    ) -> T | Failure:
+    async def read(self, call: Call[T], response: Response) -> T | Failure:
         """Return the result of a successful response, or its failure.
 
-        A large body waits for its turn until the `remaining` seconds of its call have passed.
+        A large body waits for its turn until the deadline of the call.
         """
+        request = call.request
         size = len(response.body)
         result: T
         try:
@@ -122,7 +126,7 @@ class ResponseReader:
             elif size <= LARGE:
                 result = request.decode(response.body)
             else:
-                result = await self._decode_large(request, response.body, remaining())
+                result = await self._decode_large(call, response.body)
         except SeoRepError as error:
             return self._undecodable(error, request, response)
         except TimeoutError:
@@ -137,15 +141,23 @@ class ResponseReader:
             error, request, response, knows_service=self._knows_service
         )
 
-    async def _decode_large(self, request: Request[T], body: bytes, seconds: float | None) -> T:
+    async def _decode_large(self, call: Call[T], body: bytes) -> T:
         """Decode a body in its turn: no other is being decoded, and other work has had its time."""
+        decode = call.request.decode
+        await self._turns.wait(len(body))
+        seconds_left = call.deadline.at - self._clock.monotonic()
+        if self._is_closed or seconds_left <= 0:
+            raise TimeoutError
+        # A time limit and the lock would cost as much as 20 rows. Most pages need neither.
+        if _is_quick(decode, body) and not self._lock.locked():
+            return decode(body)
+        seconds = None if seconds_left == math.inf else seconds_left
         async with asyncio.timeout(seconds) as limit:
             self._time_limits.add(limit)
             try:
-                await self._turns.wait(len(body))
                 # Nothing else is decoded beside a thread, because both would hold up the loop.
                 async with self._lock:
-                    return await _decode(request.decode, body)
+                    return await _decode(decode, body)
             finally:
                 self._time_limits.discard(limit)
 
@@ -158,23 +170,40 @@ class ResponseReader:
         return Failure(Sent.MAYBE, Cause.OVERLOAD, error, inconclusive=True)
 
 
+def _is_quick(decode: Decode[Any], body: bytes) -> bool:
+    """Return whether this is a small page of a feed.
+
+    Whatever its shape, it takes at most three times as long as a documented one.
+    """
+    return len(body) <= ODD and _is_page_decoder(decode)
+
+
+def _is_page_decoder(decode: Decode[T]) -> TypeGuard[PageDecoder[T]]:
+    decoder: type = type(decode)
+    return _decodes_pages(decoder)
+
+
+@cache
+def _decodes_pages(decoder: type) -> bool:
+    # To ask a protocol takes as long as 4 rows, so each type is asked once.
+    return issubclass(decoder, PageDecoder)
+
+
 async def _decode(decode: Decode[T], body: bytes) -> T:
     """Decode a body in the loop, or in a thread if it would hold up the loop for too long."""
     # There are four cases:
-    # 1. A page of documented shape: in the loop. Nearly all the time is one step of C code, during
-    #    which a thread would also hold up the loop.
-    # 2. A small page of a feed, whatever its shape: in the loop. It takes at most three times as
-    #    long as a documented one.
+    # 1. A small page of a feed: in the loop.
+    # 2. A larger page of documented shape: in the loop. Nearly all the time is one step of C code,
+    #    during which a thread would also hold up the loop.
     # 3. Any other page of a feed: in a thread.
     # 4. A list: in a thread, because its records take ten times as long as rows.
-    if isinstance(decode, PageDecoder):
-        if len(body) <= ODD:
-            return decode(body)
-        if len(body) <= DOCUMENTED:
-            page: T | None = decode.documented(body)
-            if page is not None:
-                return page
-            return await _in_thread(decode.odd, body)
+    if _is_quick(decode, body):
+        return decode(body)
+    if len(body) <= DOCUMENTED and _is_page_decoder(decode):
+        page: T | None = decode.documented(body)
+        if page is not None:
+            return page
+        return await _in_thread(decode.odd, body)
     return await _in_thread(decode, body)
 
 

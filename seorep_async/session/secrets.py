@@ -110,6 +110,7 @@ class Scrubber:
         while match := self._heads.search(string, end):
             start = match.start()
             parts += [string[end:start], "***"]
+            # A head begins a secret. As much of it as follows is replaced.
             rest = string[start:]
             longest = max(_common_length(rest, form) for form in self._forms)
             end = max(match.end(), start + longest)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import enum
-import math
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
@@ -20,6 +19,7 @@ from seorep_async.session.flow_control import (
     Limits,
     Permit,
     Share,
+    WaitReason,
     WaitTimeout,
 )
 from seorep_async.session.observation import Observer, OnAttempt, Stats
@@ -65,7 +65,7 @@ class Session:
         self.clock: clocks.Clock = clock or clocks.SYSTEM
         self.state: State = State.NEW
         self.call_timeout: CallTimeout = CallTimeout(settings.call_timeout, self.clock.monotonic)
-        self._reader = ResponseReader(authentication)
+        self._reader = ResponseReader(authentication, self.clock)
         self.observer: Observer = Observer(on_attempt, self._reader.errors.scrub, settings, account)
         wall_clock = self.clock.wall_clock
         self._transport = Transport(base_url, authentication, settings, borrowed, wall_clock)
@@ -173,7 +173,7 @@ class Session:
             in_flight=self.share.in_flight,
             concurrency=self.share.concurrency,
             pace=self.share.pace,
-            waited=dict(self.share.waited),
+            waited={reason.value: seconds for reason, seconds in self.share.waited.items()},
             account=self.observer.account,
             page_sizes=dict(self.page_sizes),
         )
@@ -242,11 +242,13 @@ class Session:
             raise self._closed_error(call.failure) from None
         if self.clock.monotonic() >= call.deadline.at:
             # The loop was blocked between the grant and now.
-            self.share.give_back(permit)
+            self.share.take_back_cancelled(permit)
             raise self._late(call, permit.seconds_waited, permit.reason)
         return permit
 
-    def _late(self, call: Call[Any], seconds: float, reason: str) -> DeadlineExceededError:
+    def _late(
+        self, call: Call[Any], seconds: float, reason: WaitReason | None
+    ) -> DeadlineExceededError:
         """Return the error of a call that timed out while it waited for a permit."""
         failure_of_others = self._latest_failure if self.share.only_probes else None
         waited = self.share.wait_in_words(seconds, reason)
@@ -275,11 +277,11 @@ class Session:
         except BaseException:
             # The end of a cancelled attempt says nothing about the service.
             call.ended = self.clock.monotonic()
-            self.share.give_back(permit)
+            self.share.take_back_cancelled(permit)
             raise
         call.ended = self.clock.monotonic()
-        # `learn`, in `_read`, grants the permit to another attempt. There is no await in between,
-        # because that attempt must know the outcome of this one.
+        # `_read` calls `learn`, which grants the permit to another attempt. There is no await in
+        # between, because that attempt must know the outcome of this one.
         self.share.take_back(permit)
         return received
 
@@ -301,12 +303,7 @@ class Session:
         lane = call.request.lane
         if len(outcome.body) > ODD and lane is not None and lane.on_huge_response is not None:
             lane.on_huge_response()
-        return await self._reader.read(call.request, outcome, lambda: self._seconds_left(call))
-
-    def _seconds_left(self, call: Call[Any]) -> float | None:
-        if call.deadline.at == math.inf:
-            return None
-        return call.deadline.at - self.clock.monotonic()
+        return await self._reader.read(call, outcome)
 
     def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
         """Record a failed attempt. Return its retry, or raise the last error if there is none."""
@@ -349,7 +346,7 @@ class Session:
 
     async def _back_off(self, seconds: float) -> None:
         """Sleep before a retry. Closing the client ends the sleep."""
-        self.share.waited["backoff"] += seconds
+        self.share.waited[WaitReason.BACKOFF] += seconds
         sleep = self.spawn(self.clock.sleep(seconds))
         try:
             await asyncio.wait([sleep])

@@ -1,4 +1,4 @@
-"""Time limits of single attempts, and of calls inside a block."""
+"""Time limits for attempts, and for calls inside a `with` block."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Deadline(msgspec.Struct, frozen=True):
     - `of_call`: the clock starts at the beginning of the call, and also runs while the call waits
       for a permit.
     - `of_stream`: the clock of each request starts with its first permit. The wait for that permit
-      is limited only by a `client.timeout()` around the stream, or if an outage has lasted for the
-      same number of seconds since the stream began.
+      ends only with a `client.timeout()` around the stream, or after an outage of the same length
+      since the stream began.
 
     Attributes:
         at: monotonic time, or infinity without a limit.
@@ -97,23 +97,21 @@ class AttemptTimeouts:
         self._alarm_due = due
 
     def _ring(self, due: float) -> None:
-        """Give attempts that are due a last moment to read arrived data, and then end them."""
+        """Let attempts that are due read data that has already arrived, and then end them."""
         now = self.loop.time()
         due_limits = [limit for limit in self.running if limit.due <= now]
         if not due_limits:
             self._set_next_alarm()
             return
-        # If the alarm was on time, the moment is one iteration of the loop.
+        # If the alarm was on time, one iteration of the loop is enough.
         was_late = now - due > LATE
         moment = now + GRACE if was_late else now
         self._cancel_alarm(moment)
         self._alarm = self.loop.call_at(moment, self._expire, due_limits, was_late)
 
     def _expire(self, due_limits: list[TimeLimit], was_late: bool) -> None:
-        """End those of the attempts that are still running.
-
-        Others may have become due in the meantime, if the loop was blocked again. They still get
-        their own last moment.
+        """End the attempts that are still running. Others may have become due in the meantime, if
+        the loop was blocked again. Those still get time to read their data.
         """
         for limit in due_limits:
             if limit in self.running:
@@ -126,10 +124,9 @@ class AttemptTimeouts:
 
 
 class TimeLimit:
-    """Ends its block with a TimeoutError after `seconds`, or after the call's `remaining` ones.
-
-    Then `inconclusive` is true if the service may not be the cause, because the call's time was
-    over or the loop was blocked.
+    """Ends its block with a TimeoutError after `seconds`, or when the call has no time left. Then
+    `inconclusive` is true if the service may not be the cause, because the call's time was over or
+    the loop was blocked.
     """
 
     def __init__(self, timeouts: AttemptTimeouts, seconds: float, remaining: float) -> None:
@@ -148,7 +145,7 @@ class TimeLimit:
         return self
 
     def is_very_late(self, seconds: float) -> bool:
-        """Return whether a limit of `seconds` is long over because the loop was blocked."""
+        """Return whether a limit of `seconds` has long passed, because the loop was blocked."""
         return self._timeouts.loop.time() - self._started > 1.25 * seconds
 
     def expire(self, *, late: bool = False) -> None:

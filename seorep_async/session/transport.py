@@ -94,7 +94,7 @@ class Transport:
             self._secret_headers[hdrs.PROXY_AUTHORIZATION] = authorization
 
     def _options_of_borrowed(self) -> dict[str, Any]:
-        """Return the options that each request needs in place of those of our own sessions."""
+        """Return the options of a request in a borrowed session. Our own sessions have them."""
         return {
             "headers": self._headers,
             "skip_auto_headers": (hdrs.CONTENT_TYPE,),
@@ -202,6 +202,7 @@ class Transport:
     ) -> Awaitable[aiohttp.ClientResponse]:
         """Send a request, and receive the head of the response, perhaps with some of its body."""
         options = self._options
+        # middlewares of a borrowed session may send again, so `_send_on_the_wire` counts there
         if self._borrowed is None:
             self.attempts += 1
         elif session.closed:

@@ -1,4 +1,4 @@
-"""The command run here, as a process, or on a terminal; and a sandbox for it to talk to."""
+"""Run the command in this process, as a process or on a terminal, with a sandbox."""
 
 import contextlib
 import datetime as dt
@@ -55,7 +55,7 @@ class Seorep:
 
     @contextmanager
     def account(self, **options: Any) -> Iterator[Sandbox]:
-        """Run a sandbox that the environment names while the block runs."""
+        """Run a sandbox while the block runs, with its address in the environment."""
         with serving(**options) as sandbox:
             self.monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
             self.monkeypatch.setenv("SEOREP_API_KEY", sandbox.api_key)
@@ -74,7 +74,7 @@ def serving(**options: Any) -> Iterator[Sandbox]:
 def process(
     *arguments: str, under: Sequence[str] = (), **options: Any
 ) -> Iterator[subprocess.Popen[str]]:
-    """Start the command as a process, `under` another; it ends with the block at the latest."""
+    """Start the command as a process, perhaps `under` another. It ends with the block."""
     with subprocess.Popen(
         [*under, *COMMAND, *arguments],
         text=True,
@@ -98,7 +98,7 @@ def shell(line: str, **options: Any) -> subprocess.CompletedProcess[str]:
     )
 
 
-# a session of its own, so that a question for a password finds its terminal
+# a separate session, so that a prompt for a password finds its terminal
 _PROGRAM_ON_TERMINAL = f"""
 import fcntl, os, sys, termios
 os.setsid()
@@ -117,7 +117,7 @@ class Terminal:
     _waited_to: int = 0
 
     def wait_for(self, text: str) -> None:
-        """Wait until a text appears after the one that was waited for before."""
+        """Wait until a text appears after the previously expected one."""
         while True:
             place = self.text.find(text, self._waited_to)
             if place >= 0:
@@ -128,7 +128,7 @@ class Terminal:
         self._waited_to = place + len(text)
 
     def type(self, text: str) -> None:
-        """Type a text as it is; a line ends with a newline."""
+        """Type a text unchanged. A line ends with a newline."""
         self.type_bytes(text.encode())
 
     def type_bytes(self, data: bytes) -> None:
@@ -171,7 +171,7 @@ class Terminal:
 def terminal(
     *arguments: str, columns: int = 80, environment: Mapping[str, str] | None = None
 ) -> Iterator[Terminal]:
-    """Start the command on a terminal; it ends with the block at the latest."""
+    """Start the command on a terminal. It ends with the block."""
     screen, inside = pty.openpty()
     window = struct.pack("HHHH", 40, columns, 0, 0)
     fcntl.ioctl(inside, termios.TIOCSWINSZ, window)

@@ -29,14 +29,14 @@ sys.stdin.read()
 
 
 def lines(seorep: Seorep, subject: str, *words: str) -> list[str]:
-    """Run the doctor, and return what it says of a subject."""
+    """Run the doctor, and return its findings about a subject."""
     out = seorep("doctor", "-s", "campaigns=1", *words).out
     return [line for line in out.splitlines() if line[6:].startswith(f"{subject} ")]
 
 
 @contextmanager
 def held_open(database: Path) -> Iterator[int]:
-    """Hold a database open in another process, whose number is given, while the block runs."""
+    """Keep a database open in another process while the block runs. Yield its process id."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, database],
         stdin=subprocess.PIPE,

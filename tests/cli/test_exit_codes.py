@@ -1,4 +1,4 @@
-"""The exit code of a pull says whether a repetition may help."""
+"""The exit code of a pull says whether a retry may help."""
 
 import datetime as dt
 import json

@@ -20,15 +20,18 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from seorep_async import guides, history
-from seorep_async.cli.app import run, seorep as command
+from seorep_async.cli.app import ADVICE, run, seorep as command
 from seorep_async.cli.calls import MODELS
-from seorep_async.cli.commands import KINDS, TABLES
+from seorep_async.cli.commands import ENGINE_NAMES, KINDS, TABLES
 from seorep_async.cli.formatting import fields_of
 from seorep_async.cli.options import LARGEST
 from seorep_async.cli.pull import FEEDS
 from seorep_async.cli.resources import COLUMNS
 from seorep_async.cli.sandbox import READERS
-from seorep_async.history.comparing import KINDS as KINDS_OF_HISTORY
+from seorep_async.history.comparing import (
+    ENGINE_NAMES as ENGINE_NAMES_OF_HISTORY,
+    KINDS as KINDS_OF_HISTORY,
+)
 from seorep_async.models import Feed
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Users
 from seorep_async.resources.arguments import MAX_ID
@@ -146,6 +149,14 @@ def test_kinds_are_those_of_changes() -> None:
     assert KINDS == KINDS_OF_HISTORY
 
 
+def test_advice_is_for_names_that_are_no_commands() -> None:
+    assert not set(ADVICE) & {words[0] for words in COMMANDS if words}
+
+
+def test_engines_are_those_of_changes() -> None:
+    assert ENGINE_NAMES == ENGINE_NAMES_OF_HISTORY
+
+
 def test_feeds_are_those_of_the_service() -> None:
     assert set(FEEDS) == {feed.value for feed in Feed}
 
@@ -165,7 +176,7 @@ def test_the_columns_are_fields_of_the_model(resource: str) -> None:
 
 def test_changes_has_an_option_for_every_argument() -> None:
     arguments = set(inspect.signature(history.changes).parameters) - {"database"}
-    own = {"engines", "exit_code", "format", "json", "month", "out"}
+    own = {"by_campaign", "engines", "exit_code", "format", "json", "month", "out"}
     assert set(options_of("changes")) - own == arguments
 
 

@@ -1,4 +1,4 @@
-"""A profile that `seorep login` writes can be read again, whatever the address and the key are."""
+"""A profile of `seorep login` can be read again, for any address and any key."""
 
 import tomllib
 

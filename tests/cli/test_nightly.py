@@ -1,4 +1,4 @@
-"""README's script for every night, as it is pasted, and the guide's timer and container."""
+"""README's nightly script, run unchanged, and the guide's timer and container."""
 
 import datetime as dt
 import os

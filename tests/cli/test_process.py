@@ -252,7 +252,7 @@ ROWS = 1 + CAMPAIGNS * 3
 
 
 def minds_signals(running: subprocess.Popen[str]) -> bool:
-    """Return whether the command has begun, or has ended: before, it is Python that starts."""
+    """Return whether the command, not only Python, has started, or has ended."""
     if running.poll() is not None:
         return True
     caught = re.search(
@@ -292,7 +292,7 @@ def resume(line: str, folder: Path) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path, seorep: Seorep) -> Iterator[Path]:
-    """A folder beside a service; each pull takes about a second."""
+    """A folder with a service, from which each pull takes about a second."""
     with seorep.account(campaigns=CAMPAIGNS, keywords=3, latency=0.05):
         yield tmp_path
 

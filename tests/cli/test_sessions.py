@@ -1,4 +1,4 @@
-"""Sessions of the command, word for word as they were read.
+"""Sessions of the command, compared word for word.
 
 `python -m tests.cli.test_sessions` rewrites them. In a file of `sessions/`, a line after `$` is
 run, `>` begins a line of stdout, `!` one of stderr, and `[4]` is an exit code that is not 0. `>` at
@@ -41,7 +41,7 @@ FOLDER = Path(__file__).with_name("sessions")
 SESSIONS = sorted(FOLDER.glob("*.txt"))
 HEAVY = {"failures", "history", "months", "pull"}
 PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self|seorep_async)\b")
-"""Arguments and values of Python, which no refusal mentions."""
+"""Arguments and values of Python, which no message of the command may mention."""
 VARYING = {
     r"^Usage: seorep.*\nTry 'seorep .*--help' for help\.\n\n": "",
     r"127\.0\.0\.1:\d+": "127.0.0.1:PORT",
@@ -56,7 +56,7 @@ VARYING = {
     r"duckdb [\d.]+, pyarrow [\d.]+": "duckdb VERSION, pyarrow VERSION",
     r"by seorep \d[\w.]*": "by seorep VERSION",
 }
-"""Text that differs from run to run, and the text that stands for it."""
+"""Text that differs between runs, and its replacement."""
 USUAL_PROFILE = {"base_url": "base_url = 'https://api.example.com'", "key": f"key = '{KEY}'"}
 VARIABLES = (
     "SEOREP_BASE_URL",
@@ -101,7 +101,7 @@ class Session:
         self._sandbox: Sandbox | None = None
 
     def lines_of(self, line: str) -> Iterator[str]:
-        """Run a line; give its output, marked, and the exit code unless that is 0."""
+        """Run a line. Return its marked output, and the exit code unless it is 0."""
         line, _, file = line.partition(" > ")
         command, *words = shlex.split(line)
         out = io.TextIOWrapper(io.BytesIO(), "utf-8", newline="")
@@ -194,7 +194,7 @@ class Session:
 
 
 def replayed(session: str) -> str:
-    """Run the lines of a session in an empty folder; return it with its output now."""
+    """Run the lines of a session in an empty folder. Return it with the current output."""
     with contextlib.ExitStack() as ending:
         folder = ending.enter_context(tempfile.TemporaryDirectory())
         ending.enter_context(contextlib.chdir(folder))

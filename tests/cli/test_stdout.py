@@ -1,4 +1,4 @@
-"""The command with a stdout that can't be written, or is not read; and its log."""
+"""The command if stdout can't be written or is not read, and its log."""
 
 import asyncio
 import fcntl

@@ -1,4 +1,4 @@
-"""The command on a terminal, with a person at it: a login, a question, a hidden secret."""
+"""The command on a terminal: a login, a question, a hidden secret."""
 
 import tomllib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Windows by stand-ins, which raise and return what Windows does."""
+"""Behaviour of Windows, simulated: its errors, signals, clocks and paths."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ from tests.cli.test_process import program
 pytestmark = pytest.mark.heavy
 
 COARSE = 0.0156
-"""The seconds between two values of a clock of Windows."""
+"""The resolution of a clock of Windows, in seconds."""
 
 
 @pytest.mark.parametrize("name", ["SIGBREAK", "SIGINT"])
@@ -72,7 +72,7 @@ sys.exit(exit_code_of_write({platform!r}, {error}))
 
 
 def exit_code_of_write(platform: str, error: int) -> int:
-    """Write to a closed pipe, in a process whose stdout is lost by that; return the exit code."""
+    """Write to a closed pipe, and return the exit code. The process loses its stdout."""
 
     class Stdout:
         buffer = ClosedPipe(error)

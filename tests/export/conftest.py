@@ -13,7 +13,7 @@ _connect: Callable[..., Any] = database._connect
 
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with the tables and views of pulls, and nothing in them."""
+    """A database with the empty tables and views of pulls."""
     path = tmp_path_factory.mktemp("empty") / "x.duckdb"
     with _connect(path, is_new=True) as opened:
         make_tables(opened)

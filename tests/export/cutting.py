@@ -1,4 +1,4 @@
-"""Pulls that are cut off at a step.
+"""Interrupt a pull at a step.
 
 A step is a call of a function of the export, or by one, in the thread that stores and writes.
 """
@@ -49,7 +49,7 @@ def at_each_step(do: Callable[[], Any]) -> Iterator[None]:
 
 @contextmanager
 def cut_off(after: int) -> Iterator[None]:
-    """Let a pull go a number of steps, and fail then."""
+    """Let a pull run for a number of steps, and then fail."""
     left = after
 
     def take() -> None:

@@ -1,4 +1,4 @@
-"""Small nights of the sandbox, pulled as users pull them, and read back from what they wrote."""
+"""Small nights of the sandbox, pulled like a user would, and read back from their targets."""
 
 import csv
 import datetime as dt
@@ -49,7 +49,7 @@ VARYING = {
         "version",
     )
 }
-"""Columns that no two pulls have in common, or that say how a pull was made."""
+"""Columns that differ between pulls, or that describe the pull itself."""
 Tables: TypeAlias = dict[str, tuple[list[str], list[list[Any]]]]
 
 

@@ -1,8 +1,8 @@
 """Nights of accounts: the service that serves them, and the rows that a reader should find.
 
-Everything is plain Python, row by row. Keywords leave campaigns, move, are deleted and come back,
-and so do campaigns. Windows, feeds and ids change from pull to pull. Some nights are pulled twice
-or after later ones, some reports fail, and some pulls go on after a pause.
+Everything is plain Python, row by row. Keywords and campaigns move, are deleted and come back.
+Windows, feeds and ids change from pull to pull. Some nights are pulled twice or after later ones,
+some reports fail, and some pulls go on after a pause.
 """
 
 import datetime as dt
@@ -320,7 +320,7 @@ class Pull:
             rows[:] = [row for row in rows if _key(row) not in keys and not goes(row)] + new
 
     def _outranking_keys(self, table: str, rows: list[Row]) -> set[tuple[Any, ...]]:
-        """Return the keys of rows that stay in place of those that the pull brings."""
+        """Return the keys of rows that stay although the pull has rows with the same keys."""
         if table in ("campaigns", "keywords"):
             return {_key(row) for row in rows if row["snapshot_date"] > self.night}
         # A monthly row of days that this pull did not request is fuller.
@@ -371,7 +371,7 @@ def _is_month(row: Row) -> bool:
 
 
 def _key(row: Row) -> tuple[Any, ...]:
-    """Return all of a row but its values, and but its night and window if it outlives these."""
+    """Return a row without its values, and without its night and window if it outlives them."""
     if "pull" in row:
         return (row["pull"],)
     values = {"competitors", "engine_a_ranking", "status", "company", "keyword_phrase"}

@@ -1,4 +1,4 @@
-"""A look at the staging of a pull, which the next pull will find."""
+"""Read the staged reports of a pull, which the next pull will find."""
 
 import urllib.parse
 from pathlib import Path
@@ -47,7 +47,7 @@ def folder_of(out: Path, account: str | None = None) -> Path:
 
 
 def staged_in(out: Path, account: str | None = None) -> Staged | None:
-    """Return what is staged for a target, or None if nothing is."""
+    """Return the staged pull of a target, or None."""
     file = folder_of(out, account) / PIECES
     if not file.exists():
         return None

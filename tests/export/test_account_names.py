@@ -1,4 +1,4 @@
-"""One history for each account: a new address goes on under the name that the database has."""
+"""Each account has one history: a pull from a new address uses the name in the database."""
 # ruff: noqa: ASYNC240
 
 import asyncio
@@ -84,7 +84,7 @@ async def test_a_preview_has_the_name_of_the_pull(pulled: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["argument", "client"])
-async def test_a_new_name_that_is_given_is_taken(pulled: Path, name: str) -> None:
+async def test_a_new_name_from_the_caller_is_used(pulled: Path, name: str) -> None:
     async with serving(Account(7).answer) as (client, _):
         if name == "argument":
             await pull(client, pulled, "2023-04-02", account="other")

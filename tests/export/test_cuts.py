@@ -1,4 +1,4 @@
-"""Cut off at any step, or damaged, a pull ends as usual when it is run again, or says what to do.
+"""A pull that was interrupted or damaged succeeds when it is run again, or says what to do.
 
 `pytest -m slow tests/export/test_cuts.py` damages 150 folders for each format, in place of 12 for
 two formats.
@@ -66,7 +66,7 @@ async def test_cut_at_any_step_it_ends_as_if_nothing_had_been(format_: str, tmp_
             service.requests.clear()
             tables = await run(client, out)
             if staged is None or staged.ended:
-                # It had come to its end, so this was a second pull of the night.
+                # The first pull had finished, so this was a second one of the night.
                 tables["pulls"][1][1:] = []
                 assert tables == whole
                 continue
@@ -101,7 +101,7 @@ class Enough(Exception):
 
 
 async def stage(client: SeoRepClient, out: Path, **options: Any) -> bytes:
-    """Stage a pull and write nothing; return what is staged."""
+    """Stage a pull without writing its target, and return the staged reports."""
 
     def stop(progress: PullProgress) -> None:
         if progress.stage is Stage.WRITING:

@@ -1,11 +1,13 @@
-"""A database of nights: whose its rows are, what replaces them, and which changes are refused."""
+"""A database of nights: the owners of rows, replaced rows, and refused changes."""
 # ruff: noqa: ASYNC220
 
 import asyncio
+import contextlib
 import datetime as dt
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -285,7 +287,7 @@ TOUCHED = [
 
 
 @pytest.mark.parametrize(("statements", "words"), TOUCHED)
-async def test_what_was_touched_is_refused_before_any_request_or_kept(
+async def test_a_changed_database_is_refused_or_kept_at_once(
     pulled: Path, statements: str, words: str | None
 ) -> None:
     async with served(Account()) as (client, service):
@@ -341,12 +343,22 @@ async def test_the_refusal_of_an_older_database_mends_it(
             assert history.accounts() == ["acme"]
 
 
-async def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "x.duckdb").write_bytes(b"no database" * 999)
+def sqlite_database(file: Path) -> bytes:
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        database.execute("CREATE TABLE pulls (account TEXT)")
+    return file.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["text", "SQLite"])
+async def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "x.duckdb"
+    content = sqlite_database(file) if kind == "SQLite" else b"no database" * 999
+    file.write_bytes(content)
     async with served(Account()) as (client, service):
-        with pytest.raises(ConfigurationError, match="name another file"):
-            await pull(client, tmp_path / "x.duckdb")
+        with pytest.raises(ConfigurationError, match="it is not a DuckDB database; name another"):
+            await pull(client, file)
         assert not service.requests
+    assert file.read_bytes() == content
 
 
 async def test_a_database_that_is_open_elsewhere_is_waited_for(
@@ -487,9 +499,8 @@ async def test_a_night_counts_though_a_reader_keeps_its_log_open(
 
 
 async def test_who_waits_for_another_pull_can_be_cancelled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pulled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = tmp_path / "x.duckdb"
     loop = asyncio.get_running_loop()
     waits = asyncio.Event()
 
@@ -498,9 +509,9 @@ async def test_who_waits_for_another_pull_can_be_cancelled(
             loop.call_soon_threadsafe(waits.set)
             return False
 
-    monkeypatch.setitem(database._writers, out, Locked())
+    monkeypatch.setitem(database._writers, pulled, Locked())
     async with served(Account()) as (client, _):
-        waiting = asyncio.create_task(pull(client, out))
+        waiting = asyncio.create_task(pull(client, pulled))
         await waits.wait()
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""Nights are stored as ever: cell by cell and in order.
+"""Nights are stored exactly as before, cell by cell and in order.
 
 By default, a night is stored in the formats that treat it differently; `-m slow` stores it in the
 others. `RENEW_GOLDEN=1 python -m pytest -n 0 -m '' tests/export/test_golden_nights.py` writes what
@@ -26,7 +26,7 @@ IN_SOME_FORMATS = {
 
 
 def cases() -> list[Any]:
-    """Return each night with each format; some are slow, because they tell little more."""
+    """Return each night with each format. Those that add little are marked as slow."""
     params = []
     for night in NIGHTS:
         for format_ in FORMATS:

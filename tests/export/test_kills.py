@@ -1,4 +1,4 @@
-"""Killed with SIGKILL at any moment, a pull that is run again is whole.
+"""A pull that was killed with SIGKILL at any moment is complete after another run.
 
 A third of the kills come while the end is written. Three kills run with `-m heavy`, for CSV;
 `pytest -m slow tests/export/test_kills.py` kills 60 times for each format.
@@ -103,13 +103,13 @@ def kill_and_resume(
     reports.requests.clear()
     tables = pull(address, out)
     if staged is None:
-        # It had come to its end, so this was a second pull of the night.
+        # The first pull had finished, so this was a second one of the night.
         tables["pulls"][1][1:] = []
         assert tables == whole
         return 0
     assert tables == whole
     stored = staged.stored.get("keyword_rankings", set())
-    # One campaign is looked up again, to know which account it is of.
+    # One campaign is looked up again, to find out its account.
     looked_up = {min(stored or {0})}
     assert not stored & reports.ids - looked_up
     longest = 0.25 + LATENCY + 0.1

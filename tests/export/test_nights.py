@@ -265,7 +265,7 @@ class AnyNights(RuleBasedStateMachine):
             self.staged[pull.account] = pull, True
 
     def after_a_cut(self, account: str, begun: Pull | str) -> None:
-        """Look how far it came: either all or none of its rows are in the database."""
+        """Check that either all or none of its rows are in the database."""
         if isinstance(begun, Pull):
             after = {name: [*rows] for name, rows in self.tables.items()}
             begun.apply_to(after)

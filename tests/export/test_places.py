@@ -1,4 +1,4 @@
-"""Places that a pull can't write, or only later: mounts, odd names, files that are in use."""
+"""Targets that can't be written, or not yet: mounts, odd names, files in use."""
 
 import os
 import subprocess

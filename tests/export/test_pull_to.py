@@ -37,7 +37,7 @@ from seorep_async.export import (
     stream,
 )
 from seorep_async.export.fetch import Background
-from seorep_async.export.pieces import opened_in
+from seorep_async.export.pieces import BlockFile, opened_in
 from seorep_async.sandbox import Sandbox
 from tests.export import golden_nights
 from tests.export.accounts import Account, reports_in, served
@@ -258,7 +258,7 @@ async def test_pages_of_another_size_resume(client: SeoRepClient, tmp_path: Path
     assert (await pull(client, tmp_path / "x.csv", limit=500, sort_metric=None)).resumed
 
 
-async def test_what_is_staged_is_not_resumed_in_another_format(
+async def test_staged_reports_are_not_resumed_in_another_format(
     client: SeoRepClient, tmp_path: Path
 ) -> None:
     for name in ("x.csv", "x.jsonl"):
@@ -362,14 +362,16 @@ async def test_a_resume_keeps_its_night_and_the_campaigns_found_first(
     assert (summary.snapshot_date, summary.campaigns) == (NIGHT, 4)
 
 
-async def test_retry_failed_sends_only_what_failed(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_retry_failed_requests_only_failed_reports(
+    client: SeoRepClient, tmp_path: Path
+) -> None:
     feeds = [Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE]
     for format_ in FORMATS:
         out = tmp_path / f"x.{format_}"
         await pull(client, out, feeds=feeds)
         sent = client.stats.attempts
         await pull(client, out, feeds=feeds, retry_failed=True)
-        # Two reports, and the look at whose campaigns they are.
+        # Two reports, and the request for their account.
         assert client.stats.attempts - sent == 3
 
 
@@ -397,7 +399,7 @@ async def test_retry_failed_sends_nothing_if_nothing_failed(tmp_path: Path, form
         {"feeds": Feed.CAMPAIGN_BY_DATE},
     ],
 )
-async def test_retry_failed_fetches_what_was_not_asked_before(
+async def test_retry_failed_fetches_reports_not_requested_before(
     tmp_path: Path, format_: str, options: dict[str, Any]
 ) -> None:
     out = tmp_path / f"x.{format_}"
@@ -409,7 +411,7 @@ async def test_retry_failed_fetches_what_was_not_asked_before(
         assert service.requests
 
 
-async def test_retry_failed_leaves_out_what_is_not_chosen(tmp_path: Path) -> None:
+async def test_retry_failed_leaves_out_other_campaigns(tmp_path: Path) -> None:
     out = tmp_path / "x.duckdb"
     async with served(Account(campaigns=4, hidden={2: 500, 3: 500})) as (client, _):
         await pull(client, out)
@@ -460,13 +462,13 @@ async def test_retry_failed_keeps_to_groups_and_filter(
         service.requests.clear()
         await pull(client, out, retry_failed=True, **retried)
     expected_ids = {1}
-    # A file holds one pull, so another choice of campaigns is pulled whole.
+    # A file has one pull, so another choice of campaigns is pulled completely.
     if format_ == "csv" and "groups" in retried and "exclude" not in retried:
         expected_ids = {1, 3}
     assert {request.id for request in reports_in(service)} == expected_ids
 
 
-async def test_nothing_failed_in_a_group_is_no_empty_group(tmp_path: Path) -> None:
+async def test_a_group_without_failures_is_not_an_empty_group(tmp_path: Path) -> None:
     out = tmp_path / "x.duckdb"
     async with served(GroupedAccount(campaigns=4, hidden={2: 500})) as (client, service):
         await pull(client, out)
@@ -477,7 +479,7 @@ async def test_nothing_failed_in_a_group_is_no_empty_group(tmp_path: Path) -> No
     assert not reports_in(service)
 
 
-async def test_a_database_knows_what_failed_in_an_earlier_window(
+async def test_a_database_knows_the_failures_of_an_earlier_window(
     client: SeoRepClient, tmp_path: Path
 ) -> None:
     for start in ("2023-01-01", "2023-02-01"):
@@ -525,7 +527,7 @@ async def test_groups_filter_and_exclude_choose_campaigns(
     ("options", "selection"),
     [({}, ""), ({"ids": [3, 1]}, '{"ids": [1, 3]}'), ({"exclude": [4, 2]}, '{"exclude": [2, 4]}')],
 )
-async def test_the_table_of_pulls_says_what_was_chosen(
+async def test_the_table_of_pulls_has_the_selection(
     client: SeoRepClient, tmp_path: Path, options: dict[str, Any], selection: str
 ) -> None:
     await pull(client, tmp_path / "x.csv", **options)
@@ -629,6 +631,21 @@ async def test_nothing_that_was_cancelled_is_left_running(
     assert (await pull(client, tmp_path / "x.duckdb")).resumed == 3
 
 
+async def test_a_cancel_after_the_writing_loses_no_summary(
+    client: SeoRepClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = BlockFile.close
+    loop = asyncio.get_running_loop()
+
+    def cancelled_close(file: BlockFile) -> None:
+        loop.call_soon_threadsafe(task.cancel)
+        close(file)
+
+    monkeypatch.setattr(BlockFile, "close", cancelled_close)
+    task = asyncio.create_task(pull(client, tmp_path / "x.csv"))
+    assert tmp_path / "x.csv" in (await task).paths
+
+
 @pytest.mark.parametrize("format_", ["csv", "jsonl"])
 @pytest.mark.parametrize("feed", Feed)
 async def test_a_stream_is_the_file_of_its_feed(
@@ -687,7 +704,7 @@ async def test_a_preview_estimates_and_looks_into_the_staging(
     assert not out.exists()
 
 
-async def test_a_preview_leaves_what_a_crash_cut_off(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_a_preview_keeps_an_incomplete_block(client: SeoRepClient, tmp_path: Path) -> None:
     with pytest.raises(PullPausedError):
         await pull(client, tmp_path / "x.csv", max_requests=2)
     pieces = folder_of(tmp_path / "x.csv") / "pieces"

@@ -1,4 +1,4 @@
-"""Rows of two readings never mix: a resume or a retry under other options or engine names."""
+"""Rows never mix if a resume or a retry has other options or engine names."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -23,7 +23,7 @@ BY_FILTER = {"feed_search_param": FeedSearchParam.FILTER}
 NIGHT = "2023-04-02"
 START = "2023-03-01"
 END = "2023-03-31"
-OTHER_READINGS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+OTHER_ROW_OPTIONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, GOOGLE, "engine names engineA, engineB and wmt, not goo, engineB and wmt"),
     ({"sort_metric": "rank"}, PLAIN, "another sort_metric=…"),
     ({"extra_params": {"device": "mobile"}}, PLAIN, "another extra_params=…"),
@@ -62,8 +62,8 @@ def refused(words: str) -> Any:
     return pytest.raises(ConfigurationError, match=words)
 
 
-@pytest.mark.parametrize(("options", "settings", "words"), OTHER_READINGS + SEARCHES)
-async def test_another_reading_does_not_resume(
+@pytest.mark.parametrize(("options", "settings", "words"), OTHER_ROW_OPTIONS + SEARCHES)
+async def test_a_pull_with_other_row_options_does_not_resume(
     served: Served,
     tmp_path: Path,
     options: dict[str, Any],
@@ -78,14 +78,20 @@ async def test_another_reading_does_not_resume(
         await served.pull(out, settings, **options)
 
 
+async def test_no_extra_parameters_are_no_other_reading(served: Served, tmp_path: Path) -> None:
+    with pytest.raises(PullPausedError):
+        await served.pull(tmp_path / "x.csv", max_requests=2)
+    assert (await served.pull(tmp_path / "x.csv", extra_params={})).resumed
+
+
 @pytest.mark.parametrize(
     ("format_", "reading"),
     [*((format_, 0) for format_ in FORMATS), *(("csv", number) for number in (1, 2, 3))],
 )
-async def test_another_reading_retries_nothing(
+async def test_a_pull_with_other_row_options_retries_nothing(
     served: Served, tmp_path: Path, format_: str, reading: int
 ) -> None:
-    options, settings, words = OTHER_READINGS[reading]
+    options, settings, words = OTHER_ROW_OPTIONS[reading]
     out = tmp_path / f"x.{format_}"
     served.account.hidden = {2: 500}
     await served.pull(out)
@@ -100,7 +106,7 @@ async def test_another_reading_retries_nothing(
 
 
 @pytest.mark.parametrize("format_", ["csv", "duckdb"])
-async def test_a_finished_pull_knows_its_reading(
+async def test_a_finished_pull_knows_its_row_options(
     served: Served, tmp_path: Path, format_: str
 ) -> None:
     out = tmp_path / f"x.{format_}"
@@ -109,7 +115,9 @@ async def test_a_finished_pull_knows_its_reading(
         await served.pull(out, GOOGLE, retry_failed=True)
 
 
-async def test_a_database_knows_the_reading_of_each_night(served: Served, tmp_path: Path) -> None:
+async def test_a_database_knows_the_row_options_of_each_night(
+    served: Served, tmp_path: Path
+) -> None:
     out = tmp_path / "x.duckdb"
     served.account.hidden = {2: 500}
     for night in (NIGHT, "2023-04-03"):
@@ -118,7 +126,7 @@ async def test_a_database_knows_the_reading_of_each_night(served: Served, tmp_pa
         await served.pull(out, GOOGLE, retry_failed=True)
 
 
-async def test_an_older_pull_without_a_reading_is_not_retried(
+async def test_an_older_pull_without_row_options_is_not_retried(
     served: Served, tmp_path: Path
 ) -> None:
     out = tmp_path / "x.duckdb"
@@ -130,7 +138,7 @@ async def test_an_older_pull_without_a_reading_is_not_retried(
     assert (await served.pull(out)).ok
 
 
-async def test_a_new_night_under_another_reading_is_warned_of(
+async def test_a_new_night_with_other_row_options_is_warned_of(
     served: Served, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     out = tmp_path / "x.duckdb"
@@ -162,7 +170,7 @@ def campaigns_in(out: Path, table: str) -> list[int]:
 
 
 @pytest.mark.parametrize(("settings", "left"), [(PLAIN, [1, 2, 3]), (GOOGLE, [1, 3])])
-async def test_no_rows_of_another_reading_stay_in_a_night(
+async def test_no_rows_of_other_row_options_stay_in_a_night(
     served: Served, tmp_path: Path, settings: dict[str, Any], left: list[int]
 ) -> None:
     out = tmp_path / "x.duckdb"
@@ -185,12 +193,12 @@ async def test_a_failed_keyword_loses_only_its_own_rows(served: Served, tmp_path
     await served.pull(out, GOOGLE, feeds=Feed.KEYWORD_BY_DATE)
     assert campaigns_in(out, "keyword_periods") == [1]
     served.account.hidden = {10: 500}
-    # campaign 1 fails now under the reading that its rows have
+    # campaign 1 fails now with the row options that its rows have
     await served.pull(out, GOOGLE, feeds=Feed.KEYWORD_BY_DATE)
     assert campaigns_in(out, "keyword_periods") == [1, 2]
 
 
-async def test_earlier_nights_keep_their_reading(served: Served, tmp_path: Path) -> None:
+async def test_earlier_nights_keep_their_row_options(served: Served, tmp_path: Path) -> None:
     out = tmp_path / "x.duckdb"
     await served.pull(out)
     served.account.hidden = {2: 500}
@@ -201,7 +209,7 @@ async def test_earlier_nights_keep_their_reading(served: Served, tmp_path: Path)
 @pytest.mark.parametrize(
     ("earlier", "left"),
     [
-        # the newest pull that had campaign 2 was of our reading
+        # the newest pull that had campaign 2 had the same row options
         ([({"ids": [1, 2]}, PLAIN), ({"ids": [2]}, GOOGLE)], [1, 2]),
         # the newest pull of all was, but it had other campaigns
         ([({"ids": [1, 2]}, PLAIN), ({"ids": [1]}, GOOGLE)], [1]),
@@ -209,7 +217,7 @@ async def test_earlier_nights_keep_their_reading(served: Served, tmp_path: Path)
         ([({"feeds": Feed.CAMPAIGN_BY_DATE}, PLAIN), ({}, GOOGLE)], [1, 2]),
     ],
 )
-async def test_the_last_pull_of_a_campaign_says_its_reading(
+async def test_the_last_pull_of_a_campaign_says_its_row_options(
     served: Served,
     tmp_path: Path,
     earlier: list[tuple[dict[str, Any], dict[str, Any]]],

@@ -1,4 +1,4 @@
-"""Keys that are refused in the middle of an export, and campaigns that are looked up one by one."""
+"""Keys that are refused during an export, and lookups of single campaigns."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ async def test_lookups_go_on_after_a_missing_campaign() -> None:
 @pytest.mark.parametrize(
     ("status", "most"),
     [
-        (401, 1 + 16),  # one success, and what was in flight
+        (401, 1 + 16),  # one success, and the requests in flight
         (403, 1 + 16 + 8 + 1),  # eight more, and the question about the key
     ],
 )

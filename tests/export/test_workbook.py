@@ -1,4 +1,4 @@
-"""Workbooks: a sheet for each table, values of their own types, and nothing in a cell that runs."""
+"""Workbooks: a sheet for each table, values of their own types, and no cell that runs code."""
 # ruff: noqa: RUF001
 
 import datetime as dt
@@ -80,7 +80,7 @@ def sheets_by_calamine(out: Path) -> dict[str, list[list[Any]]]:
 
 
 def comparable(column: str, value: Any) -> Any:
-    """Return a value of JSON lines or of a cell, so that equal ones are equal."""
+    """Return a value of JSON lines or of a cell in a comparable form."""
     if isinstance(value, dt.datetime | dt.date):
         value = value.isoformat().removesuffix("T00:00:00")
     if isinstance(value, dict | list):
@@ -288,7 +288,7 @@ LONG = "a" * 32_767
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_what_a_cell_cannot_hold_is_text(kind: ColumnType, value: Any, cell: Any) -> None:
+def test_a_value_that_a_cell_cannot_hold_is_text(kind: ColumnType, value: Any, cell: Any) -> None:
     (written,) = cells_of(kind, [value])
     assert written == cell
     assert type(written) is type(cell)
@@ -453,7 +453,7 @@ async def test_equal_rows_give_equal_bytes(tmp_path: Path) -> None:
     assert first["keyword_rankings"] == second["keyword_rankings"]
 
 
-async def test_a_workbook_is_no_stream() -> None:
+async def test_a_workbook_cannot_be_streamed() -> None:
     async def write(_: bytes) -> None:
         raise AssertionError
 

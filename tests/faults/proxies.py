@@ -71,7 +71,7 @@ backend sandbox
 
 
 def needs(program: str) -> pytest.MarkDecorator:
-    """Skip tests where a proxy is not installed."""
+    """Skip tests if a proxy is not installed."""
     reason = f"{program} is not installed: apt-get install {_PACKAGES[program]}"
     return pytest.mark.skipif(_find(program) is None, reason=reason)
 
@@ -113,7 +113,7 @@ class Proxy:
                 return
 
     async def stop(self) -> None:
-        """Stop it at once, with all its connections."""
+        """Stop it immediately, with all its connections."""
         if self._process is not None:
             self.send(signal.SIGTERM)
             await self._process.wait()

@@ -1,4 +1,4 @@
-"""A pull of a client, and its figures from both sides."""
+"""Pull with a client, and measure both sides."""
 
 import asyncio
 import contextlib
@@ -92,7 +92,7 @@ class Run:
 
     @property
     def never_served(self) -> int:
-        """Pages that the server never served whole, of units that ended well."""
+        """Pages of successful units that the server never served completely."""
         pages = set(product(self.reports, range(1, self.plan.pages + 1)))
         return len(pages - self.history.served)
 

@@ -1,4 +1,4 @@
-"""A raw server with faults, in a process of its own.
+"""A raw server with faults in a separate process.
 
 It serves the campaign feed of a plan, and reports the requests that it saw.
 """
@@ -35,7 +35,7 @@ from tests.session.simulated_service import Limited
 
 CUTS = {name: step for name, (step, _) in CUT.items()}
 CUTS["half JSON"] = answer(PAGE[: len(PAGE) // 2])
-"""Steps that send less than a whole body, or another one, with status 200."""
+"""Steps that send a part of a body, or another body, with status 200."""
 
 LIGHT = {"reset": 0.05, "500": 0.05, "cut": 0.02}
 """The shares of row 1."""
@@ -142,7 +142,7 @@ class Plan:
 
 @attrs.frozen
 class Seen:
-    """One request, as the server saw it.
+    """One request from the view of the server.
 
     `time` is on the machine's monotonic clock, which all processes share. `fate` is `served`, the
     fault that met it, `outage`, `throttled`, or `too late`: the request came on a connection that
@@ -178,7 +178,7 @@ class History:
 
     @property
     def served(self) -> set[tuple[int | None, int | None]]:
-        """The units and pages that were served whole."""
+        """The units and pages that were served completely."""
         return {(seen.unit, seen.page) for seen in self.seen if seen.fate in ("served", "closes")}
 
     def started_inside_windows(self, grace: float) -> int:
@@ -209,7 +209,7 @@ class FaultServer(ScriptedServer):
         self._served = 0
 
     async def history(self) -> History:
-        """Return the history, once no connection is open any more, or patience has ended."""
+        """Return the history once all connections are closed, or after a time limit."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.until_no_connection(), _PATIENCE)
         self._history.open_connections = len(self.open_connections)
@@ -276,7 +276,7 @@ class FaultServer(ScriptedServer):
         return outage if now < self._history.outage[1] else None
 
     async def _close_and_listen_on(self, connection: Connection) -> None:
-        """Close one direction, like careful servers, and count a request under way in the other."""
+        """Close one direction, like careful servers, and count requests arriving in the other."""
         connection.writer.write_eof()
         if await connection.reader.read(1):
             self._history.seen.append(Seen(time.monotonic(), "too late"))
@@ -302,7 +302,7 @@ def _context(certificate: bytes) -> ssl.SSLContext:
 
 @attrs.define
 class Served:
-    """A plan that is being served at an address. Its history is there at the end."""
+    """A plan that is being served at an address. Its history exists at the end."""
 
     base_url: str
     history: History = attrs.field(factory=History)

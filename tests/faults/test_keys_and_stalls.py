@@ -1,4 +1,4 @@
-"""Rows 37 and 39: forbidden campaigns and refused keys, a loop or a process that stood still."""
+"""Rows 37 and 39: forbidden campaigns, refused keys, and a blocked loop or process."""
 
 import asyncio
 import random
@@ -28,7 +28,7 @@ CREATED = b'{"data": {"id": 7, "url": "u", "company": "c"}}'
 
 
 def serving_apart(latency: float) -> AbstractContextManager[ScriptedServer]:
-    """Serve in a thread of its own, so that a client that stands still does not stop it."""
+    """Serve in another thread, which keeps running while the client is blocked."""
 
     async def answer_late(connection: Connection) -> None:
         request = server.requests[-1]
@@ -130,7 +130,7 @@ async def block(seconds: float, times: int) -> None:
     [pytest.param(0.25, 0.5, marks=alone), pytest.param(1.0, 2.0, marks=slow)],
     ids=["short", "full"],
 )
-async def test_a_blocked_loop_costs_no_answer_and_is_no_overload(
+async def test_a_blocked_loop_loses_no_answer_and_is_no_overload(
     limit: float, blocked: float, check: Check
 ) -> None:
     # The question about the page size would be one more request.
@@ -202,7 +202,7 @@ asyncio.run(main())
     [pytest.param(0.5, 1.2, marks=alone), pytest.param(30.0, 40.0, marks=slow)],
     ids=["short", "full"],
 )
-async def test_a_process_that_was_stopped_uses_what_has_arrived(
+async def test_a_stopped_process_uses_data_that_has_arrived(
     limit: float, stopped: float, check: Check
 ) -> None:
     with serving_apart(latency=0.1) as server:

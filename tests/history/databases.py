@@ -1,4 +1,4 @@
-"""Databases made by hand like those of pulls, and the changes in them in plain Python."""
+"""Databases like those of pulls, and their expected changes in plain Python."""
 
 import datetime as dt
 import tempfile
@@ -131,7 +131,7 @@ def _rows(database: duckdb.DuckDBPyConnection, table: str) -> list[Row]:
 
 
 def _replace(tables: Tables, pull: Pull) -> None:
-    """Remove the rows that a pull replaces; those of a report that fails now stay."""
+    """Remove the rows that a pull replaces. Rows of a failed report stay."""
 
     def is_of_pull(row: Row) -> bool:
         return all(row[name] == value for name, value in pull.place.items())
@@ -183,7 +183,7 @@ def _add(tables: Tables, pull: Pull, columns: Row) -> None:
 
 
 def insert(database: duckdb.DuckDBPyConnection, table: str, rows: list[Row]) -> None:
-    """Insert rows by one statement; columns that a row lacks are null."""
+    """Insert rows with one statement. Missing columns are null."""
     database.register("new_rows", pa.Table.from_pylist(rows, schema=SCHEMAS[table]))
     database.execute(f"INSERT INTO {table} BY NAME FROM new_rows")
     database.unregister("new_rows")

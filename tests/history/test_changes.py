@@ -6,13 +6,14 @@ import json
 import pickle
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import attrs
 import pytest
 
 from seorep_async import ConfigurationError
-from seorep_async.history import Change, changes, write_changes
+from seorep_async.history import Change, changes, changes_by_campaign, write_changes
+from seorep_async.history.comparing import ChangeKind
 from tests.history.databases import FIRST, Pull, database_of, day, nightly
 
 KINDS: list[tuple[int | None, int | None, str]] = [
@@ -116,6 +117,63 @@ def test_each_engine_is_compared_by_itself(tmp_path: Path) -> None:
         ("engine_a_places", None, 8, None),
         ("engine_a", 9, 2, "https://a.example"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("engine", "engines"),
+    [
+        ("engine_b", ["engine_b"]),
+        (["engine_a", "engine_b"], ["engine_b", "engine_a"]),
+        ("engine_a_mobile", []),
+    ],
+)
+def test_one_engine_can_be_compared_alone(tmp_path: Path, engine: Any, engines: list[str]) -> None:
+    database = database_of(tmp_path / "a.duckdb", nightly({11: 9}))
+    database_of(database, [Pull(day(1), day(-29), day(1), {11: 2})], engine_b_ranking=5)
+    compared = changes(database, engine=engine)
+    assert [change.engine for change in compared] == engines
+    assert compared.total == len(engines)
+
+
+def test_counts_of_campaigns_are_those_of_their_changes(two_days: Path) -> None:
+    counted = changes_by_campaign(two_days)
+    compared = changes(two_days)
+    for campaign in counted.campaigns:
+        its_changes = [change for change in compared if change.campaign_id == campaign.campaign_id]
+        assert campaign.changes == len(its_changes)
+        assert campaign.places == sum(change.moved or 0 for change in its_changes)
+        for kind in get_args(ChangeKind):
+            count = sum(kind in change.kinds for change in its_changes)
+            assert getattr(campaign, kind) == count, kind
+    assert counted.total == compared.total
+
+
+def test_the_campaign_with_the_most_changes_comes_first(two_days: Path) -> None:
+    counted = changes_by_campaign(two_days)
+    assert [(campaign.campaign_id, campaign.changes) for campaign in counted.campaigns] == [
+        (1, 4),
+        (2, 1),
+    ]
+
+
+def test_only_the_requested_kinds_are_counted(two_days: Path) -> None:
+    counted = changes_by_campaign(two_days, kind=["fell", "lost"])
+    assert [campaign.campaign_id for campaign in counted.campaigns] == [2]
+    assert counted.campaigns.to_dicts()[0]["lost"] == 1
+
+
+def test_counts_without_changes_are_an_empty_table(two_days: Path) -> None:
+    counted = changes_by_campaign(two_days, kind="removed")
+    assert (counted.total, counted.campaigns.to_pandas().shape) == (0, (0, 19))
+
+
+def test_counts_name_the_campaigns_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = database_of(tmp_path / "a.duckdb", nightly({11: 1, 21: 3}, {11: 9}))
+    counted = changes_by_campaign(database)
+    assert counted.left_out == {2: f"there are no rows of {day(1)}"}
+    assert "not compared" in caplog.text
 
 
 def test_a_slice_of_changes_knows_its_days(two_days: Path) -> None:
@@ -403,7 +461,7 @@ def test_changes_are_written_from_python(two_days: Path, tmp_path: Path) -> None
     assert ",Google,2,,," in first
 
 
-def test_engines_without_names_are_written_as_they_are(two_days: Path, tmp_path: Path) -> None:
+def test_engines_without_names_keep_their_own_names(two_days: Path, tmp_path: Path) -> None:
     file = write_changes(changes(two_days), str(tmp_path / "a.csv"))
     assert ",engine_a,2,," in file.read_text(encoding="utf-8")
 

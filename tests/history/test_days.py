@@ -245,7 +245,7 @@ def nights(examples: int) -> settings:
 @pytest.mark.heavy
 @nights(25)
 @any_nights
-def test_any_nights_are_what_dicts_say(
+def test_any_nights_agree_with_the_oracle(
     tmp_path: Path, pulls: list[Pull], moved: int, dice: Random
 ) -> None:
     check_any_nights(tmp_path / "any.duckdb", pulls, moved, dice)
@@ -254,7 +254,7 @@ def test_any_nights_are_what_dicts_say(
 @pytest.mark.slow
 @nights(500)
 @any_nights
-def test_many_more_nights_are_what_dicts_say(
+def test_many_more_nights_agree_with_the_oracle(
     tmp_path: Path, pulls: list[Pull], moved: int, dice: Random
 ) -> None:
     check_any_nights(tmp_path / "any.duckdb", pulls, moved, dice)

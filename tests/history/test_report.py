@@ -1,4 +1,4 @@
-"""A report: its figures, its refusals, and that no text of the service becomes HTML."""
+"""A report: its figures and refusals, and no string of the service becomes HTML."""
 
 import base64
 import datetime as dt
@@ -56,7 +56,7 @@ def page_of_two_days(two_days: Path) -> str:
 
 
 def parsed(page: str) -> Any:
-    """Return a page as an element tree; any mistake in it is an error."""
+    """Return a page as an element tree. Any mistake in the page is an error."""
     return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(page)
 
 
@@ -190,7 +190,7 @@ def test_days_without_all_campaigns_are_told(tmp_path: Path) -> None:
     assert [row[0] for row in panel(page, "By campaign")] == ["Company 1 (1)"]
 
 
-def test_a_campaign_in_place_of_another_is_told(tmp_path: Path) -> None:
+def test_a_replaced_campaign_is_reported(tmp_path: Path) -> None:
     database = database_of(
         tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1, 31: 5}, {11: 1, 21: 5})
     )
@@ -394,7 +394,7 @@ def test_only_a_report_is_replaced(database: Path) -> None:
     assert {file.name for file in database.parent.iterdir()} == {"page.html", "rankings.duckdb"}
 
 
-def test_a_pipe_is_no_page(database: Path) -> None:
+def test_a_pipe_is_refused_as_a_page(database: Path) -> None:
     pipe = database.with_name("pipe.html")
     os.mkfifo(pipe)
     with pytest.raises(ConfigurationError, match="is no regular file; name another"):

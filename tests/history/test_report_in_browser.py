@@ -1,4 +1,4 @@
-"""A report in a real browser: what it requests when it is opened, and how it looks."""
+"""A report in a real browser: its requests when it is opened, and its appearance."""
 
 import re
 import shutil
@@ -40,7 +40,7 @@ NIGHTS: list[Ranks] = [{11: 12, 12: 2, 13: 40, 14: 0}, {11: 3, 12: 9, 13: None, 
 
 @attrs.frozen
 class Browser:
-    """A browser for which every host is a proxy here, which notes requests and serves pages."""
+    """A browser whose requests go to our own proxy, which records them and serves pages."""
 
     server: ThreadingHTTPServer
     folder: Path
@@ -81,7 +81,7 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(tmp_path: Path) -> bytes:
-    """A report in which everything that is not ours would send a request."""
+    """A report whose strings from the service would send requests if they became HTML."""
     sends = f"<img src={ELSEWHERE}phrase><script>fetch('{ELSEWHERE}script')</script>"
     source = database_of(
         tmp_path / "a.duckdb", nightly(*NIGHTS), search_location_canonical_name=sends

@@ -1,4 +1,4 @@
-"""A history opens a database only to read, with nothing else in reach; complete windows."""
+"""A history opens a database only for reading, without access to other files; complete windows."""
 
 import datetime as dt
 import shutil
@@ -64,14 +64,16 @@ def test_sql_reaches_nothing_else(database: Path, tmp_path: Path, statement: str
         (3, "must be the path of a file, got 3"),
         ("missing.duckdb", r"there is no such file; name a database that pulls wrote \(.duckdb\)"),
         ("text.duckdb", "it is not a DuckDB database"),
+        ("sqlite.duckdb", "it is not a DuckDB database"),
         ("own.duckdb", "it has no table keyword_rankings"),
         ("empty.duckdb", "no pull wrote it"),
         (".", "there is no such file"),
         ("a\0b", "there is no such file"),
     ],
 )
-def test_what_no_pull_wrote_is_refused(tmp_path: Path, name: Any, words: str) -> None:
+def test_a_file_that_no_pull_wrote_is_refused(tmp_path: Path, name: Any, words: str) -> None:
     (tmp_path / "text.duckdb").write_text("no database")
+    (tmp_path / "sqlite.duckdb").write_bytes(b"SQLite format 3\0" + bytes(4080))
     change(tmp_path / "own.duckdb", "CREATE TABLE pulls (account VARCHAR)")
     database_of(tmp_path / "empty.duckdb", [])
     with (
@@ -116,7 +118,7 @@ def test_a_database_that_answers_otherwise_is_refused(
         "CREATE TABLE mine AS FROM pulls",
     ],
 )
-def test_what_others_added_changes_no_answer(database: Path, added: str) -> None:
+def test_tables_of_other_programs_change_no_answer(database: Path, added: str) -> None:
     before = [*changes(database, account="acme", moved=1)]
     change(database, added)
     assert [*changes(database, account="acme", moved=1)] == before != []

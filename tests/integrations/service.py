@@ -1,4 +1,4 @@
-"""A sandbox in a thread of its own, because engines block theirs, and a key to look for."""
+"""A sandbox in its own thread, because engines block theirs, and a key that must not leak."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ MIXED: Mapping[str, Any] = {
 
 @contextmanager
 def served(**options: Any) -> Iterator[Sandbox]:
-    """Serve a sandbox; processes that start now have its address and key in their environment."""
+    """Serve a sandbox. New processes have its address and key in their environment."""
     with (
         in_a_thread(Sandbox(**{**MIXED, "api_key": KEY, **options})) as sandbox,
         patch.dict(os.environ),
@@ -43,7 +43,7 @@ def served(**options: Any) -> Iterator[Sandbox]:
 
 
 def assert_key_in_no_file(folder: Path) -> None:
-    """Look for the key in every file of a folder, names included."""
+    """Assert that no file of a folder has the key in its name or contents."""
     files = [file for file in folder.rglob("*") if file.is_file()]
     assert files
     for file in files:

@@ -1,4 +1,4 @@
-"""The guide's recipe for a Delta table: a night is replaced, but for the campaigns that failed."""
+"""The guide's recipe for a Delta table replaces a night, except for failed campaigns."""
 
 import datetime as dt
 import re

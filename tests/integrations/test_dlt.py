@@ -40,7 +40,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server of the system's packages, in a temporary folder; it refuses to run as root."""
+    """The installed Postgres in a temporary folder. It refuses to run as root."""
     initdb = shutil.which("initdb")
     for path in Path("/usr/lib/postgresql").glob("*/bin/initdb"):
         initdb = initdb or str(path)

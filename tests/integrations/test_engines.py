@@ -1,4 +1,4 @@
-"""`pull_table`, the function that engines map, in this process, in others and in Dask."""
+"""`pull_table`, the function for engines, in this process, in other processes and in Dask."""
 
 import asyncio
 import contextlib

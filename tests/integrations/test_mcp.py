@@ -1,4 +1,4 @@
-"""The tools for agents, asked by the client of MCP's SDK."""
+"""The tools for agents, called by the client of MCP's SDK."""
 
 import asyncio
 import contextlib
@@ -59,7 +59,7 @@ class Agent:
     sandbox: Sandbox
 
     async def ask(self, tool: str, **arguments: Any) -> str:
-        """Return a tool's answer or error, which never has the key, nor more bytes than allowed."""
+        """Return a tool's answer or error. Check that it lacks the key and is not too long."""
         result = await self.client.call_tool(tool, arguments)
         (content,) = result.content
         assert len(content.text.encode()) <= LONGEST == 20_000
@@ -183,7 +183,7 @@ async def test_changes_of_ranks_are_requested_where_they_are_named(database: Pat
 
 
 async def test_rows_that_are_cut_can_be_read_on(database: Path) -> None:
-    """Follow the advice of each answer, and have every keyword in the end."""
+    """Follow the advice of each answer, and return all keywords."""
     phrases = set()
     arguments: dict[str, Any] = {"limit": 60, "page": 1}
     async with agent(database) as host:
@@ -327,7 +327,7 @@ async def test_every_argument_is_described(database: Path) -> None:
         for tool, schema in schemas.items()
         for name, property in schema["properties"].items()
     }
-    assert len(described) == 24
+    assert len(described) == 26
     assert [name for name, words in described.items() if not words] == []
 
 
@@ -393,6 +393,17 @@ async def test_all_tools_but_pull_say_that_they_only_read(database: Path) -> Non
         "history": True,
         "pull": False,
     }
+
+
+async def test_tools_name_the_engines_of_an_agency(database: Path) -> None:
+    client = SeoRepClient("https://api.example.com", KEY)
+    server = mcp_server(client, str(database), engine_names=["Google", "Bing"])
+    async with mcp.Client(server) as connected:
+        tools = (await connected.list_tools()).tools
+        instructions = connected.instructions
+    named = {tool.name for tool in tools if "engine_a is Google" in tool.description}
+    assert named == {"rankings", "changes", "history"}
+    assert instructions.endswith(" engine_a is Google; engine_b is Bing.")
 
 
 async def test_the_list_of_tools_takes_at_most_1200_tokens(database: Path) -> None:
@@ -577,6 +588,17 @@ async def test_a_pull_stores_a_night_and_names_what_failed(tmp_path: Path) -> No
     assert failure["status"] == 403
 
 
+@pytest.mark.usefixtures("asked_here")
+async def test_a_pull_of_days_to_come_says_so(tmp_path: Path) -> None:
+    period = {"start_date": "2999-03-01", "end_date": "2999-03-31"}
+    async with agent(tmp_path / "rankings.duckdb", keywords=5) as host:
+        future = json.loads(await host.ask("pull", **period))
+        past = json.loads(await host.ask("pull", **DAYS))
+    (note,) = future["notes"]
+    assert note.endswith("the service has rows of days that had not begun")
+    assert "notes" not in past
+
+
 @pytest.mark.parametrize("extra", [0, 20])
 async def test_an_invented_campaign_is_refused_by_name(tmp_path: Path, extra: int) -> None:
     database = tmp_path / "rankings.duckdb"
@@ -588,6 +610,13 @@ async def test_an_invented_campaign_is_refused_by_name(tmp_path: Path, extra: in
         "nothing was pulled into the database"
     )
     assert not database.exists()
+
+
+async def test_thousands_of_invented_campaigns_cost_few_requests(tmp_path: Path) -> None:
+    async with agent(tmp_path / "rankings.duckdb", keywords=5) as host:
+        answer = await host.ask("pull", **DAYS, campaign_ids=list(range(1_000, 5_000)))
+        assert host.sandbox.stats.requests < 20
+    assert answer.startswith("error: the service has no campaign 1000, 1001, 1002")
 
 
 @pytest.mark.parametrize(
@@ -689,6 +718,7 @@ async def test_a_pull_reports_rising_progress(
         ({"account": 3}, "account"),
         ({"account": " "}, "account"),
         ({"client": "https://api.example.com"}, "client"),
+        ({"engine_names": ["Google"]}, "engine_names"),
     ],
     ids=str,
 )

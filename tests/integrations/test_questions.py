@@ -1,4 +1,4 @@
-"""Questions about a database: what they answer and refuse, and the processes that answer them."""
+"""Questions about a database: answers, refusals, and the processes that answer."""
 
 import asyncio
 import json
@@ -38,10 +38,16 @@ def sql(database: Path, query: str) -> str:
     return reply.answer if reply.error is None else f"error: {reply.error}"
 
 
-def changes_in(database: Path, *, account: str | None = None, **options: Any) -> dict[str, Any]:
+def changes_in(
+    database: Path, *, account: str | None = None, by_campaign: bool = False, **options: Any
+) -> dict[str, Any]:
     """Return the answer of a comparison, decoded."""
     question = ChangesQuestion(
-        database=str(database), account=account, default_account="mine", options=options
+        database=str(database),
+        account=account,
+        default_account="mine",
+        options=options,
+        by_campaign=by_campaign,
     )
     reply = reply_to(question)
     if reply.error is not None:
@@ -250,6 +256,25 @@ def test_campaigns_that_were_not_compared_are_named(tmp_path: Path) -> None:
     assert "notes" not in answer
 
 
+def test_changes_are_counted_by_campaign(tmp_path: Path) -> None:
+    nights = nightly({11: 3, 12: 5, 21: 7, 31: 9}, {11: 12, 12: None, 21: 11, 31: 2})
+    database = database_of(tmp_path / "a.duckdb", nights)
+    answer = changes_in(database, by_campaign=True, kind=["fell", "lost"])
+    rows = [dict(zip(answer["columns"], row, strict=True)) for row in answer["rows"]]
+    assert [(row["campaign_id"], row["changes"], row["lost"]) for row in rows] == [
+        (1, 2, 1),
+        (2, 1, 0),
+    ]
+    assert answer["changes"] == 3
+
+
+def test_campaigns_beyond_the_limit_are_counted(tmp_path: Path) -> None:
+    database = database_of(tmp_path / "a.duckdb", nightly({11: 3, 21: 7}, {11: 12, 21: 17}))
+    answer = changes_in(database, by_campaign=True, limit=1)
+    assert len(answer["rows"]) == 1
+    assert answer["left_out"] == ["campaigns with fewer changes: 1"]
+
+
 def test_warnings_of_a_comparison_are_notes(tmp_path: Path) -> None:
     windows = [Pull(day(0), day(-30), day(0), {11: 1}), Pull(day(1), day(0), day(1), {11: 9})]
     (note,) = changes_in(database_of(tmp_path / "a.duckdb", windows))["notes"]
@@ -291,27 +316,6 @@ def test_two_accounts_of_others_are_named(tmp_path: Path) -> None:
 # --- Processes
 
 
-async def test_a_process_answers(database: Path) -> None:
-    answer = await ask(SqlQuestion(database=str(database), account="mine", sql="SELECT 41 + 1"))
-    assert json.loads(answer)["rows"] == [[42]]
-
-
-async def test_an_endless_query_is_ended(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "QUERY_SECONDS", 1.0)
-    with pytest.raises(ConfigurationError, match="took longer than 1 seconds; aggregate less"):
-        await ask(SqlQuestion(database=str(database), account="mine", sql=ENDLESS))
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no limit of a process's memory")
-async def test_a_huge_value_is_refused(database: Path) -> None:
-    with pytest.raises(ConfigurationError, match="a query may take 1 GB"):
-        await ask(
-            SqlQuestion(
-                database=str(database), account="mine", sql="SELECT length(repeat('x', 2000000000))"
-            )
-        )
-
-
 @attrs.frozen
 class Started:
     """The processes that were started, and the event of their first."""
@@ -337,6 +341,45 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
     assert [process.returncode for process in noted.processes if process.returncode is None] == []
 
 
+async def test_a_process_answers(database: Path) -> None:
+    answer = await ask(SqlQuestion(database=str(database), account="mine", sql="SELECT 41 + 1"))
+    assert json.loads(answer)["rows"] == [[42]]
+
+
+async def test_an_endless_query_is_ended(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "QUERY_SECONDS", 1.0)
+    with pytest.raises(ConfigurationError, match="took longer than 1 seconds; aggregate less"):
+        await ask(SqlQuestion(database=str(database), account="mine", sql=ENDLESS))
+
+
+async def test_a_slow_start_is_not_the_query_s_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_process = (
+        "import sys, time; sys.stdin.readline(); time.sleep(0.5); "
+        """print('ready\\n{"answer": "42"}')"""
+    )
+    monkeypatch.setattr(questions, "_command", lambda: [sys.executable, "-c", slow_process])
+    monkeypatch.setattr(questions, "QUERY_SECONDS", 0.4)
+    assert await ask(SqlQuestion(database="a.duckdb", account="mine", sql="SELECT 42")) == "42"
+
+
+async def test_a_process_that_does_not_start_is_ended(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions, "START_SECONDS", 0.01)
+    with pytest.raises(ConfigurationError, match=r"did not start within 0\.01 seconds"):
+        await ask(SqlQuestion(database="a.duckdb", account="mine", sql="SELECT 1"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of a process's memory")
+async def test_a_huge_value_is_refused(database: Path) -> None:
+    with pytest.raises(ConfigurationError, match="a query may take 1 GB"):
+        await ask(
+            SqlQuestion(
+                database=str(database), account="mine", sql="SELECT length(repeat('x', 2000000000))"
+            )
+        )
+
+
 async def test_a_cancelled_question_leaves_no_process(database: Path, started: Started) -> None:
     question = asyncio.create_task(
         ask(SqlQuestion(database=str(database), account="mine", sql=ENDLESS))
@@ -354,7 +397,7 @@ async def test_a_process_that_is_killed_says_why(database: Path, started: Starte
         ask(SqlQuestion(database=str(database), account="mine", sql=ENDLESS))
     )
     await started.first.wait()
-    started.processes[0].kill()  # as a system does that has no memory left
+    started.processes[0].kill()  # like a system without free memory
     with pytest.raises(ConfigurationError, match="was ended: a query may take 1 GB"):
         await question
 

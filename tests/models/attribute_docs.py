@@ -1,7 +1,7 @@
 """Docstrings under attributes, which editors show.
 
-`python -m tests.models.attribute_docs` writes them. Their words are those of the section
-"Attributes" in the docstring of their class.
+`python -m tests.models.attribute_docs` writes them. They repeat the section "Attributes" in the
+docstring of their class.
 """
 
 import ast

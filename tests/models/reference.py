@@ -20,7 +20,7 @@ class Line:
 
     @property
     def attribute(self) -> str:
-        """The attribute that it must be: snake case, `engine_a` for the token `engineA`."""
+        """The name of its attribute: snake case, with `engine_a` for the token `engineA`."""
         return re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", self.name)
 
 
@@ -51,7 +51,7 @@ def fields_in(model: type, shape: str | None) -> list[Line]:
 
 
 def example(kind: str, number: int, shape: str | None = None) -> tuple[Any, Any]:
-    """Return a value on the wire, and that of the model; other numbers give other values."""
+    """Return a value on the wire, and the model's value. They differ for each number."""
     day = dt.date(2015, 3, 31) + dt.timedelta(days=number)
     month = dt.date(2000 + number // 12, 1 + number % 12, 1)
     match kind:
@@ -90,9 +90,8 @@ def example(kind: str, number: int, shape: str | None = None) -> tuple[Any, Any]
 
 
 def example_of(model: Any, shape: str | None, first: int = 1) -> tuple[dict[str, Any], Any]:
-    """Return an object of a response, with every field that its shape carries, and its model.
-
-    No two fields hold the same value, from one that belongs to the number `first` on.
+    """Return an object of a response with every field of its shape, and its model. All values
+    differ, and begin with that for the number `first`.
     """
     wire: dict[str, Any] = {}
     facts: dict[str, Any] = {}

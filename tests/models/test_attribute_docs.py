@@ -1,4 +1,4 @@
-"""Editors show words at every attribute: those of the class's own docstring."""
+"""Editors show a text for every attribute: that of the class's docstring."""
 
 import attrs
 import pytest

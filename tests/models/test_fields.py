@@ -1,4 +1,4 @@
-"""Every field that the reference names can be read on a model, whatever response carries it."""
+"""Every documented field of every response is an attribute of a model."""
 
 import json
 from typing import Any
@@ -50,7 +50,7 @@ each_response = pytest.mark.parametrize(
 
 
 def under(names: EngineNames, wire: Any) -> Any:
-    """Return an answer as an account with these names for the engines has it."""
+    """Return an answer of an account with these names for the engines."""
     if isinstance(wire, dict):
         rename = branded if names == BRANDS else str
         return {rename(name): under(names, value) for name, value in wire.items()}

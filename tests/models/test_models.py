@@ -221,7 +221,7 @@ def test_a_raw_row_of_another_model_becomes_none() -> None:
 
 
 def test_a_raw_row_becomes_a_model_faster_than_one_is_made() -> None:
-    # If this fails under a new Python or msgspec, `become` is no longer worth its cleverness.
+    # If this fails with a new Python or msgspec, `become` is no longer worth its complexity.
     def seconds(make: Callable[[list[Any]], object]) -> float:
         rows = raw_rows(2_000)
         start = time.perf_counter()

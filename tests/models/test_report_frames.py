@@ -111,7 +111,7 @@ LEAD = ["account", "snapshot_date", "campaign_id", "start_date", "end_date"]
 def test_all_ways_have_the_same_columns(way: str) -> None:
     columns = [*LEAD, *COLUMNS[len(LEAD) :]]
     if way in ("to_pandas", "to_polars"):
-        # People look at frames: what is the same in all rows stands last.
+        # Frames are for people, so columns that are equal in all rows come last.
         columns = [*COLUMNS[len(LEAD) :], *LEAD]
     assert [list(row) for row in WAYS[way](report(*RANKED))] == [columns] * 3
 
@@ -296,7 +296,7 @@ def test_a_frame_has_a_type_for_each_kind_of_value() -> None:
     assert str(CAMPAIGNS.to_pandas()["date_created"].dtype) == "datetime64[s]"
 
 
-# --- Changes that nobody requested
+# --- Changes that were not requested
 
 
 UNREQUESTED = [
@@ -312,7 +312,7 @@ UNREQUESTED = [
 
 @each_way
 @pytest.mark.parametrize("report", UNREQUESTED, ids=lambda report: report.feed.value)
-def test_frames_show_no_change_that_nobody_requested(
+def test_frames_show_only_requested_changes(
     report: RankingReport[Any], rows: Callable[[Any], list[dict[str, Any]]]
 ) -> None:
     (row,) = rows(report)

@@ -1,4 +1,4 @@
-"""Generated answers: bodies by their number, and rows with the models that they must become."""
+"""Generated answers: bodies by their number, and rows with the expected models."""
 
 import datetime as dt
 import random
@@ -105,7 +105,7 @@ def _branded(wire: Json, names: EngineNames) -> Json:
 bounded = settings(max_examples=25, derandomize=True, database=None)
 
 Said = tuple[Any, Any]
-"""A value on the wire, and the fact that it states."""
+"""A value on the wire, and its meaning."""
 
 texts = st.text(max_size=8)
 integers = st.integers() | st.integers(0, 120)
@@ -151,7 +151,7 @@ single_tags = st.builds(Tag, integers, texts, unknown("id", "label"))
 
 
 def as_object(fact: Any) -> Json:
-    """Return an object inside a row as the wire has it."""
+    """Return an object inside a row in the form of the wire."""
     fields: Json = attrs.asdict(fact, recurse=False)
     extra: Json = fields.pop("extra")
     return fields | extra
@@ -200,7 +200,7 @@ SAID["metric"] = no_numbers | numbers.map(lambda said: ({"value": said[0]}, said
 
 @st.composite
 def said_models(draw: st.DrawFn, model: type) -> Said:
-    """Draw an object of the wire, unknown fields included, and the model that it must become."""
+    """Draw an object on the wire, perhaps with unknown fields, and the expected model."""
     table = REFERENCE[model]
     wire: Json = {}
     facts: Json = {}

@@ -1,4 +1,4 @@
-"""The envelope: metadata, unknown fields, errors in disguise, and bodies that are no whole JSON."""
+"""The envelope: metadata, unknown fields, hidden errors, and bodies that are not complete JSON."""
 
 import gzip
 from collections.abc import Callable
@@ -22,7 +22,7 @@ every_reading = pytest.mark.parametrize("read", READINGS.values(), ids=READINGS)
 
 
 def refusals(body: bytes) -> list[SeoRepError]:
-    """Return the error of each reading of a body that none takes."""
+    """Return the error of each decoder for a body that all of them refuse."""
     errors = []
     for read in READINGS.values():
         with pytest.raises(SeoRepError) as raised:
@@ -151,7 +151,7 @@ def test_whole_json_that_can_not_be_decoded_is_a_decode_error(
 
 
 @pytest.mark.parametrize("body", BROKEN)
-def test_a_body_that_is_no_whole_json_is_a_protocol_error(body: bytes) -> None:
+def test_incomplete_json_is_a_protocol_error(body: bytes) -> None:
     for error in refusals(body):
         assert type(error) is ProtocolError
         is_empty = error.message == "the response is empty, but JSON was expected"

@@ -1,4 +1,4 @@
-"""Rows and totals that `test_two_paths.py` and `test_fields.py` do not generate, and names."""
+"""Names on the wire, and rows and totals that the tests of both paths do not generate."""
 
 from typing import Any, get_args
 
@@ -24,7 +24,7 @@ from tests.normalisation.wire import (
 
 
 @every_feed
-def test_only_the_wire_s_name_of_an_account_is_a_name(row: type) -> None:
+def test_attributes_are_read_only_under_an_account_s_names(row: type) -> None:
     wire, model = row_and_model(row, 1)
     attribute = {"engine_a_ranking": 7}
     assert decode_row(wire | attribute, row) == attrs.evolve(model, extra=attribute)
@@ -43,19 +43,19 @@ def totals_of(totals: object, shape: Shape) -> Any:
 
 
 @pytest.mark.parametrize("shape", get_args(Shape))
-def test_no_totals_are_none(shape: Shape) -> None:
+def test_missing_totals_become_none(shape: Shape) -> None:
     nothing: list[object] = [False, None, [], {}]
     assert {totals_of(totals, shape) for totals in nothing} == {None}
     data: object = {"rows": []} if shape == "nested" else []
     assert decode({"data": data}, CampaignPeriod).totals is None
 
 
-def test_a_total_with_more_than_its_value_stays_whole_as_well() -> None:
+def test_a_total_with_more_than_its_value_is_also_kept_whole() -> None:
     wire = {"competitors": {"value": 4, "previous": 5}}
     assert totals_of(wire, "nested") == RankingTotals(competitors=4, extra=wire)
 
 
-# --- What the wire calls each attribute
+# --- The name of each attribute on the wire
 
 
 @pytest.mark.parametrize("model", REFERENCE, ids=lambda model: model.__name__)

@@ -1,4 +1,4 @@
-"""Hostile bodies: generated ones, bad ones by name, and any JSON or bytes."""
+"""Hostile bodies: generated ones, a table of bad ones, and random JSON or bytes."""
 
 import datetime as dt
 import json
@@ -94,7 +94,7 @@ every_place = pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
     ],
     ids=["arrays", "objects cut", "data cut", "rows"],
 )
-def test_nesting_a_hundred_thousand_deep_is_refused_by_us(
+def test_nesting_a_hundred_thousand_deep_is_our_error(
     place: str, opening: str, closing: str
 ) -> None:
     body = place.replace("%s", opening * 10**5 + closing)
@@ -106,7 +106,7 @@ def test_nesting_a_hundred_thousand_deep_is_refused_by_us(
 
 
 @every_place
-def test_nesting_of_any_depth_is_taken_or_refused_by_us(place: str) -> None:
+def test_nesting_of_any_depth_is_accepted_or_our_error(place: str) -> None:
     depths = [2, 3, 50, 400, 800, 900, 950, 980, 1000, 1200]
     refusals = [refusal(place.replace("%s", nested_to(depth)).encode()) for depth in depths]
     assert max(len(str(error)) for error in refusals) < 400
@@ -141,7 +141,7 @@ NO_JSON = ["nan", "0x10", "01", "+1", "1.", ".5", "1_000", "1e"]
 
 
 @every_place
-def test_a_number_that_json_lacks_is_refused_by_us(place: str) -> None:
+def test_an_invalid_json_number_is_our_error(place: str) -> None:
     def kinds(numbers: list[str]) -> set[tuple[Any, bool]]:
         refusals = [refusal(place.replace("%s", number).encode()) for number in numbers]
         return {
@@ -197,12 +197,12 @@ def test_an_unknown_number_that_is_taken_can_be_written(place: str, rows: int) -
         ('{"data": [], "data": {"rows": [' + ROW % '"engineARanking": 3' + "]}}", 3),
     ],
 )
-def test_of_double_keys_the_last_counts(body: str, ranking: int | None) -> None:
+def test_the_last_of_repeated_keys_counts(body: str, ranking: int | None) -> None:
     (row,) = decode(body.encode()).items
     assert row.engine_a_ranking == ranking
 
 
-def test_of_double_keys_a_wrong_last_one_is_refused() -> None:
+def test_a_wrong_last_value_of_repeated_keys_is_refused() -> None:
     row = ROW % '"engineARanking": 1, "engineARanking": "n/a"'
     with pytest.raises(DecodeError, match=r"^data\[0\]\.engineARanking: "):
         decode(f'{{"data": [{row}]}}'.encode())
@@ -240,9 +240,7 @@ def test_a_huge_page_with_an_escaped_emoji_is_read() -> None:
 
 @pytest.mark.parametrize("prefix", ["", "\ufeff"])
 @pytest.mark.parametrize("beside", [{"unknown": 1}, {}])
-def test_an_odd_page_of_3_mb_costs_no_call_for_each_row(
-    prefix: str, beside: dict[str, int]
-) -> None:
+def test_an_odd_page_of_3_mb_makes_no_call_per_row(prefix: str, beside: dict[str, int]) -> None:
     rows = [
         wire_row(KeywordRanking, 1) | {"keywordId": number} | beside for number in range(1, 2_001)
     ]
@@ -256,7 +254,7 @@ def test_an_odd_page_of_3_mb_costs_no_call_for_each_row(
     assert calls["call"] < 1_200
 
 
-# --- Anything else that comes is refused by us, or taken as it is
+# --- Any other body is refused with our errors, or accepted unchanged
 
 often = settings(bounded, max_examples=60)
 
@@ -293,7 +291,7 @@ envelopes = st.recursive(
 @given(
     answer=envelopes | st.fixed_dictionaries({"data": envelopes}, optional={"totals": envelopes})
 )
-def test_any_json_is_refused_by_us_or_taken_as_it_is(answer: Any) -> None:
+def test_any_json_is_our_error_or_accepted_unchanged(answer: Any) -> None:
     for read in (partial(decoder().single, model=Campaign), ModelPage(decoder(), Campaign, 1)):
         with suppress(SeoRepError):
             read(as_bytes(answer))
@@ -310,7 +308,7 @@ def test_any_json_is_refused_by_us_or_taken_as_it_is(answer: Any) -> None:
     body=st.binary(max_size=60),
     start=st.sampled_from([b"", b'{"data":', b'{"data": [', b'{"data": {"rows": [{']),
 )
-def test_any_bytes_are_refused_by_us_or_taken_as_they_are(body: bytes, start: bytes) -> None:
+def test_any_bytes_are_our_error_or_accepted_unchanged(body: bytes, start: bytes) -> None:
     try:
         page = decode(start + body)
     except SeoRepError:

@@ -1,4 +1,4 @@
-"""Every refusal gives the path of what was refused, in the wire's own names.
+"""Every refusal has the path of the refused value, with the names on the wire.
 
 `refusals.txt` is a page as `tests.golden` describes it;
 `python -m tests.normalisation.test_refusals` rewrites it.

@@ -1,4 +1,4 @@
-"""The fast readings give what the reference converter gives: the same models and refusals."""
+"""The fast paths and the reference converter give the same models and refusals."""
 
 import contextlib
 import functools
@@ -48,7 +48,7 @@ def reference(names: EngineNames = EngineNames()) -> ModelConverter:  # noqa: B0
 
 
 def outcome(read: Callable[[], Any]) -> Any:
-    """Return the page that a reading gives, or its refusal."""
+    """Return the page of a decoder, or its refusal."""
     try:
         return read()
     except SeoRepError as error:
@@ -56,7 +56,7 @@ def outcome(read: Callable[[], Any]) -> Any:
 
 
 def by_reference(body: bytes, row: type, names: EngineNames = EngineNames()) -> Any:  # noqa: B008
-    """Return what the reference converter alone makes of a body, or its refusal."""
+    """Return the page of the reference converter alone, or its refusal."""
 
     converter = reference(names)
 
@@ -75,7 +75,7 @@ def by_reference(body: bytes, row: type, names: EngineNames = EngineNames()) -> 
 
 
 def by_decoder(body: bytes, row: type, reader: Decoder) -> Any:
-    """Return what the decoder makes of a body, or its refusal."""
+    """Return the page of the whole decoder, or its refusal."""
     return outcome(lambda: FeedPage(reader, row, 1)(body))
 
 
@@ -176,7 +176,7 @@ def fast_only(names: EngineNames = EngineNames()) -> Decoder:  # noqa: B008
 
 
 def without_reference(body: bytes, row: type) -> Any:
-    """Return what the fast readings alone make of a page."""
+    """Return the page of the fast paths alone, or their refusal."""
     return FeedPage(fast_only(), row, 1)(body)
 
 

@@ -1,4 +1,4 @@
-"""One value at a time: what is taken, what is refused, and in which words."""
+"""Single values: which are accepted, which are refused, and the messages."""
 
 import datetime as dt
 from collections.abc import Callable

@@ -37,7 +37,7 @@ SWAPPED = EngineNames(engine_a="yahoo", engine_b="engineA", webmaster_tools="con
 
 
 def branded(wire: str, names: EngineNames = BRANDS) -> str:
-    """Return a wire name as an account with these names for the engines has it."""
+    """Return a name on the wire of an account with these names for the engines."""
     brands = {
         "engineA": names.engine_a,
         "engineB": names.engine_b,
@@ -50,12 +50,12 @@ def branded(wire: str, names: EngineNames = BRANDS) -> str:
 
 
 def wire_row(model: type, number: int, rows: Rows = "current") -> Json:
-    """Return row `number` as the wire carries it; no two fields or rows have the same value."""
+    """Return row `number` on the wire. The values of all fields and rows differ."""
     return row_and_model(model, number, rows)[0]
 
 
 def row_and_model(model: type, number: int, rows: Rows = "current") -> tuple[Json, Any]:
-    """Return row `number`, and the model that it must become."""
+    """Return row `number`, and the expected model."""
     return example_of(model, rows if model in FEED_ROWS else None, 1000 * number)
 
 
@@ -97,7 +97,7 @@ _NO_DATE = {None, "", "0000-00", "0000-00-00", "0000-00-00 00:00:00", "0000-00-0
 
 
 def assert_faithful_page(page: Any, answer: Json, row: type) -> None:
-    """Assert that a feed's page is what a parsed answer says."""
+    """Assert that a feed's page agrees with a parsed answer."""
     data: Any = answer["data"]
     if isinstance(data, list):
         rows = data
@@ -116,7 +116,7 @@ def assert_faithful_page(page: Any, answer: Json, row: type) -> None:
 
 
 def assert_faithful(model: Any, wire: Json) -> None:
-    """Assert that a model is what a parsed object says, its `extra` included."""
+    """Assert that a model, including its `extra`, agrees with a parsed object."""
     table = REFERENCE[type(model)]
     names = {field.name for field in table}
     extra = {name: value for name, value in wire.items() if name not in names}

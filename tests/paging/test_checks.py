@@ -1,4 +1,4 @@
-"""The checks of pages: what adds up is accepted, and nothing else. Pure."""
+"""The checks of pages accept only pages that add up. Pure."""
 
 import itertools
 import random
@@ -173,7 +173,7 @@ def test_reading_ends_with_all_records_and_a_short_or_empty_page(cut: Cut) -> No
     assert not ledger.wants_more()
 
 
-def test_missing_whole_pages_are_noticed_without_a_page_count() -> None:
+def test_missing_pages_are_noticed_without_a_page_count() -> None:
     pages = Cut([[1, 2], [3, 4], [5, 6]]).announced(pages=False)
     pages = [attrs.evolve(page, total_records=4) for page in pages]
     with pytest.raises(PaginationError):
@@ -188,7 +188,7 @@ def test_reading_on_ends_with_an_error_after_max_pages(max_pages: int) -> None:
     assert failed.value.page == max_pages
 
 
-def test_an_error_says_what_was_expected_what_came_and_where() -> None:
+def test_an_error_names_the_expected_and_received_records() -> None:
     with pytest.raises(PaginationError, match="page 2 repeats 1 of page 1") as failed:
         added_up([make_page(1, [1, 2], 2, 4), make_page(2, [3, 1], 2, 4)])
     error = failed.value
@@ -262,11 +262,11 @@ def test_a_changing_listing_is_refused_where_it_shows() -> None:
         assert not shows
         if not stay.issubset(accepted):
             unseen += 1
-    # README says that nothing shows one row that went and another that was created in between.
+    # README says that a deleted row and a created one in the meantime go unnoticed.
     assert 0 < unseen < 300
 
 
-def test_an_empty_last_page_is_no_hole_once_all_records_came() -> None:
+def test_an_empty_last_page_after_all_records_is_no_gap() -> None:
     pages = [make_page(1, [1, 2], 3, 4), make_page(2, [3, 4], 3, 4), make_page(3, [], 3, 4)]
     assert added_up(pages) == [1, 2, 3, 4]
     pages = [attrs.evolve(page, total_records=5) for page in pages]

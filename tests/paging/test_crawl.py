@@ -18,11 +18,11 @@ from seorep_async.session import Clock, Deadline, Decode, Lane, Request
 from seorep_async.session.flow_control import Share
 
 FAR_TOO_MANY = 1000
-"""Pages after which a listing is given up."""
+"""The number of pages after which a listing is given up."""
 
 
 class FakeSession:
-    """Takes a random number of iterations of the event loop over each response.
+    """Each response takes a random number of iterations of the event loop.
 
     Attributes:
         requested: the requests so far, as the numbers of listing and page.
@@ -109,7 +109,7 @@ class FakeSource:
         return None
 
     def check_budget(self) -> None:
-        # The pages of a listing that was given up are not in progress any more.
+        # The pages of a listing that was given up are no longer in progress.
         readings = [reading for reading in self._begun.values() if not reading.is_given_up]
         in_progress = sum(reading.requested - reading.checked for reading in readings)
         assert in_progress <= self.crawl.budget
@@ -150,7 +150,7 @@ concurrencies = st.integers(1, 5)
 
 
 @given(listings, concurrencies, randoms, st.sampled_from([0.0, 0.1]))
-def test_every_listing_is_read_whole_within_the_budget(
+def test_every_listing_is_completed_within_the_budget(
     pages: list[int], concurrency: int, random: Random, retries: float
 ) -> None:
     session = FakeSession(concurrency, random, retries=retries)
@@ -170,7 +170,7 @@ def test_every_listing_is_read_whole_within_the_budget(
 
 
 @given(listings, concurrencies, randoms)
-def test_failed_listings_leave_the_others_whole(
+def test_failed_listings_do_not_affect_others(
     pages: list[int], concurrency: int, random: Random
 ) -> None:
     session = FakeSession(concurrency, random, failures=0.1, retries=0.1)
@@ -232,7 +232,7 @@ def test_a_long_listing_starts_slowly_beside_others(seed: int) -> None:
 
 
 class DeadPage(FakeSession):
-    """Never has a response to page 2 of the first listing, which is tried again."""
+    """Never responds to page 2 of the first listing, which is tried again."""
 
     async def send(self, request: Request[Page[int]]) -> Page[int]:
         if (request.path, request.query) != ("0", "page=2"):

@@ -1,4 +1,4 @@
-"""Listings of a server that may do anything: pages are fetched ahead, and must add up."""
+"""Listings of a server with any behaviour: pages are fetched in advance, and must add up."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""The page size is found: few requests, and every row once, whatever a limit does."""
+"""The page size is found with few requests, and every row arrives once."""
 
 import asyncio
 import functools
@@ -137,7 +137,7 @@ async def test_few_reports_cost_30_requests_more_than_the_best_limit(
         page_sizes = session.stats.page_sizes
     assert paging.attempts <= reports * rounded_up(records, min(most, 1000)) + 30
     is_worth_it = records >= 2 * default and most > default
-    # A page that holds everything does not show how many records the service puts on one.
+    # A page with all records does not show how many records a page may have.
     rows_a_page = 1000 if records <= most else min(most, 1000)
     assert page_sizes == ({PATH: rows_a_page} if is_worth_it else {})
 
@@ -224,7 +224,7 @@ async def test_every_row_comes_once_whatever_a_large_limit_does(
 
 
 @pytest.mark.parametrize("lowered_to", [300, 700])
-async def test_a_report_cut_below_the_limit_is_read_whole(lowered_to: int) -> None:
+async def test_a_report_cut_below_the_limit_is_complete(lowered_to: int) -> None:
     lengths = LENGTHS["small ones first"]
     paging = Paging(lengths)
 
@@ -250,7 +250,7 @@ async def test_three_failures_at_the_found_size_end_it() -> None:
     assert max(large_ids) < 60
 
 
-async def test_an_outage_is_no_failure_of_the_page_size() -> None:
+async def test_an_outage_does_not_count_against_the_page_size() -> None:
     paging = Paging(lambda campaign_id: 60)
     is_down = False
     service = SimulatedService(says=lambda path: 500 if is_down else paging.answer(path))

@@ -70,7 +70,7 @@ _TABLE = """
 IDS = frozenset({"id", "campaign_id", "keyword_id"})
 DATES = frozenset({"start_date", "end_date", "date_published"})
 CHECKED = IDS | DATES | {"status", "limit", "date_string", "password"}
-"""Inputs that do not take every text."""
+"""Inputs that do not accept every string."""
 
 VALUES: dict[str, Any] = {
     "id": 7,
@@ -119,7 +119,7 @@ WRITTEN: dict[str, Pairs] = {name: [(name, str(value))] for name, value in VALUE
 
 @attrs.frozen
 class Operation:
-    """One operation: its name on the client, what the reference says of it."""
+    """One operation: its name on the client, and its description in the reference."""
 
     name: str
     method: str
@@ -149,12 +149,12 @@ class Operation:
 
     @property
     def least(self) -> Arguments:
-        """Arguments that are just enough for a call."""
+        """The fewest arguments for a call."""
         return {name: VALUES[name] for name in self.required}
 
     @property
     def all(self) -> Arguments:
-        """Every argument there is, but for extra parameters."""
+        """All arguments, except extra parameters."""
         return {name: VALUES[name] for name in self.inputs}
 
     @property

@@ -1,4 +1,4 @@
-"""Each of the 21 operations returns every field of the reference; other answers are refused."""
+"""Each of the 21 operations returns every documented field, and refuses other answers."""
 
 import datetime as dt
 import functools
@@ -74,7 +74,7 @@ def result_of(operation: Operation) -> tuple[type, list[Line]]:
     return model, fields_in(model, shape)
 
 
-giving_back = [operation for operation in OPERATIONS if operation.verb != "delete"]
+returning = [operation for operation in OPERATIONS if operation.verb != "delete"]
 REFUSALS: dict[int, type[errors.SeoRepError]] = {
     403: errors.AuthenticationError,
     422: errors.InvalidRequestError,
@@ -93,10 +93,10 @@ async def client() -> AsyncIterator[SeoRepClient]:
         yield client
 
 
-async def both_of(
+async def models_and_objects(
     operation: Operation, client: SeoRepClient
 ) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Return the models that came back, and the objects of the answer that they came from."""
+    """Return the models of a call, and the objects of the answer."""
     with client.record_answers() as answers:
         results = await operation.method_of(client)(**arguments_of(operation))
     (raw,) = answers
@@ -109,12 +109,12 @@ async def both_of(
     return [results], [data]
 
 
-@each(giving_back)
+@each(returning)
 async def test_a_result_has_every_field_of_the_reference(
     operation: Operation, client: SeoRepClient
 ) -> None:
     model, lines = result_of(operation)
-    results, came = await both_of(operation, client)
+    results, came = await models_and_objects(operation, client)
     assert results
     for instance, wire in zip(results, came, strict=True):
         assert type(instance) is model
@@ -126,16 +126,16 @@ async def test_a_result_has_every_field_of_the_reference(
 # --- create, get, list, update, delete, gone
 
 
-def assert_holds(thing: Any, shape: str, written: Arguments) -> None:
-    """Assert that a thing holds what was written, in the fields that a response of a shape has."""
-    attributes = [line.attribute for line in fields_in(type(thing), shape) if line.kind != "null"]
+def assert_has(record: Any, shape: str, written: Arguments) -> None:
+    """Assert that an object has the written values, as far as a response of its shape has them."""
+    attributes = [line.attribute for line in fields_in(type(record), shape) if line.kind != "null"]
     expected = {name: value for name, value in written.items() if name in attributes}
-    assert {name: getattr(thing, name) for name in expected} == expected
+    assert {name: getattr(record, name) for name in expected} == expected
 
 
 @pytest.mark.parametrize("resource", NEW)
 @pytest.mark.parametrize("encoding", RequestEncoding, ids=lambda encoding: encoding.value)
-async def test_a_thing_is_created_found_changed_and_deleted(
+async def test_an_object_is_created_found_changed_and_deleted(
     encoding: RequestEncoding, resource: str
 ) -> None:
     settings = Settings(request_encoding=encoding)
@@ -148,12 +148,12 @@ async def test_a_thing_is_created_found_changed_and_deleted(
     ):
         things: Any = getattr(client, resource)
         created = await things.create(**new)
-        assert_holds(created, "create", new)
-        assert_holds(await things.get(created.id), "single", new)
+        assert_has(created, "create", new)
+        assert_has(await things.get(created.id), "single", new)
         listed = {thing.id: thing for thing in await things.list(**of_campaign)}
-        assert_holds(listed[created.id], "list", new)
-        assert_holds(await things.update(created.id, **changes), "update", new | changes)
-        assert_holds(await things.get(created.id), "single", new | changes)
+        assert_has(listed[created.id], "list", new)
+        assert_has(await things.update(created.id, **changes), "update", new | changes)
+        assert_has(await things.get(created.id), "single", new | changes)
         await things.delete(created.id)
         assert created.id not in [thing.id for thing in await things.list(**of_campaign)]
         for use in (things.get, things.delete, functools.partial(things.update, **changes)):
@@ -162,10 +162,10 @@ async def test_a_thing_is_created_found_changed_and_deleted(
             assert gone.value.subject == f"{resource[:-1]} {created.id}"
 
 
-# --- Answers that are not what the reference says
+# --- Answers that contradict the reference
 
 
-@each([operation for operation in giving_back if operation.resource != "rankings"])
+@each([operation for operation in returning if operation.resource != "rankings"])
 async def test_a_response_without_an_id_is_refused_with_its_path(
     operation: Operation, connect: Connect
 ) -> None:
@@ -219,7 +219,7 @@ once_only = [
 
 
 @each(once_only)
-async def test_what_must_not_happen_twice_is_not_sent_again(
+async def test_a_request_that_must_run_once_is_not_repeated(
     operation: Operation, connect: Connect
 ) -> None:
     client, server = await connect(reset)
@@ -233,7 +233,7 @@ async def test_what_must_not_happen_twice_is_not_sent_again(
 
 
 @each(once_only)
-async def test_what_must_not_happen_twice_has_its_own_connection(
+async def test_a_request_that_must_run_once_has_its_own_connection(
     operation: Operation, connect: Connect
 ) -> None:
     client, server = await connect(answer(EMPTY_PAGE), answer(operation.answer))
@@ -243,7 +243,7 @@ async def test_what_must_not_happen_twice_has_its_own_connection(
 
 
 @each([operation for operation in OPERATIONS if operation not in once_only])
-async def test_what_may_happen_twice_is_sent_again_as_it_was(
+async def test_a_repeatable_request_is_repeated_unchanged(
     operation: Operation, connect: Connect
 ) -> None:
     fine = answer(status=204) if operation in deletions else answer(operation.answer)

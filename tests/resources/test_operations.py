@@ -1,4 +1,4 @@
-"""Each of the 21 operations, and a pull, send the names of the reference, and only given values."""
+"""Each of the 21 operations and a pull send the documented names, and only given values."""
 
 import base64
 import datetime as dt
@@ -45,7 +45,7 @@ QUERY = RequestEncoding.QUERY
 MEDIA_TYPES: dict[RequestEncoding, list[str | None]] = {
     FORM: ["application/x-www-form-urlencoded"],
     JSON: ["application/json"],
-    QUERY: [None, "application/octet-stream"],  # aiohttp names one where there is nothing to name
+    QUERY: [None, "application/octet-stream"],  # aiohttp adds one to a request without a body
 }
 LIST = BY_NAME["users.list"]
 FEEDS = [operation for operation in OPERATIONS if operation.resource == "rankings"]
@@ -63,7 +63,7 @@ every_operation_encoded = pytest.mark.parametrize(
 
 @pytest.fixture
 async def sent(scripted_server: StartServer, open_client: OpenClient) -> Sent:
-    """Call an operation once and return the one request that came of it."""
+    """Call an operation once, and return its only request."""
 
     async def call(operation: Operation, arguments: Arguments, **settings: Any) -> SeenRequest:
         no_body = operation.verb == "delete"
@@ -86,7 +86,7 @@ def pairs(request: SeenRequest) -> list[tuple[str, Any]]:
     )
 
 
-# --- What is asked for
+# --- Parameters of requests
 
 
 def test_the_client_has_the_operations_of_the_reference_and_pull() -> None:

@@ -1,4 +1,4 @@
-"""Passwords and login grants are shown nowhere, whatever the service does with them."""
+"""Passwords and login grants are never shown, even if the service repeats them."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ CANARY = Canary(*WRITTEN, TOKEN, LOGIN_URL.partition("=")[2])
 
 @pytest.fixture(autouse=True)
 def logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Look through everything that is logged at DEBUG by anyone, after every test here."""
+    """After each test, assert that no log record of any logger contains a secret."""
     with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, "asyncio"):
         yield
     for record in caplog.records:
@@ -64,7 +64,7 @@ async def update(client: SeoRepClient) -> User:
     return await client.users.update(7, password=PASSWORD)
 
 
-# a service that repeats what it was sent: as it came, or as it understood it
+# a service that repeats the password: as it was sent, or decoded
 
 RETOLD: dict[str, Callable[[ScriptedServer], str]] = {
     "wire": lambda server: server.requests[-1].body.decode() or server.requests[-1].target,
@@ -246,7 +246,7 @@ async def test_a_value_with_a_comma_is_refused_without_a_secret(call: Any) -> No
     CANARY.assert_not_shown_by(caught.value)
 
 
-async def test_what_is_no_password_is_refused_without_being_shown() -> None:
+async def test_an_invalid_password_is_refused_and_not_shown() -> None:
     users = SeoRepClient("https://api.example.com", KEY).users
     said = r"^password must be a non-empty string$"
     with pytest.raises(errors.ConfigurationError, match=said):
@@ -308,7 +308,7 @@ def test_a_secret_string_shows_itself_to_no_repr() -> None:
     assert Secret(PASSWORD) == PASSWORD
 
 
-# a password that the service sends, though none is documented
+# a password from the service, which documents none
 
 
 async def test_a_password_that_comes_back_is_readable_and_not_shown(connect: Connect) -> None:

@@ -1,7 +1,4 @@
-"""A plain caller: HTTP as anyone would write it by hand.
-
-It shares nothing with the client, which other tests are about.
-"""
+"""A plain HTTP caller. It shares no code with the client."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Faults: their strings, the draw, and what the caller receives of each kind."""
+"""Faults: their strings, their choice, and the caller's view of each kind."""
 
 import asyncio
 import json
@@ -90,7 +90,7 @@ async def received(call: Caller, path: str = CAMPAIGNS, method: str = "GET") -> 
     [
         ("resets", "GET", b"<reset>"),
         ("hang", "GET", b"<still open>"),
-        ("cut", "DELETE", b"HTTP/1.1 204 "),  # an answer without a body is cut in its head
+        ("cut", "DELETE", b"HTTP/1.1 204 "),  # an answer without a body is cut within its head
     ],
 )
 async def test_nothing_else_comes_on_the_wire(kind: str, method: str, data: bytes) -> None:

@@ -199,7 +199,7 @@ async def test_each_answer_takes_the_latency_at_least() -> None:
         assert loop.time() - start >= 0.03
 
 
-async def test_a_snapshot_stays_as_it_is(call: Caller) -> None:
+async def test_a_snapshot_does_not_change(call: Caller) -> None:
     before = call.sandbox.stats
     await call.send("/v3/campaigns")
     assert (before, call.sandbox.stats.requests) == (Stats(), 1)

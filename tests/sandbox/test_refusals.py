@@ -1,4 +1,4 @@
-"""Everything that is not a success: always JSON, never a 500 by accident."""
+"""Every failure is JSON, and never an accidental 500."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -156,7 +156,7 @@ async def test_a_bad_parameter_gets_400_in_json(call: Caller) -> None:
 
 
 @pytest.mark.parametrize("path", [f"{CAMPAIGN}?{urlencode(OK)}", "/v3/campaigns?", "/v3/keywords?"])
-async def test_odd_characters_in_a_query_are_no_accident(path: str, call: Caller) -> None:
+async def test_odd_characters_in_a_query_cause_no_500(path: str, call: Caller) -> None:
     for raw in ("filter=%FF%FE", "filter=%00", "filter=%ED%A0%80", "filter=&filter=x", "%", "=&;"):
         assert (raw, await call.status(f"{path}&{raw}")) == (raw, 200)
 

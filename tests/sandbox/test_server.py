@@ -81,7 +81,7 @@ async def test_the_account_is_freed_on_leaving() -> None:
 
 
 @pytest.mark.parametrize("latency", [0.0, 3600.0])
-async def test_leaving_answers_what_is_in_progress_at_once(latency: float) -> None:
+async def test_leaving_ends_requests_in_progress_at_once(latency: float) -> None:
     loop = asyncio.get_running_loop()
     async with aiohttp.ClientSession() as session:
         async with Sandbox(latency=latency) as sandbox:

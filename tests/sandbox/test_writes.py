@@ -62,7 +62,7 @@ async def test_an_empty_update_changes_nothing_and_ids_are_new(path: str, call: 
     assert (await call.create(path))["id"] == first + 1
 
 
-async def test_only_what_must_be_given_need_be(call: Caller) -> None:
+async def test_only_required_fields_are_needed(call: Caller) -> None:
     campaign = await call.written("POST", CAMPAIGNS, {"url": "u", "company": "c"})
     required_user = {name: NEW[USERS][name] for name in REQUIRED[USERS]}
     user = await call.written("POST", USERS, required_user)
@@ -77,7 +77,7 @@ async def test_only_what_must_be_given_need_be(call: Caller) -> None:
     assert backlink["domain_authority"] == backlink["page_authority"] == 0
 
 
-async def test_what_is_written_bears_the_clock_s_time() -> None:
+async def test_a_written_record_has_the_time_of_the_clock() -> None:
     now = datetime(2023, 4, 5, 6, 7, 8, 9)
     async with calling(clock=lambda: now) as call:
         campaign = await call.create(CAMPAIGNS)
@@ -128,7 +128,7 @@ async def test_rankings_stay_when_a_campaign_s_address_changes() -> None:
     ("path", "name", "value"),
     [(CAMPAIGNS, "group_title", None), (USERS, "email", ""), (BACKLINKS, "target_anchor", "")],
 )
-async def test_an_empty_value_clears_what_may_be_empty(
+async def test_an_empty_value_clears_an_optional_field(
     path: str, name: str, value: Any, call: Caller
 ) -> None:
     record = await call.create(path)
@@ -167,7 +167,7 @@ async def test_a_username_is_given_once(call: Caller) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-async def test_a_name_is_free_again_once_nobody_has_it(method: str, call: Caller) -> None:
+async def test_a_name_can_be_reused_once_its_user_is_deleted(method: str, call: Caller) -> None:
     first = await call.create(USERS)
     await call.write(method, f"{USERS}/{first['id']}", {"username": "somebody else"})
     assert (await call.create(USERS))["username"] == first["username"]
@@ -281,7 +281,7 @@ BAD_BODIES: tuple[tuple[int, dict[str, str], bytes], ...] = (
 )
 
 
-async def test_a_body_that_is_no_form_and_no_object_is_refused(call: Caller) -> None:
+async def test_a_body_must_be_a_form_or_a_json_object(call: Caller) -> None:
     for status, headers, content in BAD_BODIES:
         posting = call.session.post(
             call.sandbox.base_url + CAMPAIGNS,

@@ -64,7 +64,7 @@ CUT: Broken = {
     "UTF-16": (answer(PAGE.decode().encode("utf-16")), ProtocolError),
     "two texts": (answer(PAGE + PAGE), ProtocolError),
 }
-"""Bodies that are not whole under status 200."""
+"""Incomplete bodies with status 200."""
 
 GARBAGE = {
     "no HTTP": b"SSH-2.0-OpenSSH_9.6\r\n\r\n",
@@ -89,7 +89,7 @@ BROKEN: Broken = {
     **CUT,
     **{name: (then_close(raw), ProtocolError) for name, raw in GARBAGE.items()},
 }
-"""Answers that may be whole the next time."""
+"""Answers that may be complete the next time."""
 
 SLOW: dict[str, Step] = {
     "silence": hang,

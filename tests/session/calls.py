@@ -12,11 +12,11 @@ from tests.session.scripted_server import ScriptedServer
 
 E = TypeVar("E", bound=SeoRepError)
 
-# holds what base64, URLs, JSON, HTML and Latin-1 write differently
+# has characters that base64, URLs, JSON, HTML and Latin-1 encode differently
 KEY = 'CANARY/7f3d+09 ä"\\&key-that-nobody-may-see'
 
 
-# what the fixtures of these names give; `tests/conftest.py` says what they take
+# the types of the fixtures with these names, which `tests/conftest.py` describes
 StartServer: TypeAlias = Callable[..., Awaitable[ScriptedServer]]
 OpenClient: TypeAlias = Callable[..., Awaitable[SeoRepClient]]
 Connect: TypeAlias = Callable[..., Awaitable[tuple[SeoRepClient, ScriptedServer]]]
@@ -36,7 +36,7 @@ async def failure(client: SeoRepClient, kind: type[E], match: str | None = None)
 
 
 def open_session(base_url: str, time: FakeTime, **settings: Any) -> Session:
-    """Return a session to enter, for requests that no resource makes yet."""
+    """Return a session for requests that no resource makes."""
     return Session(BaseURL(base_url), Authentication(KEY), Settings(**settings), clock=time.clock)
 
 

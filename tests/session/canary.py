@@ -1,4 +1,4 @@
-"""Looks for secrets, whole or in part, in anything that could show them."""
+"""Find secrets, or parts of them, in anything that could show them."""
 
 import base64
 import pickle
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.session.calls import KEY
 
-_LONG = 9  # characters of a secret in a row are as good as the secret here
+_LONG = 9  # this many consecutive characters of a secret count as the secret
 _TESTS = __file__.rpartition("/session/")[0]
 
 
@@ -15,7 +15,7 @@ class Canary:
     """Secrets to look for.
 
     Args:
-        texts: the secrets, in every form in which they would tell something.
+        texts: the secrets, in every form that would reveal them.
     """
 
     def __init__(self, *texts: str) -> None:
@@ -25,18 +25,18 @@ class Canary:
                 self._parts.add(text[start : start + _LONG].lower())
 
     def assert_not_in(self, text: str) -> None:
-        """Fail if nine characters in a row of a secret stand in a text."""
+        """Fail if a text contains nine consecutive characters of a secret."""
         lowered = text.lower()
         leak = next((part for part in self._parts if part in lowered), None)
         assert leak is None, f"{leak!r} is in: {text}"
 
     def assert_not_shown_by(self, error: BaseException) -> None:
-        """Fail if an error, its causes, or the locals of their frames hold a secret."""
+        """Fail if an error, its causes, or the locals of their frames contain a secret."""
         for link in _chain(error):
             notes = getattr(link, "__notes__", "")
             self.assert_not_in(f"{link} {link!r} {vars(link)} {notes}")
             frames = link.__traceback__
-            # The test's own frames may hold what they like.
+            # The test's own frames may contain secrets.
             while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_TESTS):
                 frames = frames.tb_next
             summary = traceback.TracebackException(type(link), link, frames, capture_locals=True)

@@ -1,4 +1,4 @@
-"""Time in which the client's sleeps are over at once, and chance that is chosen."""
+"""Time in which the client's sleeps end at once, and random numbers of the test's choice."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class FakeTime:
         return alarm
 
     def _wake_later(self, delay: float, wake: Callable[[], None]) -> asyncio.TimerHandle:
-        """Let the queue's wait for the end of a pause be over at once."""
+        """End the queue's wait for the end of a pause at once."""
 
         def skip() -> None:
             self.slept.append(round(delay, 2))

@@ -1,4 +1,4 @@
-"""Bounds of the pace: services with limits, pulls through them, and the bounds of each.
+"""Bounds of the pace: services with limits, pulls from them, and the bounds of each.
 
 `python -m tests.session.pace_table 7000 7020` prints the table for twenty seeds. No rule was chosen
 by those seeds.
@@ -86,7 +86,7 @@ class Row:
         }
 
     def misses(self, seeds: Collection[int]) -> dict[str, tuple[float, float]]:
-        """Return what misses its bound."""
+        """Return the figures beyond their bounds."""
         return {name: pair for name, pair in self.measure(seeds).items() if pair[0] > pair[1]}
 
 
@@ -101,7 +101,7 @@ def changing(kind: str) -> Callable[[int], Limiter]:
 
 
 def share(run: Figures, case: Case) -> float:
-    """Return the part of the last limit that was used after some seconds."""
+    """Return the share of the last limit that was used after some seconds."""
     return run.rate(25, 28) / case.ideal
 
 
@@ -110,7 +110,7 @@ def a_second(run: Figures, case: Case) -> float:
 
 
 def of_others(run: Figures, case: Case) -> float:
-    """Return how long the requests took that are not dead, of the time without those."""
+    """Return the time of all but dead requests, relative to a run without dead ones."""
     return run.accepted[-1] / case.ideal
 
 

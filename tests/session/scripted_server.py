@@ -52,7 +52,7 @@ class Connection:
         self.writer.transport.abort()
 
     async def until_closed(self) -> None:
-        """Wait until the client has left; what it still sends is thrown away."""
+        """Wait until the client has left, and ignore the rest of its data."""
         while await self.reader.read(65536):
             pass
 
@@ -113,7 +113,7 @@ class ScriptedServer:
         )
 
     def refuse(self, seconds: float) -> None:
-        """Break all connections off, and refuse others for a time."""
+        """Reset all connections, and refuse others for a time."""
         self._server.close()
         for connection in self.open_connections:
             connection.reset()
@@ -123,7 +123,7 @@ class ScriptedServer:
             loop.call_later(seconds, lambda: self._handlers.add(loop.create_task(self._listen())))
 
     async def until_no_connection(self) -> None:
-        """Wait until every connection is closed. A test that waits in vain is timed out."""
+        """Wait until every connection is closed. A test that waits in vain times out."""
         async with self._idle:
             await self._idle.wait_for(lambda: not self.open_connections)
 
@@ -192,7 +192,7 @@ def answer(
     headers: Iterable[tuple[str, str]] = (),
     length: int = -1,
 ) -> bytes:
-    """Return a whole answer that leaves the connection open.
+    """Return a complete answer that leaves the connection open.
 
     Args:
         body: the body, or what to send as JSON.
@@ -209,12 +209,12 @@ FINE = answer(EMPTY_PAGE)
 
 
 async def reset(connection: Connection) -> None:
-    """Break the connection off with a TCP reset."""
+    """End the connection with a TCP reset."""
     connection.reset()
 
 
 async def hang(connection: Connection) -> None:
-    """Say nothing until the client leaves."""
+    """Send nothing until the client leaves."""
     await connection.until_closed()
 
 
@@ -250,7 +250,7 @@ def drip(raw: bytes, interval: float = 0.05) -> Step:
 
 
 def pour(head: bytes, chunk: bytes, times: int) -> Step:
-    """Send a head, and then the same chunk many times, with a turn for the client in between."""
+    """Send a head, and then the same chunk many times, so that the client runs in between."""
 
     async def step(connection: Connection) -> None:
         await connection.send(head)

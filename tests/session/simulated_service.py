@@ -1,4 +1,4 @@
-"""A service in virtual time in place of the wire, with the rate limiters of services."""
+"""A service in virtual time instead of the network, with the rate limiters of real services."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Reply = Response | Failure
 
 
 class Limiter:
-    """Lets requests through: all of them.
+    """Accepts all requests.
 
     Attributes:
         retry_after: seconds that its last refusal asks to wait, or None.
@@ -34,11 +34,11 @@ class Limiter:
     retry_after: float | None = None
 
     def take(self) -> bool:
-        """Tell whether a request that arrives now is let through."""
+        """Return whether a request that arrives now is accepted."""
         return True
 
     def give_back(self) -> None:
-        """Note that a request that was let through was answered."""
+        """Record the answer to an accepted request."""
 
 
 class Limited(Limiter):
@@ -73,7 +73,7 @@ class Limited(Limiter):
 
 
 class AtRandom(Limiter):
-    """Refuses a share of the requests, whatever their rate."""
+    """Refuses a share of the requests, regardless of their rate."""
 
     def __init__(self, share: float, seed: int = 0) -> None:
         self._share = share
@@ -84,7 +84,7 @@ class AtRandom(Limiter):
 
 
 class Changing(Limiter):
-    """One limiter after the other, each until a time."""
+    """Several limiters, each until a time."""
 
     def __init__(self, *limiters: tuple[float, Limiter]) -> None:
         self._limiters = limiters
@@ -96,9 +96,8 @@ class Changing(Limiter):
 
 @attrs.define(slots=False)
 class SimulatedService:
-    """Answers attempts after a latency: fine if the limiter lets them through.
-
-    A refusal comes sooner than an answer, after a fifth of the latency.
+    """Answers attempts after a latency, successfully if the limiter accepts them. A refusal comes
+    sooner, after a fifth of the latency.
 
     Attributes:
         limiter: lets attempts through, or a limit of the sandbox. All pass by default.
@@ -259,7 +258,7 @@ async def session_above(
     session = Session(
         address, Authentication("k"), Settings(**settings), clock=clock, limits=limits
     )
-    # The wire is all that is not real.
+    # Only the network is simulated.
     wire = _Wire(service, client, session.settings.attempt_timeout)
     session._transport = wire  # type: ignore[assignment]
     async with session:

@@ -1,4 +1,4 @@
-"""The address of the service and the API key: checked before any I/O, and shown nowhere."""
+"""The address of the service and the API key are checked before any I/O, and never shown."""
 
 import base64
 import pickle
@@ -9,7 +9,7 @@ from yarl import URL
 from seorep_async.session import Authentication, BaseURL, base_url_problem, key_problem
 from seorep_async.session.base_url import origin_of
 
-AS_IT_IS = [
+UNCHANGED = [
     "https://api.example.com",
     "https://api.example.com:8443",
     "https://api.example.com/v3x",
@@ -21,7 +21,7 @@ AS_IT_IS = [
     "http://[::1]:8080",
     "http://localhost:8080",
 ]
-GOOD = dict.fromkeys(AS_IT_IS) | {
+GOOD = dict.fromkeys(UNCHANGED) | {
     "https://api.example.com/": "https://api.example.com",
     "https://api.example.com:443": "https://api.example.com",
     "HTTPS://API.Example.COM": "https://api.example.com",
@@ -106,7 +106,7 @@ BAD = [(base_url, said) for said, refused in REFUSED_ADDRESSES.items() for base_
 
 
 @pytest.mark.parametrize(("base_url", "text"), GOOD.items())
-def test_address_is_taken(base_url: str, text: str | None) -> None:
+def test_a_valid_address_is_accepted(base_url: str, text: str | None) -> None:
     assert base_url_problem(base_url, allow_insecure_http=False) is None
     assert BaseURL(base_url).string == (text or base_url)
 
@@ -122,9 +122,7 @@ PATHS = [
     ("base_url", "path", "query"),
     [(base_url, *PATHS[number % 3]) for number, base_url in enumerate(GOOD)],
 )
-def test_every_path_goes_behind_the_address_at_the_same_origin(
-    base_url: str, path: str, query: str
-) -> None:
+def test_every_path_is_appended_to_the_address(base_url: str, path: str, query: str) -> None:
     base = BaseURL(base_url)
     address = base.address(path, query)
     assert str(address) == base.string + path + (f"?{query}" if query else "")
@@ -135,7 +133,7 @@ def test_every_path_goes_behind_the_address_at_the_same_origin(
 @pytest.mark.parametrize(
     ("base_url", "said"), [*BAD, *((base_url, "https://") for base_url in INSECURE)]
 )
-def test_address_is_refused_with_what_to_do_and_not_shown(base_url: object, said: str) -> None:
+def test_a_wrong_address_is_refused_and_not_shown(base_url: object, said: str) -> None:
     refused = "; ".join(base_url_problem(base_url, allow_insecure_http=False) or ())
     assert said in refused
     assert "c4n4ry" not in refused
@@ -171,7 +169,7 @@ def is_allowed(address: object) -> bool:
         '"\\',
     ],
 )
-def test_key_is_taken(key: str) -> None:
+def test_a_valid_key_is_accepted(key: str) -> None:
     assert key_problem(key) is None
 
 

@@ -1,4 +1,4 @@
-"""Each workaround is still needed: plain aiohttp and glibc do what it is there for."""
+"""Each workaround is still needed, because aiohttp and glibc still behave as it says."""
 
 import asyncio
 import platform

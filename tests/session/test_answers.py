@@ -1,4 +1,4 @@
-"""Statuses, garbage and connection failures: which error, after how many attempts."""
+"""Statuses, garbage and connection failures: the error and the number of attempts."""
 
 import asyncio
 import pickle
@@ -264,7 +264,7 @@ def test_whatever_a_server_sends_only_our_errors_come_out(raw: bytes) -> None:
 def nowhere(
     request: pytest.FixtureRequest, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> str:
-    """Return an address at which nothing is ever sent."""
+    """Return an address that never sends anything."""
 
     async def no_such_host(*_: Any, **__: Any) -> Any:
         raise OSError(-2, "Name or service not known")
@@ -330,7 +330,7 @@ async def test_errors_of_aiohttp_are_ours_and_unsent_only_if_proved(
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_programming_error_is_raised_as_it_is(
+async def test_a_programming_error_is_raised_unchanged(
     method: str, fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def mistaken(*_: Any, **__: Any) -> Any:

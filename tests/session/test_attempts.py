@@ -66,7 +66,7 @@ async def test_the_probe_of_the_key_is_an_attempt_of_its_own(connect: Connect) -
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("clients", [1, 2])
-async def test_a_pull_under_faults_is_seen_whole_by_its_client(clients: int) -> None:
+async def test_a_client_sees_all_attempts_of_a_pull_under_faults(clients: int) -> None:
     seen: list[list[Attempt]] = [[] for _ in range(clients)]
     settings = Settings(backoff_initial=0.01, backoff_max=0.05)
     campaigns = 60 // clients
@@ -176,7 +176,7 @@ def test_a_callback_that_is_async_or_no_callable_is_refused(refused: Any) -> Non
 @pytest.mark.parametrize(
     "on_attempt", [print, functools.partial(print, end=""), [].append, Counter]
 )
-def test_any_other_callable_is_taken(on_attempt: Callable[[Attempt], object]) -> None:
+def test_any_other_callable_is_accepted(on_attempt: Callable[[Attempt], object]) -> None:
     SeoRepClient("https://api.example.com", KEY, on_attempt=on_attempt)
 
 

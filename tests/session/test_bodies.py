@@ -59,7 +59,7 @@ async def test_an_encoding_that_was_not_asked_for_is_one_attempt(
     assert encoding.lower() in str(error).lower()
 
 
-async def test_a_whole_answer_under_an_unknown_encoding_is_read(connect: Connect) -> None:
+async def test_a_complete_answer_in_an_unknown_encoding_is_read(connect: Connect) -> None:
     client, _ = await connect(answer(PAGE, headers=[("Content-Encoding", "none such")]))
     assert (await ask(client)).total_records == 0
 
@@ -83,7 +83,7 @@ async def test_a_whole_answer_under_an_unknown_encoding_is_read(connect: Connect
         pytest.param(answer(PAGE.ljust(CAP)), id="just the limit"),
     ],
 )
-async def test_unusual_but_whole_answer_is_read(step: Step, connect: Connect) -> None:
+async def test_an_unusual_but_complete_answer_is_read(step: Step, connect: Connect) -> None:
     client, _ = await connect(step, max_body_bytes=CAP)
     assert (await ask(client)).total_records == 0
 

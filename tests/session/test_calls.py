@@ -43,7 +43,7 @@ async def test_decoding_holds_no_permit(connect_session: ConnectSession) -> None
     assert in_flight == [0]
 
 
-async def test_a_refusal_under_status_200_is_told_once(
+async def test_a_refusal_with_status_200_is_reported_once(
     connect_session: ConnectSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[object] = []
@@ -160,7 +160,7 @@ async def test_client_of_another_loop_is_refused(connect: Connect) -> None:
     ("options", "is_closed", "said"),
     [({}, True, "passed in is closed"), ({"trust_env": True}, False, "trust_env=False")],
 )
-async def test_borrowed_session_that_is_no_use_is_refused(
+async def test_an_unusable_borrowed_session_is_refused(
     options: Any, is_closed: bool, said: str
 ) -> None:
     async with aiohttp.ClientSession(**options) as session:
@@ -211,7 +211,7 @@ async def test_a_retry_that_closing_prevents_ends_in_its_failure(
     assert (await call).attempts == 1
 
 
-async def test_closing_is_no_failure_of_the_service(scripted_server: StartServer) -> None:
+async def test_closing_does_not_count_as_a_failure(scripted_server: StartServer) -> None:
     server = await scripted_server(hang)
     limits = Limits(max_concurrency=16)
     async with SeoRepClient(server.base_url, KEY, limits=limits) as other:

@@ -1,4 +1,4 @@
-"""Cancels, closes and timeouts at any moment, on every kind of loop, leave nothing behind."""
+"""Cancellation, closing and timeouts leave nothing behind, at any moment and on every loop."""
 
 import asyncio
 import random
@@ -31,7 +31,7 @@ if sys.version_info >= (3, 12):
 
 
 async def round_of(client: SeoRepClient, chance: random.Random) -> None:
-    """Begin some work, and end it in some way at some moment."""
+    """Begin some work, and end it in one of several ways at a given moment."""
     how = chance.choice(["cancel", "close", "timeout"])
     async with client:
         calls = [asyncio.ensure_future(client.campaigns.get(number)) for number in range(1, 9)]

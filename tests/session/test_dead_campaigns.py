@@ -1,4 +1,4 @@
-"""A few campaigns that are refused for good hold up no other, and low limits lose nothing."""
+"""A few dead campaigns, which are always refused, do not delay others. Low limits lose nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FORBIDDEN = Response(403, b"<html><h1>403 Forbidden</h1></html>", None, PAGE)
 
 
 def service_with(dead: Collection[int], refusal: Response, pages: int) -> SimulatedService:
-    """Return a service that refuses some campaigns for good, after its first answer."""
+    """Return a service that always refuses some campaigns after its first answer."""
 
     def says(path: str) -> Response:
         request = ApiRequest(*path.split("?"))
@@ -68,7 +68,7 @@ async def pull_all(service: SimulatedService) -> tuple[float, float, int]:
         pytest.param(FORBIDDEN, DEAD["at random"], id="HTML 403"),
     ],
 )
-def test_nine_dead_campaigns_hold_up_no_other(refusal: Response, dead: frozenset[int]) -> None:
+def test_nine_dead_campaigns_do_not_delay_others(refusal: Response, dead: frozenset[int]) -> None:
     _, alone, _ = run(pull_all(service_with((), refusal, pages=5)))
     last_good, end, most_attempts = run(pull_all(service_with(dead, refusal, pages=5)))
     assert last_good <= 3 * alone
@@ -151,7 +151,7 @@ def test_a_dead_campaign_pauses_the_others_once(dead: frozenset[int], pages: int
 @pytest.mark.virtual
 @pytest.mark.parametrize("dead", DEAD.values(), ids=DEAD)
 def test_429s_of_dead_campaigns_lower_the_rate_only_at_first(dead: frozenset[int]) -> None:
-    # Each of the 22 attempts of each pauses everybody for a second.
+    # A dead campaign has 22 attempts, and each of them pauses all requests for a second.
     last_good, _, _ = run(pull_all(service_with(dead, Response(429, b"", 1.0), pages=5)))
     assert last_good <= 30 * len(dead)
 

@@ -1,11 +1,11 @@
-"""A firewall that refuses requests by an HTML page with status 403."""
+"""A firewall that refuses requests by an HTML page."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from seorep_async import AuthenticationError, OutcomeUnknownError
+from seorep_async import AuthenticationError, InvalidRequestError, OutcomeUnknownError
 from seorep_async.session import Request, Session
 from seorep_async.session.response import Response
 from tests.session.simulated_service import SimulatedService, session_above
@@ -21,12 +21,19 @@ async def ends(session: Session, paths: list[str]) -> list[Any]:
 PAGE = b"<!DOCTYPE html><html><body>Request blocked</body></html>"
 
 
-def firewalled(first: int, last: int, body: bytes = PAGE) -> SimulatedService:
+def firewalled(
+    first: int,
+    last: int,
+    body: bytes = PAGE,
+    *,
+    status: int = 403,
+    kind: str = "text/html",
+) -> SimulatedService:
     """Return a service whose firewall answers some requests itself, counted from 1."""
 
     def says(path: str) -> int | Response:
         blocked = len(service.paths) in range(first, last)
-        return Response(403, body, None, {"Content-Type": "text/html"}) if blocked else 200
+        return Response(status, body, None, {"Content-Type": kind}) if blocked else 200
 
     service = SimulatedService(says=says, latency=0.05)
     return service
@@ -49,6 +56,34 @@ async def test_a_page_after_a_success_is_a_firewall_s(
         results = await ends(session, [f"/{number}" for number in range(count)])
     assert [n for n, end in enumerate(results) if isinstance(end, AuthenticationError)] == lost
     assert all(end == 0 or n in lost for n, end in enumerate(results))
+
+
+@pytest.mark.parametrize("status", [405, 406, 410, 418, 451])
+async def test_a_page_with_another_status_of_firewalls_is_retried(status: int) -> None:
+    async with session_above(firewalled(2, 4, status=status), max_concurrency=1) as session:
+        assert await ends(session, ["/1", "/2", "/3"]) == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(405, b'{"error": 1}'), (451, b"no"), (400, PAGE), (413, PAGE), (414, PAGE), (431, PAGE)],
+)
+async def test_any_other_refusal_is_final(status: int, body: bytes) -> None:
+    kind = "text/html" if body is PAGE else "text/plain"
+    service = firewalled(2, 3, body, status=status, kind=kind)
+    async with session_above(service, max_concurrency=1) as session:
+        _, error = await ends(session, ["/1", "/2"])
+    assert isinstance(error, InvalidRequestError)
+    assert len(service.paths) == 2
+
+
+async def test_a_page_that_forbids_a_method_is_final() -> None:
+    service = firewalled(2, 3, status=405)
+    async with session_above(service, max_concurrency=1) as session:
+        await session.send(Request("GET", "/read", len))
+        with pytest.raises(InvalidRequestError):
+            await session.send(Request("PUT", "/write", len))
+    assert service.paths == ["/read", "/write"]
 
 
 async def test_a_write_that_a_firewall_refused_is_sent_again() -> None:

@@ -52,7 +52,7 @@ class Page(msgspec.Struct):
 
 
 def record(body: bytes) -> int:
-    """Decode as a list is decoded, and return the thread."""
+    """Decode like a list, and return the thread."""
     return threading.get_ident()
 
 
@@ -79,7 +79,7 @@ async def test_size_and_shape_decide_between_loop_and_thread(
     assert (thread == threading.get_ident()) is in_loop
 
 
-async def test_a_huge_answer_comes_whole_and_is_recorded(connect_session: ConnectSession) -> None:
+async def test_a_huge_answer_is_complete_and_recorded(connect_session: ConnectSession) -> None:
     body = b"".join(b"%08d" % number for number in range(700_000))
     session, _ = await connect_session(answer(body))
     with session.observer.record_answers() as answers:
@@ -101,7 +101,7 @@ async def test_an_error_in_a_thread_is_the_error_of_the_answer(
 async def test_large_answers_at_once_are_decoded_iterations_apart(
     connect_session: ConnectSession,
 ) -> None:
-    session, _ = await connect_session(forever=answer(b" " * (500 * KIB)), max_concurrency=8)
+    session, _ = await connect_session(forever=answer(b" " * (600 * KIB)), max_concurrency=8)
 
     class Beat(Page):
         def __call__(self, body: bytes) -> int:
@@ -131,7 +131,7 @@ async def test_two_threads_never_decode_at_once(connect_session: ConnectSession)
 
 
 class BlockingDecoder:
-    """A decoder that holds its thread until it is let go."""
+    """A decoder that blocks its thread until it is released."""
 
     def __init__(self) -> None:
         self.started = threading.Event()

@@ -82,7 +82,7 @@ def test_limits_are_free_again_once_their_loop_is_closed() -> None:
     asyncio.run(use())
 
 
-def test_an_attempt_of_a_closed_loop_wakes_nobody_of_another() -> None:
+def test_an_attempt_of_a_closed_loop_wakes_no_other_loop() -> None:
     limits = Limits(max_concurrency=1, requests_per_second=0.5)
     dead = new_client(limits)
 
@@ -98,7 +98,7 @@ def test_an_attempt_of_a_closed_loop_wakes_nobody_of_another() -> None:
             waiting = asyncio.ensure_future(client._session.share.acquire(Deadline()))
             await asyncio.sleep(0)
             # as the garbage collector does in a thread without a loop
-            await asyncio.to_thread(dead._session.share.give_back, permit)
+            await asyncio.to_thread(dead._session.share.take_back_cancelled, permit)
             assert not waiting.done()
             waiting.cancel()
 

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 
 from seorep_async import Settings, errors
 from seorep_async.session import Clock, Deadline, Lane, Limits, Request, Session
-from seorep_async.session.flow_control import ClientClosed, Permit, Share, WaitTimeout
+from seorep_async.session.flow_control import ClientClosed, Permit, Share, WaitReason, WaitTimeout
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.simulated_service import SimulatedService, pull, session_above
 from tests.session.virtual_loop import VirtualLoop, at_rest, here
@@ -47,7 +47,7 @@ async def call(session: Session) -> float:
 
 
 async def report(session: Session, pages: int) -> float:
-    """Read a listing by itself, page 1 and then the others, and return the seconds that it took."""
+    """Read a single listing, page 1 and then the others, and return its duration in seconds."""
     begun = here().now
     await call(session)
     await asyncio.gather(*(call(session) for _ in range(pages - 1)))
@@ -110,7 +110,7 @@ async def test_many_thousand_calls_at_once_are_served_in_order() -> None:
     assert service.paths == [f"/{number}" for number in range(5000)]
 
 
-async def test_a_retry_goes_before_what_was_not_tried_yet() -> None:
+async def test_a_retry_goes_before_new_requests() -> None:
     def says(path: str) -> int:
         return 500 if service.paths == ["/1"] else 200
 
@@ -120,7 +120,7 @@ async def test_a_retry_goes_before_what_was_not_tried_yet() -> None:
     assert service.paths == ["/1", "/2", "/1", "/3", "/4"]
 
 
-async def test_a_wait_for_a_permit_is_no_part_of_the_attempt() -> None:
+async def test_a_wait_for_a_permit_is_not_part_of_the_attempt() -> None:
     service = SimulatedService(latency=1.0)
     async with session_above(
         service, max_concurrency=1, max_attempts=1, attempt_timeout=1.5
@@ -144,7 +144,7 @@ def share_of(**options: Any) -> Share:
 
 
 def release(share: Share, permit: Permit, outcome: object | None) -> None:
-    """End an attempt in a response, a Failure, or None if it was cancelled."""
+    """End an attempt with a response, a Failure, or None if it was cancelled."""
     share.take_back(permit)
     share.learn(permit, outcome)
 
@@ -295,7 +295,7 @@ async def test_a_wait_is_added_up_and_leaves_no_alarm_however_it_ends() -> None:
     share.close()
     with pytest.raises(ClientClosed):
         await waits[2]
-    assert share.waited["concurrency"] == 12.0
+    assert share.waited[WaitReason.CONCURRENCY] == 12.0
     assert sum(share.waited.values()) == 12.0
     await at_rest()
     assert all(alarm.cancelled() for alarm in here().alarms)
@@ -534,7 +534,7 @@ async def test_nothing_is_sent_after_the_end_of_a_call(stream: bool) -> None:
         deadline = None if stream else session.call_timeout.deadline()
         sending = session.spawn(session.send(get(deadline=deadline)))
         await asyncio.sleep(0.1)
-        here().now = 10.0  # the loop stands still in the back-off
+        here().now = 10.0  # the loop is blocked during the back-off
         with pytest.raises(errors.DeadlineExceededError, match="last error: the service failed"):
             await sending
     assert service.attempts == 1
@@ -571,7 +571,7 @@ async def test_too_many_open_files_are_no_outage() -> None:
 
 
 class AnyUse(RuleBasedStateMachine):
-    """Clients ask, wait, cancel, get answers and close in any order, while time passes."""
+    """Clients request, wait, cancel, receive answers and close in any order, while time passes."""
 
     CEILING = 3
     CAP = 20.0
@@ -699,7 +699,7 @@ class AnyUse(RuleBasedStateMachine):
         assert not any(share is closed for share, _ in self.waiting.values())
         for share, permit in [pair for pair in self.granted_permits if pair[0] is closed]:
             self.granted_permits.remove((share, permit))
-            share.give_back(permit)
+            share.take_back_cancelled(permit)
         assert closed.in_flight == 0
         self.shares.append(self.open_client())
         self.let_run()
@@ -728,7 +728,7 @@ class AnyUse(RuleBasedStateMachine):
             assert back <= 1 + (recent[-1] - start + 0.02) * self.CAP + 1e-6
 
     def teardown(self) -> None:
-        # Nobody starves: with answers and time everyone gets a permit.
+        # With answers and time, every request gets a permit.
         for _ in range(200):
             while self.granted_permits:
                 share, permit = self.granted_permits.pop()

@@ -1,4 +1,4 @@
-"""A proxy that the settings name carries requests, sees no key, and its password is secret."""
+"""The proxy of the settings carries requests without seeing the key, and its password is secret."""
 
 import asyncio
 import base64

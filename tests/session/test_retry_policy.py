@@ -152,9 +152,7 @@ ENDS: dict[tuple[str, ...], int] = {
 
 
 @pytest.mark.parametrize(("ends", "tokens"), ENDS.items())
-def test_call_gives_back_what_it_spent_and_a_success_more(
-    ends: tuple[str, ...], tokens: int
-) -> None:
+def test_a_call_returns_its_tokens_and_a_success_more(ends: tuple[str, ...], tokens: int) -> None:
     quota = RetryQuota()
     for end in ends:
         if end == "spend":
@@ -181,7 +179,7 @@ def test_a_write_is_retried_only_if_certainly_not_executed(
     assert isinstance(decided, Retry if is_unexecuted else errors.OutcomeUnknownError)
 
 
-def test_error_tells_what_is_known_and_how_to_find_out() -> None:
+def test_an_error_states_the_facts_and_how_to_find_out() -> None:
     unknown = verdict(Sent.MAYBE, idempotent=False)
     late = verdict(remaining=0.1)
     assert type(unknown) is errors.OutcomeUnknownError

@@ -1,4 +1,4 @@
-"""The key is nowhere to be seen, whatever happens."""
+"""The key is never shown, whatever fails."""
 
 import asyncio
 import base64
@@ -25,7 +25,7 @@ IN_BASE64 = base64.b64encode(f":{KEY}".encode()).decode()
 
 @pytest.fixture(autouse=True)
 def logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Look through everything that is logged at DEBUG by anyone, after every test here."""
+    """After each test, assert that no log record of any logger contains a secret."""
     asyncio_debug = logging.getLogger("asyncio")
     with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, asyncio_debug.name):
         yield
@@ -211,7 +211,7 @@ class Interrupt(BaseException):
     """Ends an attempt from outside, like Ctrl-C in a notebook."""
 
 
-async def test_what_traces_every_session_sees_no_key(
+async def test_a_tracer_of_all_sessions_sees_no_key(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
@@ -277,7 +277,7 @@ async def test_success_shows_no_key(connect: Connect) -> None:
         assert_key_is_not_in(f"{thing!r} {thing}")
 
 
-def test_client_and_what_hangs_on_it_is_not_pickled() -> None:
+def test_a_client_and_its_parts_are_not_pickled() -> None:
     client = SeoRepClient("https://api.example.com", KEY)
     for thing in (client, client.campaigns, client.rankings, client.campaigns.list()):
         with pytest.raises(TypeError):

@@ -1,4 +1,4 @@
-"""Limits that clients share, in virtual time: pace and turns of all, and figures of each."""
+"""Shared limits in virtual time: the common pace and turns, and the statistics of each client."""
 
 import asyncio
 import copy
@@ -165,7 +165,7 @@ async def test_a_client_that_waits_less_long_fails_alone() -> None:
 
 
 @pytest.mark.parametrize("leave", ["close", "cancel"])
-async def test_who_leaves_in_a_pause_holds_nobody_up(leave: str) -> None:
+async def test_a_client_that_closes_in_a_pause_delays_no_other(leave: str) -> None:
     limits = Limits(max_concurrency=4)
     async with sharing(SimulatedService("1/s", retry_after=PAUSE), 2, limits) as (stays, goes):
         await stays.send(page())

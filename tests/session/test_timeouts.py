@@ -1,4 +1,4 @@
-"""Time limits of attempts, which never hide a cancellation, and `client.timeout` of calls."""
+"""Time limits of attempts never hide a cancellation, and `client.timeout` limits calls."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ async def nap(seconds: float) -> None:
 
 
 @pytest.mark.parametrize("was_cancelled_before", [False, True])
-async def test_what_takes_too_long_ends_with_a_timeout_error_only(
+async def test_slow_work_ends_only_with_a_timeout_error(
     was_cancelled_before: bool,
 ) -> None:
     task = asyncio.current_task()
@@ -45,7 +45,7 @@ async def test_what_takes_too_long_ends_with_a_timeout_error_only(
         task.uncancel()
 
 
-async def test_what_ends_in_time_is_not_cancelled_later() -> None:
+async def test_work_that_ends_in_time_is_not_cancelled_later() -> None:
     with limit(0):
         pass
     for _ in range(3):
@@ -123,7 +123,7 @@ async def test_a_loop_that_stood_still_throws_nothing_away(
 @pytest.mark.virtual
 async def test_a_second_stall_throws_no_later_attempt_away() -> None:
     timeouts = AttemptTimeouts(here())
-    # The second stall begins while the earlier attempt has its last moment.
+    # The second stall begins while the earlier attempt still reads arrived data.
     here().call_at(0, stand_still, 1.3)
     here().call_at(1.35, stand_still, 1.2)
 
@@ -168,7 +168,7 @@ async def test_one_alarm_serves_all_limits() -> None:
 
 
 @pytest.mark.virtual
-async def test_closing_ends_what_runs_and_leaves_no_alarm() -> None:
+async def test_closing_ends_running_attempts_and_leaves_no_alarm() -> None:
     timeouts = AttemptTimeouts(here())
 
     async def attempt() -> None:

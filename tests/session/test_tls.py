@@ -1,4 +1,4 @@
-"""Certificates: always checked, never asked twice."""
+"""Certificates are always checked, and a refused one is not retried."""
 
 import asyncio
 import datetime as dt
@@ -47,7 +47,7 @@ async def test_bad_certificate_is_refused_before_anything_is_sent(
     assert error.attempts == 1
     assert fake_time.slept == []
     assert server.requests == []
-    # the advice would mislead where the authority is known
+    # the advice would mislead if the authority is known
     assert ("SSL_CERT_FILE" in str(error)) == (fault == "unknown authority")
 
 
@@ -70,7 +70,7 @@ async def test_https_at_a_plain_server_is_refused_at_once(
 async def test_an_unanswered_greeting_ends_with_the_connect_timeout(
     scripted_server: StartServer, open_client: OpenClient
 ) -> None:
-    server = await scripted_server()  # waits for a request, which a TLS greeting is not
+    server = await scripted_server()  # it waits for a request, and a TLS greeting is not one
     client = await open_client(
         server.base_url.replace("http:", "https:"), connect_timeout=0.2, max_attempts=1
     )

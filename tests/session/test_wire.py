@@ -1,4 +1,4 @@
-"""Requests as a real socket sees them: who gets the key, and how often anything is sent."""
+"""Requests on a real socket: who receives the key, and how often requests are sent."""
 
 import asyncio
 import base64

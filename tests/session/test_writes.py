@@ -1,4 +1,4 @@
-"""Writes under faults are executed at most once, or as often as is harmless."""
+"""Writes under faults are executed at most once, unless repetition is harmless."""
 
 import asyncio
 import socket
@@ -226,7 +226,7 @@ async def test_a_deletion_without_a_connection_did_not_happen(
         await client.campaigns.delete(7)
 
 
-# heads that are not as the standard has them
+# heads that violate the standard
 
 OBJECT = b'{"data": {"id": 7, "url": "u", "company": "c"}}'
 BARE_LF = b"HTTP/1.1 200 OK\nContent-Type: application/json\nContent-Length: %d\n\n" % len(OBJECT)
@@ -385,7 +385,7 @@ BEFORE_404: dict[str, tuple[list[Step], bool]] = {
 
 @pytest.mark.parametrize("method", ["DELETE", "PUT"])
 @pytest.mark.parametrize(("before", "was_deleted"), BEFORE_404.values(), ids=BEFORE_404)
-async def test_what_is_gone_when_a_delete_is_sent_again_was_deleted(
+async def test_a_404_to_a_repeated_delete_means_deleted(
     before: list[Step], was_deleted: bool, method: str, connect_session: ConnectSession
 ) -> None:
     session, server = await connect_session(*before, GONE, attempt_timeout=0.2)

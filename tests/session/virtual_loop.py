@@ -1,4 +1,4 @@
-"""An event loop whose time passes at once: it jumps to the next thing that is due."""
+"""An event loop in virtual time: it jumps to the next alarm."""
 
 import asyncio
 import math
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop in which sleeps and time limits take no time, but happen in their order.
+    """A loop in which sleeps and time limits take no real time, but keep their order.
 
     It has no sockets.
 
@@ -36,7 +36,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @property
     def is_busy(self) -> bool:
-        """Whether something besides the caller can happen before time passes."""
+        """Whether anything except the caller can run before time passes."""
         return bool(self._ready)  # type: ignore[attr-defined]
 
     def run_forever(self) -> None:
@@ -78,7 +78,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def at_rest() -> None:
-    """Let everything happen that can before time passes."""
+    """Run everything that can run before time passes."""
     while here().is_busy:  # noqa: ASYNC110  # whatever makes it so
         await asyncio.sleep(0)
 

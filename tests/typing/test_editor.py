@@ -1,10 +1,11 @@
-"""Editors know the package: jedi completes its names, and knows signatures."""
+"""Editors understand the package: jedi completes its names and shows signatures."""
 
 from typing import Any
 
 import pytest
 
 jedi = pytest.importorskip("jedi")
+pytestmark = pytest.mark.heavy
 
 HEAD = """import seorep_async
 from seorep_async import Feed, SeoRepClient, Settings
@@ -44,7 +45,7 @@ LINES = [*(f"{place}x" for place in COMPLETED), *(f"{function}()" for function i
 
 @pytest.fixture(scope="module")
 def script() -> Any:
-    """A program with all lines. What jedi finds out about it serves every test."""
+    """A program with all lines. All tests use the same result of jedi."""
     return jedi.Script(HEAD + "".join(f"            {line}\n" for line in LINES))
 
 

@@ -33,7 +33,7 @@ KINDS: dict[str, Any] = {
     "language": SearchLanguage,
     "tags": tuple[Tag, ...],
 }
-"""The type of each kind of field; of one whose type the reference does not show, any."""
+"""The type of each kind of field, or Any if the reference does not show it."""
 PRECISION = Literal["month", "day"]
 OTHERS = {
     "RankingReport": """

@@ -1,5 +1,6 @@
 """How fast a client may send (`pace`), who is next (`queue`), and each client's `share`."""
 
+from seorep_async.session.flow_control.breaker import WaitReason as WaitReason
 from seorep_async.session.flow_control.lanes import (
     ClientClosed as ClientClosed,
     Lane as Lane,

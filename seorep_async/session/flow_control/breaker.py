@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import enum
 import math
-from enum import Enum
 
 import msgspec
 
@@ -15,12 +15,22 @@ _PATIENCE = 8  # an unanswered probe delays the next by this many usual response
 _LEAST_PATIENCE = 0.5  # seconds
 
 
-class Circuit(Enum):
-    """The state of a breaker. The value is the reason why attempts wait."""
+class WaitReason(enum.StrEnum):
+    """The reason why an attempt waits. The values are the keys of `Stats.waited`."""
 
-    CLOSED = ""
-    OPEN_BY_REFUSALS = "pace"
-    OPEN_BY_OUTAGE = "outage"
+    CONCURRENCY = "concurrency"
+    PACE = "pace"
+    PAUSE = "asked to wait"
+    OUTAGE = "outage"
+    BACKOFF = "backoff"
+
+
+class Circuit(enum.Enum):
+    """The state of a breaker."""
+
+    CLOSED = enum.auto()
+    OPEN_BY_REFUSALS = enum.auto()
+    OPEN_BY_OUTAGE = enum.auto()
 
 
 class CircuitBreaker(msgspec.Struct, eq=False):
@@ -91,6 +101,13 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         # Probes of an earlier outage no longer count.
         if started > self.opened_at:
             self.probes -= 1
+
+    @property
+    def wait_reason(self) -> WaitReason:
+        """The reason why attempts wait while the breaker is open."""
+        if self.state is Circuit.OPEN_BY_REFUSALS:
+            return WaitReason.PACE
+        return WaitReason.OUTAGE
 
     def probe_due(self) -> float:
         """Return when the next probe may start."""

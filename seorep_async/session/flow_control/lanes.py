@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from seorep_async.session.flow_control.breaker import WaitReason
 from seorep_async.session.flow_control.refusals import Subject
 from seorep_async.session.timeouts import Deadline
 
@@ -31,10 +32,10 @@ class WaitTimeout(Exception):
 
     Attributes:
         seconds: how long it waited.
-        reason: why it waited (see `Pace.next_start`).
+        reason: why it waited, or None if it did not.
     """
 
-    def __init__(self, seconds: float = 0.0, reason: str = "") -> None:
+    def __init__(self, seconds: float = 0.0, reason: WaitReason | None = None) -> None:
         super().__init__(seconds, reason)
         self.seconds = seconds
         self.reason = reason
@@ -48,7 +49,7 @@ class Permit(msgspec.Struct, eq=False):
         is_probe: whether the attempt tests if the service accepts anything again.
         subject: the subject of the attempt.
         seconds_waited: how long the request waited for it.
-        reason: why the request waited (see `Pace.next_start`).
+        reason: why the request waited, or None if it did not.
         paces_retry: whether a refused request returns to the queue at once, because the pace
             decides when it goes. If it slept through the pause, others would take its place, and
             it would be refused again and again.
@@ -58,7 +59,7 @@ class Permit(msgspec.Struct, eq=False):
     is_probe: bool
     subject: Subject | None
     seconds_waited: float = 0.0
-    reason: str = ""
+    reason: WaitReason | None = None
     paces_retry: bool = False
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 
-from seorep_async.session.flow_control.breaker import Circuit, CircuitBreaker
+from seorep_async.session.flow_control.breaker import Circuit, CircuitBreaker, WaitReason
 from seorep_async.session.flow_control.rate import SPAN, DeliveredRate, Rate
 from seorep_async.session.flow_control.refusals import (
     ExcessRefusals,
@@ -46,18 +46,18 @@ class Pace:
         self.last_start: float = -math.inf
         self.paused_until: float = -math.inf
 
-    def next_start(self, now: float, in_flight: int) -> tuple[str, float]:
+    def next_start(self, now: float, in_flight: int) -> tuple[WaitReason, float]:
         """Return why the next attempt waits, and when it may start."""
         is_open = self.breaker.is_open
         most = self.window.ceiling if is_open else self.window.size
         if in_flight + 1 > most:
-            return "concurrency", math.inf
+            return WaitReason.CONCURRENCY, math.inf
         if self.paused_until > now:
-            return "asked to wait", self.paused_until
+            return WaitReason.PAUSE, self.paused_until
         if is_open:
-            return self.breaker.state.value, self.breaker.probe_due()
+            return self.breaker.wait_reason, self.breaker.probe_due()
         # While no limit is known, this is a time that has passed.
-        return "pace", self.rate.next_start
+        return WaitReason.PACE, self.rate.next_start
 
     def start(self, now: float, subject: Subject | None) -> bool:
         """Record the start of an attempt. Return whether it is a probe."""

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from seorep_async.errors import ConfigurationError, RateLimitedError, duration
 from seorep_async.session.clock import Clock
+from seorep_async.session.flow_control.breaker import WaitReason
 from seorep_async.session.flow_control.lanes import ClientClosed, ClientLanes, Permit, Waiter
 from seorep_async.session.flow_control.pace import Pace
 from seorep_async.session.flow_control.refusals import Subject
@@ -76,7 +77,7 @@ class PermitQueue:
 
     # Waits
 
-    def next_start(self, now: float) -> tuple[str, float]:
+    def next_start(self, now: float) -> tuple[WaitReason, float]:
         """Return why the next attempt waits, and when it may start."""
         return self.pace.next_start(now, len(self._in_flight))
 

@@ -9,6 +9,7 @@ from collections import defaultdict
 
 from seorep_async.errors import duration
 from seorep_async.session.clock import Clock
+from seorep_async.session.flow_control.breaker import WaitReason
 from seorep_async.session.flow_control.lanes import (
     ClientClosed,
     ClientLanes,
@@ -55,7 +56,6 @@ class Share:
         self._clock = clock
         self._origin = origin
         self._account = account
-        self._call_timeout = settings.call_timeout
         self._longest_pause = settings.retry_after_max
         self._lanes = ClientLanes(self, self._longest_pause)
         self._warning: asyncio.TimerHandle | None = None
@@ -63,7 +63,7 @@ class Share:
         self.in_flight: int = 0
         self.refused_in_a_row: int = 0
         self.quota: RetryQuota = RetryQuota()
-        self.waited: defaultdict[str, float] = defaultdict(float)
+        self.waited: defaultdict[WaitReason, float] = defaultdict(float)
 
     @property
     def pace(self) -> float | None:
@@ -161,7 +161,9 @@ class Share:
         outcome = await self._outcome(waiter, reason)
         seconds = self._clock.monotonic() - now
         if isinstance(outcome, WaitTimeout):
-            reason = self._queue.pace.breaker.state.value or reason
+            breaker = self._queue.pace.breaker
+            if breaker.is_open:
+                reason = breaker.wait_reason
             raise WaitTimeout(seconds, reason)
         if isinstance(outcome, Exception):
             raise outcome
@@ -170,7 +172,7 @@ class Share:
         outcome.reason = reason
         return outcome
 
-    async def _outcome(self, waiter: Waiter, reason: str) -> Permit | Exception:
+    async def _outcome(self, waiter: Waiter, reason: WaitReason) -> Permit | Exception:
         """Wait for the outcome of a waiter, and leave nothing of it in the queue."""
         deadline = waiter.deadline
         timer = None
@@ -196,7 +198,7 @@ class Share:
         if isinstance(outcome, Permit):
             # The permit was granted just before the cancellation. The next request gets it.
             self.in_flight += 1
-            self.give_back(outcome)
+            self.take_back_cancelled(outcome)
 
     def _subject(self, name: str | None) -> Subject | None:
         return (self, name) if name else None
@@ -211,7 +213,7 @@ class Share:
         self.in_flight -= 1
         return self._queue.take_back(permit)
 
-    def give_back(self, permit: Permit) -> None:
+    def take_back_cancelled(self, permit: Permit) -> None:
         """Take back the permit of a cancelled attempt, and let others have it."""
         if self.take_back(permit):
             self._queue.dispatch()
@@ -266,25 +268,26 @@ class Share:
         fields = {"account": self._account}
         _log.warning("a request has waited %s; nothing was sent", waited, extra=fields)
 
-    def wait_in_words(self, seconds: float, reason: str) -> str:
+    def wait_in_words(self, seconds: float, reason: WaitReason | None) -> str:
         """Say how long an attempt waited, and for what. Return an empty string if it did not."""
         if seconds <= _SHORTEST_WAIT:
             return ""
         return f"{duration(seconds)} for {self._cause(reason)}"
 
-    def _cause(self, reason: str) -> str:
-        most = self._queue.pace.window.ceiling
+    def _cause(self, reason: WaitReason | None) -> str:
         rate = self._queue.pace.rate
-        if reason == "asked to wait":
+        if reason is WaitReason.PAUSE:
             return "the end of the pause that the service asked for"
-        if reason == "concurrency" and self.concurrency == most:
-            return f"its turn: the {most} requests of max_concurrency were in flight"
-        if reason == "concurrency":
+        if reason is WaitReason.CONCURRENCY and self.concurrency == self.max_concurrency:
+            return (
+                f"its turn: the {self.max_concurrency} requests of max_concurrency were in flight"
+            )
+        if reason is WaitReason.CONCURRENCY:
             return f"its turn: {self.concurrency} requests at once are as many as went well"
-        if reason == "outage" or self.only_probes:
+        if reason is WaitReason.OUTAGE or self.only_probes:
             return "the service to accept anything again"
-        if reason == "pace" and rate.learnt > rate.cap:
+        if reason is WaitReason.PACE and rate.learnt > rate.cap:
             return f"its turn, at your own cap of requests_per_second={rate.cap:g}"
-        if reason == "pace" and rate.learnt < math.inf:
+        if reason is WaitReason.PACE and rate.learnt < math.inf:
             return f"its turn, at the {rate.current:.3g} requests a second that the service accepts"
         return "its turn"

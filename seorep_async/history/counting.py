@@ -1,0 +1,183 @@
+"""The changes between two days, counted for each campaign."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import attrs
+
+from seorep_async.history.comparing import (
+    CHOSEN_CHANGES,
+    KINDS,
+    ChangeKind,
+    ComparisonRequest,
+    EngineName,
+    compared_days,
+    log_notes,
+)
+from seorep_async.history.source import History, opened
+from seorep_async.tables.tabular import ModelList
+
+_COUNT_OF_A_KIND = "count(*) FILTER (list_contains(string_split(kinds, ','), '{kind}'))"
+_COUNTS_OF_KINDS = ", ".join(_COUNT_OF_A_KIND.format(kind=kind) for kind in KINDS)
+_COUNTS = f"""
+    {CHOSEN_CHANGES}
+    SELECT
+        campaign_id,
+        company,
+        count(*),
+        coalesce(sum(rank_before - rank_after), 0),
+        {_COUNTS_OF_KINDS}
+    FROM chosen
+    GROUP BY campaign_id, company
+    ORDER BY count(*) DESC, campaign_id
+"""
+
+
+@final
+@attrs.frozen
+class CampaignChanges:
+    """How many ranks of a campaign changed between two days.
+
+    Each rank of a keyword in an engine counts once in `changes`, and once for each kind that
+    applies to it.
+
+    Attributes:
+        company: of the campaign, as it was last pulled; None if the campaigns could not be listed.
+        changes: the number of changes, of the kinds and engines that were requested.
+        places: the sum of the places by which ranks became better, minus those by which they became
+            worse. Changes without both ranks do not count.
+        new: the number of changes of this kind; the same holds for the following fields.
+    """
+
+    account: str
+    campaign_id: int
+    company: str | None
+    changes: int
+    places: int
+    new: int
+    removed: int
+    found: int
+    lost: int
+    entered_top_3: int
+    entered_top_10: int
+    entered_top_20: int
+    left_top_3: int
+    left_top_10: int
+    left_top_20: int
+    rose: int
+    fell: int
+    before_date: dt.date
+    after_date: dt.date
+
+
+@attrs.frozen
+class CountedChanges:
+    """The numbers of changes between two days.
+
+    Attributes:
+        account: the name of the account.
+        before: the earlier ranking day.
+        after: the later ranking day.
+        total: the number of all changes.
+        campaigns: a table with a row for each campaign with changes, the most changes first.
+        left_out: campaigns that were not compared, and why.
+    """
+
+    account: str
+    before: dt.date
+    after: dt.date
+    total: int
+    campaigns: ModelList[CampaignChanges] = attrs.field(repr=False)
+    left_out: Mapping[int, str] = attrs.field(repr=False)
+
+    def __str__(self) -> str:
+        return (
+            f"<Changes of {self.account}, {self.before} to {self.after}: {self.total:,} in "
+            f"{len(self.campaigns):,} campaigns; {len(self.left_out):,} not compared>"
+        )
+
+
+def changes_by_campaign(
+    database: str | os.PathLike[str],
+    *,
+    account: str | None = None,
+    before: dt.date | str | None = None,
+    after: dt.date | str | None = None,
+    campaign: int | None = None,
+    group: str | None = None,
+    kind: ChangeKind | Sequence[ChangeKind] | None = None,
+    engine: EngineName | Sequence[EngineName] | None = None,
+    moved: int = 3,
+) -> CountedChanges:
+    """Count the changes between two days for each campaign, for example to see which lost most.
+
+    Args:
+        database: a file that pulls wrote, such as `rankings.duckdb`.
+        account: this and all other arguments are those of `changes`.
+
+    Raises:
+        ConfigurationError: an argument is wrong, or the database has no such account, day or
+            campaign, or only one day.
+        ExportError: the database is being written, or is damaged.
+        ImportError: the extra `duckdb` is missing.
+    """
+    request = ComparisonRequest.of(
+        account=account,
+        before=before,
+        after=after,
+        campaign=campaign,
+        group=group,
+        kind=kind,
+        engine=engine,
+        moved=moved,
+    )
+    with opened(database) as history:
+        counted, notes = count_changes(history, request)
+    log_notes(notes, counted.left_out)
+    return counted
+
+
+def count_changes(
+    history: History, request: ComparisonRequest
+) -> tuple[CountedChanges, Sequence[str]]:
+    """Count the changes in an open history. The second value has notes about the days."""
+    compared = compared_days(history, request)
+    before, after = compared.days
+    account = compared.selection.account
+    rows = compared.comparable.execute(
+        _COUNTS,
+        before=before,
+        after=after,
+        moved=request.moved,
+        kinds=request.kinds,
+        engines=request.engines,
+        only_ranked=False,
+    )
+    campaigns = []
+    for campaign_id, company, changes, places, *counts in rows.fetchall():
+        counts_of_kinds: dict[str, Any] = dict(zip(KINDS, counts, strict=True))
+        campaigns.append(
+            CampaignChanges(
+                account=account,
+                campaign_id=campaign_id,
+                company=company,
+                changes=changes,
+                places=int(places),
+                before_date=before,
+                after_date=after,
+                **counts_of_kinds,
+            )
+        )
+    counted = CountedChanges(
+        account=account,
+        before=before,
+        after=after,
+        total=sum(campaign.changes for campaign in campaigns),
+        campaigns=ModelList(campaigns, CampaignChanges),
+        left_out=compared.left_out,
+    )
+    return counted, compared.notes
