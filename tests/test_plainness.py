@@ -1,6 +1,7 @@
 """The code stays plain: the limits are a tenth above the figures of November 2026."""
 
 import attrs
+import pytest
 
 from tests.plainness import figures_of
 from tests.sources import PACKAGE, REPO
@@ -35,6 +36,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.heavy
 def test_code_stays_plain() -> None:
     for folder, limits in LIMITS.items():
         figures = figures_of(REPO / folder)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 jedi = pytest.importorskip("jedi")
+pytestmark = pytest.mark.heavy
 
 HEAD = """import seorep_async
 from seorep_async import Feed, SeoRepClient, Settings
