@@ -93,29 +93,36 @@ class Database(Target):
         if _NOT_FOR_DUCKDB & {*str(self.path), *str(self.staging_folder)}:
             raise refusal(self.out, r"DuckDB takes no path with a ? or a \ in it; name another")
         check_file(self.out, self.path)
-        log = Path(f"{self.path}.wal")
-        # a crash may have left it where the database itself was removed afterwards;
-        # DuckDB would replay this log into the new database
-        if log.exists() and not has_content(self.path):
-            raise refusal(
-                self.out,
-                f"{log.name} is of a database that was here; put it beside that, or remove it",
-            )
+        if not has_content(self.path):
+            self._refuse_log_without_database()
+            return
         with self._connected() as database:
             for problem in problems(database):
                 raise refusal(self.out, f"{problem}, or name another file")
+
+    def _refuse_log_without_database(self) -> None:
+        # A crash may have left the log where the database itself was removed afterwards. DuckDB
+        # would replay it into the new database.
+        log = Path(f"{self.path}.wal")
+        if log.exists():
+            problem = f"{log.name} is of a database that was here; put it beside that, or remove it"
+            raise refusal(self.out, problem)
 
     def check_accounts(self, account_ids: Sequence[int]) -> None:
         """Refuse another account's campaigns under the same name.
 
         The service says whose a campaign is. A change of options or engine names is only logged.
         """
+        if not has_content(self.path):
+            return
         with self._connected() as database:
             _check_accounts(database, self.request, account_ids)
             _warn_of_other_options(database, self.request)
 
     def is_first_pull(self) -> bool:
         """Return whether the database has other accounts, but no pull under the request's name."""
+        if not has_content(self.path):
+            return False
         with self._connected() as database:
             names = _account_names(database)
         return bool(names) and self.request.account not in names
@@ -136,6 +143,8 @@ class Database(Target):
 
         There is something to retry only if one of these pulls requested all that is requested now.
         """
+        if not has_content(self.path):
+            return Retry()
         request = self.request
         failed_campaigns = """
             SELECT DISTINCT campaign_id
@@ -170,11 +179,8 @@ class Database(Target):
         return Retry(None, refused)
 
     @contextmanager
-    def _connected(self, *, to_write: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open the database once no other pull and no other program has it open.
-
-        A database that does not exist yet is read as an empty one in memory.
-        """
+    def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open the database once no other pull and no other program has it open."""
         lock = _writers[self.path]
         deadline = None
         # There are three reasons to wait: another pull of this process has the lock; another
@@ -186,10 +192,8 @@ class Database(Target):
                     is_new = not has_content(self.path)
                     if not is_new and not may_be_database(self.path):
                         raise refusal(self.out, f"{NO_DATABASE}; name another file")
-                    # a check must not create a file, because a refused pull would leave it behind
-                    file = ":memory:" if is_new and not to_write else self.path
                     try:
-                        database = stack.enter_context(_connect(file, is_new=is_new))
+                        database = stack.enter_context(_connect(self.path, is_new=is_new))
                     except require("duckdb").Error as error:
                         holder = holder_of(error)
                         is_late = deadline is not None and time.monotonic() >= deadline
@@ -231,7 +235,7 @@ class Database(Target):
         try:
             # if another pull creates the database meanwhile, rows are added to that one
             if has_content(self.path) or not self._make(contents, folder):
-                with self._connected(to_write=True) as database:
+                with self._connected() as database:
                     _fill(database, contents, self.format)
                     self._checkpoint(database)
         except duckdb.Error as error:

@@ -12,10 +12,11 @@ import sys
 import threading
 import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import attrs
@@ -352,6 +353,27 @@ def put(new: Path, file: Path, *, permissions_of: Path) -> None:
         shutil.copymode(permissions_of, new)
     real_file = os.path.realpath(file)
     while_in_use(file, partial(os.replace, new, real_file))
+
+
+@contextlib.contextmanager
+def replacing(out: Path, path: Path) -> Iterator[Path]:
+    """Yield the path of a temporary file, which replaces a file in one step after the block.
+
+    Args:
+        out: the path as the caller wrote it, for messages.
+        path: the same path with links followed.
+
+    Raises:
+        ExportError: the file can't be written.
+    """
+    try:
+        # in a folder, because a workbook has temporary files beside it until it is finished
+        with TemporaryDirectory(prefix=f".{path.name[-50:]}.", dir=path.parent) as folder:
+            file = Path(folder) / f"new{path.suffix}"
+            yield file
+            put(file, path, permissions_of=path)
+    except OSError as error:
+        raise ExportError(f"can't write {out}: {error.strerror}", file=out) from error
 
 
 def while_in_use(file: Path, action: Callable[[], object]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -13,7 +12,7 @@ from typing import Self
 import attrs
 
 from seorep_async.errors import ExportError
-from seorep_async.export.files import check_file, has_content, put, refusal
+from seorep_async.export.files import check_file, has_content, refusal, replacing
 from seorep_async.export.formats import SHEET_ROWS
 from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
 from seorep_async.history.comparing import Change
@@ -177,19 +176,11 @@ class ChangeFile:
             advice = "choose fewer changes, or name a .csv file"
             problem = f"a sheet holds {SHEET_ROWS:,} rows, and there are {len(rows):,} changes"
             raise ExportError(f"can't write {self.out}: {problem}; {advice}", file=self.out)
-        prefix = f".{self.path.name[-50:]}."
-        try:
-            # in a folder, because a workbook has temporary files beside it until it is finished
-            with tempfile.TemporaryDirectory(prefix=prefix, dir=self.path.parent) as folder:
-                file = Path(folder) / f"changes{self.path.suffix}"
-                if self._is_workbook:
-                    _write_workbook(file, rows)
-                else:
-                    _write_csv(file, rows)
-                put(file, self.path, permissions_of=self.path)
-        except OSError as error:
-            problem = f"can't write {self.out}: {error.strerror}"
-            raise ExportError(problem, file=self.out) from error
+        with replacing(self.out, self.path) as file:
+            if self._is_workbook:
+                _write_workbook(file, rows)
+            else:
+                _write_csv(file, rows)
         return self.out
 
 

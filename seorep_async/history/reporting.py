@@ -10,15 +10,14 @@ import logging
 import math
 import os
 import re
-import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, ExportError, short_repr
-from seorep_async.export.files import check_file, refusal
+from seorep_async.errors import ConfigurationError, short_repr
+from seorep_async.export.files import check_file, refusal, replacing
 from seorep_async.history.change_file import names_of_engines
 from seorep_async.history.comparing import check_group
 from seorep_async.history.figures import BANDS, Figures, figures_of
@@ -90,7 +89,9 @@ def report(
     for warning in figures.warnings:
         _log.warning("%s", warning)
     page = _page(figures, title or f"Search rankings: {selection.name}", names)
-    _write(target, page)
+    # the target of a link is replaced, and the link stays
+    with replacing(target, Path(os.path.realpath(target))) as file:
+        file.write_text(page, encoding="utf-8", newline="\n")
     return target
 
 
@@ -200,17 +201,3 @@ def _is_report(target: Path) -> bool:
         return False
     with target.open("rb") as file:
         return _MADE_BY.encode() in file.read(_LONGEST_BEGINNING)
-
-
-def _write(target: Path, page: str) -> None:
-    """Write a temporary file, and put it in place in one step."""
-    # the target of a link is replaced, and the link stays
-    path = Path(os.path.realpath(target))
-    temporary = path.with_name(f".{path.name[-50:]}.{uuid.uuid4().hex[:12]}.report")
-    try:
-        temporary.write_text(page, encoding="utf-8", newline="\n")
-        os.replace(temporary, path)
-    except OSError as error:
-        raise ExportError(f"can't write {target}: {error.strerror}", file=target) from error
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -499,9 +499,8 @@ async def test_a_night_counts_though_a_reader_keeps_its_log_open(
 
 
 async def test_who_waits_for_another_pull_can_be_cancelled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pulled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = tmp_path / "x.duckdb"
     loop = asyncio.get_running_loop()
     waits = asyncio.Event()
 
@@ -510,9 +509,9 @@ async def test_who_waits_for_another_pull_can_be_cancelled(
             loop.call_soon_threadsafe(waits.set)
             return False
 
-    monkeypatch.setitem(database._writers, out, Locked())
+    monkeypatch.setitem(database._writers, pulled, Locked())
     async with served(Account()) as (client, _):
-        waiting = asyncio.create_task(pull(client, out))
+        waiting = asyncio.create_task(pull(client, pulled))
         await waits.wait()
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
