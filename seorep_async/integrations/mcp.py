@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 _LONGEST_ERROR = 2_000
 _MOST_QUESTIONS = 4
 """The most processes that answer questions at the same time. Each may use a gigabyte."""
+_MOST_UNKNOWN = 10
+"""The most unknown campaigns that an error names."""
 _PROGRESS_SECONDS = 1.0
 _INSTRUCTIONS = """\
 Keyword rankings of websites, from an SEO reporting service. changes and history read the database \
@@ -392,8 +394,14 @@ async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) ->
         return
     existing_ids = {campaign.id for campaign in campaigns}
     missing_ids = [id_ for id_ in dict.fromkeys(ids) if id_ not in existing_ids]
-    # a list may leave out campaigns that a pull can read
-    unknown = [id_ for id_ in missing_ids if await _is_unknown(client, id_)]
+    unknown: list[int] = []
+    for id_ in missing_ids:
+        # a list may leave out campaigns that a pull can read
+        if await _is_unknown(client, id_):
+            unknown.append(id_)
+        # an agent may invent thousands of ids, and each costs a request
+        if len(unknown) == _MOST_UNKNOWN:
+            break
     if unknown:
         raise _no_campaigns(unknown)
 

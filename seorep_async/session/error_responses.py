@@ -55,8 +55,13 @@ _MESSAGES = {
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
 _ENCODINGS = ("identity", "gzip", "deflate")
-_BLOCKING_STATUSES = frozenset({403, 405, 406, 410, 418, 451})
-"""The statuses of firewalls' pages. Others, such as 400 and 413, mean the same from any sender."""
+_BLOCKING_STATUSES = frozenset({404, 405, 406, 410, 418, 451})
+"""The statuses of firewalls and ingresses, besides 403.
+
+Others, such as 400 and 413, mean the same from any sender.
+"""
+_ABSENT = (404, 410)
+"""The statuses that the service may send without a body."""
 _PAGING = ("page", "limit", "")
 """The client's own parameters. An empty query has the empty name."""
 _AT_FIRST_CONTACT = 2
@@ -101,24 +106,24 @@ def origin_of(response: Response, request: Request[Any], *, knows_service: bool)
         request: the request.
         knows_service: whether the key has worked, so that the service is at this address.
     """
-    # There are four cases:
-    # 1. An HTML page with the status of a block comes from a firewall. Before any success, a 403
-    #    may concern the key, and another status the address.
-    # 2. A 404 whose body is not JSON comes from an ingress without a route, or during a rollout.
-    # 3. Such a 404, or one with JSON of another shape, before any success: the address may be
-    #    wrong.
-    # 4. Anything else comes from the service itself.
-    # Many servers forbid a method with a page and a 405. Trying it again would not help.
-    forbids_method = response.status == 405 and request.method != "GET"
-    may_be_block = response.status in _BLOCKING_STATUSES and not forbids_method
-    if may_be_block and knows_service and is_page(response):
+    # There are five cases:
+    # 1. A 403 with an HTML page comes from a firewall. Before any success it may concern the key.
+    # 2. Another status of firewalls comes from one, or from an ingress without a route, if the body
+    #    is not JSON. nginx sends a 451 without a body.
+    # 3. But many servers forbid a method with a page and a 405, and trying again would not help.
+    # 4. Before any success, a 404 that is not JSON of the service's shape comes from a stranger:
+    #    the address may be wrong.
+    # 5. Anything else comes from the service itself.
+    status = response.status
+    if status == 403 and knows_service and is_page(response):
         return Origin.GATEWAY
-    if response.status == 404:
-        if knows_service:
-            is_own = not response.body or _parsed(response.body) is not None
-            return Origin.SERVICE if is_own else Origin.GATEWAY
-        if not _may_be_of_service(request, response.body):
-            return Origin.STRANGER
+    forbids_method = status == 405 and request.method != "GET"
+    if status in _BLOCKING_STATUSES and knows_service and not forbids_method:
+        is_about_object = not response.body and status in _ABSENT
+        if not is_about_object and _parsed(response.body) is None:
+            return Origin.GATEWAY
+    if status == 404 and not knows_service and not _may_be_of_service(request, response.body):
+        return Origin.STRANGER
     return Origin.SERVICE
 
 

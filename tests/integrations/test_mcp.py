@@ -612,6 +612,13 @@ async def test_an_invented_campaign_is_refused_by_name(tmp_path: Path, extra: in
     assert not database.exists()
 
 
+async def test_thousands_of_invented_campaigns_cost_few_requests(tmp_path: Path) -> None:
+    async with agent(tmp_path / "rankings.duckdb", keywords=5) as host:
+        answer = await host.ask("pull", **DAYS, campaign_ids=list(range(1_000, 5_000)))
+        assert host.sandbox.stats.requests < 20
+    assert answer.startswith("error: the service has no campaign 1000, 1001, 1002")
+
+
 @pytest.mark.parametrize(
     "error", [ServerError("internal error", status=500), AuthenticationError("no", status=403)]
 )

@@ -27,13 +27,14 @@ def firewalled(
     body: bytes = PAGE,
     *,
     status: int = 403,
-    kind: str = "text/html",
 ) -> SimulatedService:
     """Return a service whose firewall answers some requests itself, counted from 1."""
 
+    headers = {"Content-Type": "text/html"} if body.startswith(b"<") else {}
+
     def says(path: str) -> int | Response:
         blocked = len(service.paths) in range(first, last)
-        return Response(status, body, None, {"Content-Type": kind}) if blocked else 200
+        return Response(status, body, None, headers) if blocked else 200
 
     service = SimulatedService(says=says, latency=0.05)
     return service
@@ -58,19 +59,39 @@ async def test_a_page_after_a_success_is_a_firewall_s(
     assert all(end == 0 or n in lost for n, end in enumerate(results))
 
 
-@pytest.mark.parametrize("status", [405, 406, 410, 418, 451])
-async def test_a_page_with_another_status_of_firewalls_is_retried(status: int) -> None:
-    async with session_above(firewalled(2, 4, status=status), max_concurrency=1) as session:
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (405, PAGE),
+        (406, PAGE),
+        (406, b"Not Acceptable"),
+        (410, PAGE),
+        (418, b""),
+        (451, PAGE),
+        (451, b""),
+    ],
+)
+async def test_another_refusal_of_a_firewall_is_retried(status: int, body: bytes) -> None:
+    service = firewalled(2, 4, body, status=status)
+    async with session_above(service, max_concurrency=1) as session:
         assert await ends(session, ["/1", "/2", "/3"]) == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
     ("status", "body"),
-    [(405, b'{"error": 1}'), (451, b"no"), (400, PAGE), (413, PAGE), (414, PAGE), (431, PAGE)],
+    [
+        (405, b'{"error": 1}'),
+        (410, b""),
+        (451, b'{"error": 1}'),
+        (400, PAGE),
+        (413, PAGE),
+        (414, PAGE),
+        (422, PAGE),
+        (431, PAGE),
+    ],
 )
 async def test_any_other_refusal_is_final(status: int, body: bytes) -> None:
-    kind = "text/html" if body is PAGE else "text/plain"
-    service = firewalled(2, 3, body, status=status, kind=kind)
+    service = firewalled(2, 3, body, status=status)
     async with session_above(service, max_concurrency=1) as session:
         _, error = await ends(session, ["/1", "/2"])
     assert isinstance(error, InvalidRequestError)
