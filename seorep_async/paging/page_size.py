@@ -33,13 +33,17 @@ T = TypeVar("T")
 LIMIT = 1000
 """The number of records per page that the client asks for."""
 SHORTEST_PATIENCE = 5.0
-"""The least seconds that a listing waits for the answer to another one's question."""
+"""The least seconds that a listing waits for the answer to a question."""
 PATIENCE = 8
 """A listing also waits for this multiple of the time that its own page 1 took."""
 CONFIRMATIONS = 3
 """The number of reports of one length that are compared with and without a limit."""
 MOST_FAILURES = 3
 """The number of listings that may fail only at the found size before it is given up."""
+MOST_REFUSALS = 9
+"""The number of refused attempts of questions that prove the large limit to be the cause."""
+MOST_OF_A_QUESTION = 3
+"""The most refused attempts that one question adds to them."""
 ATTEMPTS = 5
 """The attempts for one page of the found size, because a service may fail only with large pages."""
 QUESTION_ATTEMPTS = 2
@@ -49,6 +53,7 @@ _BLAMED = (
     DeadlineExceededError,
     InvalidRequestError,
     PaginationError,
+    RateLimitedError,
     ServerError,
     TransportError,
 )
@@ -86,10 +91,9 @@ class PageSize:
     with `limit=1000`. The answer is taken if it holds more rows, begins with the same ones, and
     announces no fewer records. From then on, listings of the endpoint are requested so.
 
-    A report that announces more records than any before, or as many as the longest, is also
-    requested once without a limit: if that announces more, the service cuts reports, and the
-    endpoint keeps to default pages. A service cuts every long report to the same number, so no
-    cut report can pass as one of a length that was confirmed before. One that announces exactly the
+    A service that cuts reports cuts all long ones to the same number. So a report that is at least
+    as long as the longest confirmed one is also requested once without a limit. If that announces
+    more records, the endpoint keeps to default pages. One that announces exactly the
     limit is requested with a limit of one record less as well, because whole reports of that length
     prove nothing.
     """
@@ -101,8 +105,9 @@ class PageSize:
         self._answered = asyncio.Event()
         self._longest = 0  # records of the longest report that was confirmed
         self._confirmations = 0  # of that length
-        self._pages_are_limited = False  # and not the report
+        self._pages_are_limited = False  # a limit shortens pages, not whole reports
         self._failures = 0
+        self._refusals = 0  # attempts of questions
 
     async def first_page(self, reading: SizedListing[T]) -> Page[T]:
         """Request page 1 of a listing, at the page size that the listing then keeps."""
@@ -112,70 +117,121 @@ class PageSize:
         page = await self._session.send(reading.request(1))
         if not _is_worth_a_question(page):
             return page
-        now = self._session.clock.monotonic()
-        patience = max(SHORTEST_PATIENCE, PATIENCE * (now - started))
-        return await self._larger_page(reading, page, patience)
+        seconds = self._session.clock.monotonic() - started
+        return await self._larger_page(reading, page, seconds)
 
     async def _larger_page(
-        self, reading: SizedListing[T], page: Page[T], patience: float
+        self, reading: SizedListing[T], page: Page[T], seconds: float
     ) -> Page[T]:
-        """Return page 1 in the found size instead of the default one, if there is one."""
+        """Return page 1 in the found size instead of the default one, if there is one.
+
+        `seconds` is the time that the default one took.
+        """
         if self._state is State.ASKING:
-            await self._wait(self._at_most_half(reading, patience))
+            await self._wait(reading, page, seconds)
         match self._state:
             case State.UNKNOWN:
-                return await self._ask(reading, page, self._at_most_half(reading, patience))
+                return await self._ask(reading, page, seconds)
             case State.FOUND:
                 return await self._first_large_page(reading, page)
             case State.ASKING | State.DEFAULT:
                 return page
 
-    def _at_most_half(self, reading: SizedListing[Any], seconds: float) -> float:
-        """Return the seconds, but no more than half of those that the call has left.
+    def _patience(self, page: Page[Any], seconds: float) -> float:
+        """Return for how many seconds an answer is awaited, if page 1 took some seconds."""
+        patience = max(SHORTEST_PATIENCE, PATIENCE * seconds)
+        pace = self._session.share.pace
+        if pace is None:
+            return patience
+        # At a low rate, the question may be refused for a while. Without its answer, the listing
+        # would wait for its further pages, which take longer.
+        further_pages = _announced(page) / len(page.items) - 1
+        return max(patience, further_pages / pace)
+
+    def _half_time(self, reading: SizedListing[Any]) -> float:
+        """Return when half of the time is over that the call has left.
 
         The other half is for pages of the default size.
         """
-        deadline = reading.request(1).deadline
-        if deadline is None:
-            return seconds
-        return min(seconds, (deadline.at - self._session.clock.monotonic()) / 2)
+        deadline = reading.request(1).deadline or Deadline()
+        now = self._session.clock.monotonic()
+        return now + (deadline.at - now) / 2
 
-    async def _wait(self, seconds: float) -> None:
-        """Wait a limited time until the question of another listing is answered."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._answered.wait()
+    async def _wait(self, reading: SizedListing[Any], page: Page[Any], seconds: float) -> None:
+        """Wait until the question of another listing is answered, but not for long."""
+        began = self._session.clock.monotonic()
+        end = self._half_time(reading)
+        while self._state is State.ASKING:
+            # Meanwhile the rate may become known, and with it a longer patience.
+            end_of_patience = min(began + self._patience(page, seconds), end)
+            left = end_of_patience - self._session.clock.monotonic()
+            if left <= 0:
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._answered.wait()
 
-    async def _ask(self, reading: SizedListing[T], page: Page[T], patience: float) -> Page[T]:
-        """Ask for page 1 with a large limit. Return the larger page, or the given one."""
+    async def _ask(self, reading: SizedListing[T], page: Page[T], seconds: float) -> Page[T]:
+        """Ask for page 1 with a large limit. Return the answer, or a page of the default size."""
         self._state = State.ASKING
         self._answered.clear()
-        reading.limit = LIMIT
+        end = self._half_time(reading)
         try:
-            large_page = await self._session.send(_patient(reading.request(1), patience))
-            if _continues(page, large_page, reading) and await self._is_no_cut(large_page, reading):
-                self._find(large_page)
-                return large_page
-            self._state = State.DEFAULT
-        except RateLimitedError:
-            # Probably the service refused the rate, not the limit. The next listing asks. But
-            # each question follows an accepted page, so after three the limit is the cause.
-            self._state = State.UNKNOWN
-            self.count_failure()
-        except DeadlineExceededError:
-            self._state = State.DEFAULT
-            if patience < SHORTEST_PATIENCE:
-                # One call with little time does not decide for all others. Several do.
-                self._state = State.UNKNOWN
-                self.count_failure()
-        except SeoRepError:
-            self._state = State.DEFAULT
+            large_page = await self._ask_once(reading, page, seconds, end)
+            while self._state is State.ASKING and self._session.clock.monotonic() < end:
+                # The service refused the rate, not the limit, if it accepts page 1 now. Another
+                # question costs less than the further pages.
+                page = await self._session.send(reading.request(1))
+                large_page = await self._ask_once(reading, page, seconds, end)
         finally:
             if self._state is State.ASKING:
                 self._state = State.UNKNOWN
             self._answered.set()
-        reading.limit = None
-        return page
+        if large_page is None:
+            return page
+        return large_page
+
+    async def _ask_once(
+        self, reading: SizedListing[T], page: Page[T], seconds: float, end: float
+    ) -> Page[T] | None:
+        """Return page 1 of a large limit, and decide by it. If it is refused, decide nothing."""
+        patience = self._patience(page, seconds)
+        patience = min(patience, end - self._session.clock.monotonic())
+        reading.limit = LIMIT
+        try:
+            large_page = await self._session.send(_patient(reading.request(1), patience, end))
+            if _continues(page, large_page, reading) and await self._is_whole(large_page, reading):
+                self._find(large_page)
+                return large_page
+            self._state = State.DEFAULT
+        except SeoRepError as error:
+            self._decide_by(error, patience)
+        finally:
+            if self._state is not State.FOUND:
+                reading.limit = None
+        return None
+
+    def _decide_by(self, error: SeoRepError, patience: float) -> None:
+        """Decide by a question that failed."""
+        if error.attempts == 0:
+            # The question was never sent.
+            self._state = State.UNKNOWN
+        elif _is_refusal(error):
+            # Probably the service refused the rate, not the limit. But each question follows an
+            # accepted page, so after several the limit is the cause.
+            refusals = error.attempts
+            if refusals == 1:
+                # The service asked for a long pause, and everybody waits for its end.
+                refusals = MOST_OF_A_QUESTION
+            self._refusals += min(refusals, MOST_OF_A_QUESTION)
+            if self._refusals >= MOST_REFUSALS:
+                self._state = State.DEFAULT
+        elif isinstance(error, DeadlineExceededError) and patience < SHORTEST_PATIENCE:
+            # A call with little time does not decide for all others. Several do.
+            self._state = State.UNKNOWN
+            self.count_failure()
+        else:
+            self._state = State.DEFAULT
 
     def _find(self, page: Page[Any]) -> None:
         self._state = State.FOUND
@@ -192,21 +248,21 @@ class PageSize:
         page = await self._session.send(reading.request(1))
         if default_page is None and self._is_confirmed(page):
             return page
-        is_no_cut = await self._is_no_cut(page, reading)
+        is_whole = await self._is_whole(page, reading)
         reading.limit = None
         if default_page is None:
             default_page = await self._session.send(reading.request(1))
         if page.total_records is None or page.total_records < _announced(default_page):
-            is_no_cut = False
-        if not is_no_cut:
+            is_whole = False
+        if not is_whole:
             self._fall_back()
             return default_page
         reading.limit = LIMIT
         self._confirm(page)
         return page
 
-    async def _is_no_cut(self, page: Page[T], reading: SizedListing[T]) -> bool:
-        """Find out whether a report that announces exactly the limit was cut to it."""
+    async def _is_whole(self, page: Page[T], reading: SizedListing[T]) -> bool:
+        """Find out whether a report that announces exactly the limit is whole, not cut to it."""
         if _announced(page) != LIMIT or self._pages_are_limited:
             return True
         reading.limit = LIMIT - 1
@@ -273,10 +329,16 @@ def _is_worth_a_question(page: Page[Any]) -> bool:
     return bool(page.items) and _announced(page) >= 2 * len(page.items)
 
 
-def _patient(request: Request[T], seconds: float) -> Request[T]:
-    """Return a request with few attempts and a time limit that starts with its permit."""
+def _is_refusal(error: SeoRepError) -> bool:
+    """Return whether the service refused, perhaps because of the rate."""
+    # An error of the deadline has the status of its cause.
+    return isinstance(error, RateLimitedError) or error.status in (429, 503)
+
+
+def _patient(request: Request[T], seconds: float, end: float) -> Request[T]:
+    """Return a request with few attempts, and some seconds for all of them from its permit on."""
     deadline = request.deadline or Deadline()
-    deadline = msgspec.structs.replace(deadline, seconds_from_permit=seconds)
+    deadline = msgspec.structs.replace(deadline, at=end, seconds_from_permit=seconds)
     return msgspec.structs.replace(request, deadline=deadline, max_attempts=QUESTION_ATTEMPTS)
 
 

@@ -6,19 +6,19 @@ import itertools
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import attrs
 import pytest
 
-from seorep_async import EngineNames, Limits, ServerError
+from seorep_async import DeadlineExceededError, EngineNames, Limits, PaginationError, ServerError
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Campaigns, Rankings
 from seorep_async.session import Session
 from seorep_async.session.response import Response
 from tests.scripted_api import FEED, LIST
-from tests.session.simulated_service import SimulatedService, session_above
+from tests.session.simulated_service import Limited, SimulatedService, session_above
 from tests.session.virtual_loop import here
 
 pytestmark = pytest.mark.virtual
@@ -168,6 +168,8 @@ BEYOND: dict[str, str | int | None] = {
     "ignores it": "ignored",
     "refuses it": 400,
     "breaks": 500,
+    "refuses its rate": 429,
+    "is overloaded by it": 503,
     "hangs": None,
     "announces pages of the old size": "old count",
     "cuts the report": "cut",
@@ -185,10 +187,12 @@ async def test_a_limit_that_does_not_work_costs_three_in_a_hundred(
         seconds = here().now
         page_sizes = session.stats.page_sizes
     default_requests = sum(rounded_up(60 + campaign_id, 25) for campaign_id in range(1, 101))
+    # A refusal may be about the rate, so it takes more attempts and more time to decide.
+    is_refusal = beyond in (429, 503)
     if beyond != "cut":
         assert page_sizes == {}
-        assert paging.attempts <= 1.03 * default_requests
-    assert seconds < (10 if beyond is None else 5)
+        assert paging.attempts <= (1.05 if is_refusal else 1.03) * default_requests
+    assert seconds < (12 if is_refusal or beyond is None else 5)
 
 
 # --- No row is lost
@@ -244,6 +248,25 @@ async def test_three_failures_at_the_found_size_end_it() -> None:
     large_ids = {campaign_id for campaign_id, limit, _ in paging.requests if limit}
     # Those that had begun before the third failure are among them.
     assert max(large_ids) < 60
+
+
+async def test_pages_that_never_add_up_are_read_five_times() -> None:
+    class Repeating(Paging):
+        def answer(self, path: str) -> Any:
+            if "campaign_id=2&" in path:
+                # Each page of this report has the rows of page 1.
+                return super().answer(re.sub(r"\bpage=\d+", "page=1", path))
+            return super().answer(path)
+
+    paging = Repeating(lambda campaign_id: 5000 if campaign_id == 1 else 2100)
+    async with served(paging) as (_, rankings, _):
+        await pulled(rankings, paging, [1])
+        paging.requests.clear()
+        (outcome,) = await rankings.pull([2], *JANUARY)
+    assert isinstance(outcome.error, PaginationError)
+    # Once at the found size, then at the default one, and three times more.
+    assert len({*paging.requests}) == 2
+    assert paging.requests.count((2, 1000, 1)) <= 3
 
 
 async def test_an_outage_does_not_count_against_the_page_size() -> None:
@@ -327,7 +350,7 @@ async def test_who_waited_for_a_question_has_time_for_its_pages() -> None:
             await pulled(rankings, paging, [1, 2, 3])
 
 
-async def test_a_limit_that_is_always_refused_is_asked_for_three_times() -> None:
+async def test_a_limit_that_is_always_refused_is_soon_given_up() -> None:
     paging = Paging(lambda campaign_id: 60)
 
     def answer(path: str) -> Any:
@@ -351,6 +374,58 @@ async def test_a_refused_rate_says_nothing_about_the_limit() -> None:
     async with session_above(SimulatedService(says=answer)) as session:
         rankings = Rankings(session, decoder_for(EngineNames()), "account")
         await pulled(rankings, paging, range(1, 41))
+        assert session.stats.page_sizes == {PATH: 1000}
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("limit", ["1/s,burst=1", "1/s,burst=1,retry-after=seconds", "2/s,burst=5"])
+async def test_a_low_rate_does_not_end_the_search(limit: str, status: int) -> None:
+    paging = Paging(lambda campaign_id: 1000)
+    limiter = Limited(limit)
+
+    def answer(path: str) -> Any:
+        if limiter.take():
+            return paging.answer(path)
+        return Response(status, b"", limiter.retry_after)
+
+    async with session_above(SimulatedService(says=answer, latency=0.2)) as session:
+        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+        await pulled(rankings, paging, range(1, 41))
+        assert session.stats.page_sizes == {PATH: 1000}
+    # Not one report of 40 default pages was read in them.
+    assert paging.attempts <= 40 + 40
+
+
+async def test_refused_questions_before_an_answer_do_not_count() -> None:
+    paging = Paging(LENGTHS["small ones first"], 10, 500, 500, if_large=True)
+    refusals = iter([503] * 6)
+
+    def answer(path: str) -> Any:
+        status = next(refusals, None) if "limit" in path else None
+        return status or paging.answer(path)
+
+    async with session_above(SimulatedService(says=answer)) as session:
+        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+        for campaign_id in (1, 2, 26, 27):
+            await rankings.campaign(campaign_id, *JANUARY)
+            assert session.stats.page_sizes == {PATH: 1000}
+
+
+async def test_refused_large_pages_are_read_at_the_default_size() -> None:
+    paging = Paging(LENGTHS["small ones first"], 10, 500, 429, if_large=True)
+    async with served(paging) as (session, rankings, _):
+        await pulled(rankings, paging, range(20, 32))
+        assert session.stats.page_sizes == {}
+
+
+async def test_a_question_that_was_not_sent_decides_nothing() -> None:
+    paging = Paging(lambda campaign_id: 60)
+    async with served(paging, requests_per_second=0.5) as (session, rankings, _):
+        # Half of a call's time is over before the cap allows its second request.
+        for campaign_id in range(1, 4):
+            with session.call_timeout.limit(3), suppress(DeadlineExceededError):
+                await rankings.campaign(campaign_id, *JANUARY)
+        await rankings.campaign(4, *JANUARY)
         assert session.stats.page_sizes == {PATH: 1000}
 
 
