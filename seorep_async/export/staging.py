@@ -465,15 +465,8 @@ def opened(
             staging.load(only_look=only_look)
         differences = [request.differences(staging.request) for request in requests]
         is_another = all(differences)
-        # There are three cases of another request:
-        # 1. The staged pull is unfinished: its reports would be lost.
-        # 2. It has ended with failures, which are to be retried with other row options.
-        # 3. It has ended, and its target is written: nothing is lost if it is removed.
-        if is_another and not staging.ended:
-            refusal = _unfinished(staging.request, differences[0])
-        elif is_another and beginning.retry_failed:
-            for difference in filter(is_about_row_options, differences):
-                refusal = other_row_options(difference)
+        if is_another:
+            refusal = _refusal_of_another(staging, beginning, differences) or refusal
         if refusal is not None and (is_another or staging.earlier_pull is None):
             staging.refusal = refusal
             if not only_look:
@@ -501,6 +494,22 @@ def staged_in(folder: Path, format_: Format, request: ExportRequest) -> StagedPu
     look = Beginning(only_look=True)
     with errors_of(folder), opened(folder, format_, [request], look) as staging:
         return staging.earlier_pull
+
+
+def _refusal_of_another(
+    staging: Staging, beginning: Beginning, differences: Sequence[Mapping[str, str]]
+) -> ConfigurationError | None:
+    """Return the error for a request other than the staged one, if it must not start over."""
+    # There are three cases:
+    # 1. The staged pull is unfinished: its reports would be lost.
+    if not staging.ended:
+        return _unfinished(staging.request, differences[0])
+    # 2. It has ended with failures, which are to be retried with other row options.
+    if beginning.retry_failed:
+        for difference in filter(is_about_row_options, reversed(differences)):
+            return other_row_options(difference)
+    # 3. It has ended, and its target is written: nothing is lost if it is removed.
+    return None
 
 
 def _unfinished(staged: ExportRequest, differences: Mapping[str, str]) -> ConfigurationError:

@@ -283,7 +283,10 @@ def _limit_memory() -> None:
 
 def reply_to(question: Question) -> Reply:
     """Answer a question in this process."""
-    duckdb = require("duckdb")
+    try:
+        duckdb = require("duckdb")
+    except ImportError as error:
+        return Reply(error=str(error))
     try:
         if isinstance(question, SqlQuestion):
             return Reply(_answer_query(question))
