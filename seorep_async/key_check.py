@@ -61,16 +61,16 @@ class KeyCheck:
         self._forbidden_in_a_row = 0
         self._successes_missing = max(0, self._successes_missing - 1)
 
-    async def refuse(self, error: AuthenticationError, in_progress: int) -> None:
+    async def refuse(self, error: AuthenticationError, other_requests: int) -> None:
         """Record a 401 or 403, and ask the question if it is due.
 
         Args:
-            in_progress: the number of other requests that may be in flight.
+            other_requests: the number of other requests that may be in flight.
         """
         if error.status == 401:
             self.refusal = error.evolve(subject=None)
             return
-        self._successes_missing = in_progress + 1
+        self._successes_missing = other_requests + 1
         self._forbidden_in_a_row += 1
         if self._forbidden_in_a_row >= self._question_due and self.answered.is_set():
             await self._ask()
@@ -97,10 +97,12 @@ class KeyCheck:
         except AuthenticationError as error:
             self.refusal = error.evolve(subject=None)
         except SeoRepError as error:
-            # A service that returns a 404 or an unexpected body has accepted the key. A timeout
-            # or an outage proves nothing: the pull continues and asks again later.
-            never_arrived = isinstance(error, TransportError | ConfigurationError)
-            if not error.retryable and not never_arrived:
+            # A service that returns a 404 or an unexpected body has accepted the key. A timeout,
+            # an outage or a closed client proves nothing: the pull continues and asks again later.
+            proves_nothing = error.retryable or isinstance(
+                error, TransportError | ConfigurationError
+            )
+            if not proves_nothing:
                 self._successes_missing = 0
         else:
             self._successes_missing = 0

@@ -88,7 +88,7 @@ class Access:
             raise ConfigurationError(problem, argument=error.argument) from None
 
 
-def find_access(
+def find_access(  # noqa: C901, the cases of its docstring
     base_url: object = None,
     api_key: object = None,
     profile: str | None = None,

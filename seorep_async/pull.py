@@ -46,11 +46,12 @@ class Pull(Generic[R_co]):
     `FailedReport` objects, and keeps only a few of them in memory. Every id has exactly one
     outcome.
 
-    Ids are processed in order: all pages of one id are requested before those of the next. At most
-    twice `max_concurrency` pages are in progress. At most that many ids are in progress or waiting
-    for the consumer, so a slow consumer slows the pull down. If the pages of an id don't add up,
-    it is read again up to 3 times. After a transient failure, an id is tried once more when nothing
-    else is in progress (not with `on_error="raise"`). Leaving the context stops the pull.
+    Ids are processed in order: pages of earlier ids are requested first, but the next id may begin
+    while pages of an id are in progress. At most twice `max_concurrency` pages are in progress. At
+    most that many ids are in progress or waiting for the consumer, so a slow consumer slows the
+    pull down. If the pages of an id don't add up, it is read again up to 3 times. After a transient
+    failure, an id is tried once more when nothing else is in progress (not with
+    `on_error="raise"`). Leaving the context stops the pull.
 
     A 401 means that the key is refused, but a 403 may be about a single id. After eight 403s in a
     row, and at its end if the last 403 left a doubt, the pull therefore repeats a request that the
@@ -329,7 +330,7 @@ class _Run(Generic[R]):
         return None
 
     def on_complete(self, reading: Reading[R]) -> None:
-        item = self._begun[reading.number]
+        item = self._begun[reading.place]
         if reading.blamed is not None:
             reading.blamed.count_failure()
         self.key.accept()
@@ -353,7 +354,7 @@ class _Run(Generic[R]):
         await self.key.refuse(error, self.crawl.other_workers)
         if self.key.refusal is None:
             return
-        item = self._begun.get(reading.number)
+        item = self._begun.get(reading.place)
         # Only this id was refused. All others are stopped because of it.
         if item is not None and item.reading is reading:
             self._stop(item, error)
@@ -363,14 +364,14 @@ class _Run(Generic[R]):
         self._deferred.clear()
 
     def on_failure(self, reading: Reading[R], error: SeoRepError) -> Reading[R] | None:
-        item = self._begun[reading.number]
+        item = self._begun[reading.place]
         if reading.may_be_too_large(error):
             item.reading = reading.at_default_size()
             return item.reading
         if isinstance(error, PaginationError) and item.repulls < MAX_REPULLS:
             # The rows may have changed during the reading.
             item.repulls += 1
-            item.reading = item.listing.reading(self._schedule, item.number)
+            item.reading = reading.again()
             return item.reading
         if self._may_try_again(item, error):
             item.error = error
@@ -455,7 +456,7 @@ class _Run(Generic[R]):
     # The key
 
     async def _ask_about_key(self) -> object:
-        """Ask about the key. The pull sends nothing else until the request is accepted."""
+        """Ask about the key. Until the request is accepted, the pull only goes on with retries."""
         share = self._session.share
         if self.crawl.is_open:
             share.hold(self._lane)
@@ -473,8 +474,8 @@ class _Run(Generic[R]):
     def _question(self) -> Request[object]:
         """Return a request that the service accepted before, otherwise one for a campaign."""
         now = self._session.clock.monotonic()
-        latest = min(self._schedule.deadline.at, now + QUESTION_SECONDS)
-        deadline = Deadline.of_call(latest)
+        end = min(self._schedule.deadline.at, now + QUESTION_SECONDS)
+        deadline = Deadline.of_call(end)
         query = self._accepted.query
         if query is not None:
             # The lane of the pull is on hold until the answer, so the question needs its own.

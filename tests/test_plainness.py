@@ -18,9 +18,9 @@ class Limits:
 
 
 LIMITS = {
-    "seorep_async": Limits(79_500, 7.2, 13, 0.3, 27, 25),
+    "seorep_async": Limits(81_000, 7.2, 13, 0.3, 27, 25),
     "seorep_async/sandbox": Limits(9_500, 7.7, 14, 0.0, 26, 3),
-    "seorep_async/pytest_plugin": Limits(500, 6.5, 12, 0.0, 42, 0),
+    "seorep_async/pytest_plugin": Limits(560, 6.5, 12, 0.0, 42, 0),
     "tests": Limits(109_000, 8.9, 15, 0.6, 9, 50),
     "tests/cli": Limits(7_300, 8.4, 13, 0.0, 5, 4),
     "tests/export": Limits(15_200, 8.2, 14, 1.3, 7, 2),

@@ -58,7 +58,7 @@ KINDS = (
     "fell",
 )
 """The kinds of change."""
-ENGINE_NAMES = ("engine_a", "engine_a_mobile", "engine_a_places", "engine_b")
+COMPARED_ENGINES = ("engine_a", "engine_a_mobile", "engine_a_places", "engine_b")
 """The names of the engines in a database."""
 
 
@@ -150,7 +150,7 @@ def guide(name: str | None) -> None:
     "--engine",
     metavar="ENGINE",
     multiple=True,
-    type=click.Choice(ENGINE_NAMES),
+    type=click.Choice(COMPARED_ENGINES),
     help="Compare one engine: engine_a, engine_a_mobile, engine_a_places or engine_b; repeatable. "
     " [default: all]",
 )

@@ -37,7 +37,7 @@ from seorep_async.models import Page
 from seorep_async.profiles import PROFILE, config_file
 from seorep_async.session import RawAnswer
 from seorep_async.session.retry_policy import seconds_since_epoch
-from seorep_async.settings import without_password
+from seorep_async.settings import Settings, without_password
 
 _LONGEST_SECONDS = 20.0
 _TRIED_CAMPAIGNS = 5
@@ -104,22 +104,26 @@ def _add_sources(findings: Findings, connection: Connection) -> None:
     if access.account is not None:
         findings.fact("account", access.account)
     for name, source in access.sources.items():
-        if name == "base_url":
-            findings.fact("address", f"from {source}")
-        elif name == "api_key":
-            findings.fact("key", f"from {source}")
-        elif name == "proxy":
-            # its address may hold a password
-            findings.fact(name, f"{without_password(settings.proxy or '')}, from {source}")
-        elif hasattr(settings, name):
-            value = getattr(settings, name)
-            findings.fact(name, f"{getattr(value, 'value', value)}, from {source}")
+        _add_source(findings, settings, name, source)
     findings.fact("other settings", "defaults")
     for variable in ("HTTPS_PROXY", "https_proxy"):
         if os.environ.get(variable) and not settings.proxy:
             advice = "a proxy sees requests; -c proxy=URL uses one"
             findings.note("proxy", f"{variable} is set, and not used: {advice}")
             break
+
+
+def _add_source(findings: Findings, settings: Settings, name: str, source: str) -> None:
+    if name == "base_url":
+        findings.fact("address", f"from {source}")
+    elif name == "api_key":
+        findings.fact("key", f"from {source}")
+    elif name == "proxy":
+        # its address may hold a password
+        findings.fact(name, f"{without_password(settings.proxy or '')}, from {source}")
+    elif hasattr(settings, name):
+        value = getattr(settings, name)
+        findings.fact(name, f"{getattr(value, 'value', value)}, from {source}")
 
 
 async def _check_service(

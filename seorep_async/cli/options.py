@@ -310,7 +310,7 @@ def service_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         option("--api-key", "--key", hidden=True),
     ]
-    return _decorated(with_service, options)
+    return decorated(with_service, options)
 
 
 _KEY_IN_COMMAND = (
@@ -354,10 +354,10 @@ def format_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="The same as --format json. An error is JSON on stdout, too.",
         ),
     ]
-    return _decorated(with_format, options)
+    return decorated(with_format, options)
 
 
-def _decorated(function: Callable[..., Any], options: list[Decorator]) -> Callable[..., Any]:
+def decorated(function: Callable[..., Any], options: list[Decorator]) -> Callable[..., Any]:
     """Add options in the order of the list, which decorators would reverse."""
     for decorate in reversed(options):
         function = decorate(function)

@@ -141,7 +141,7 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
 
 
 def _waiting(client: SeoRepClient, stats: Stats) -> str:
-    """Return the reason for which requests waited longest, or an empty string."""
+    """Return the reason that requests waited longest for, or an empty string."""
     longest = max(_WAITING_FOR, key=lambda reason: stats.waited.get(reason, 0.0))
     if not stats.waited.get(longest):
         return ""

@@ -15,6 +15,7 @@ from seorep_async.cli.options import (
     command,
     count,
     day,
+    decorated,
     format_options,
     later,
     name_and_value,
@@ -53,44 +54,40 @@ _COLUMNS = option(
 )
 
 
+_SHARED = [_PARAM, _COLUMNS, format_options, service_options]
+"""The options of every list and every get."""
+
+
 def _list_command(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of every list."""
-    for decorate in (
-        service_options,
-        format_options,
-        _COLUMNS,
-        _PARAM,
-        option("--limit", metavar="N", type=count, help="Stop after N objects."),
-        option(
-            "--page-size",
-            metavar="N",
-            type=count,
-            help="Objects of one request; the service has a default and a maximum of its own.",
-        ),
-    ):
-        function = decorate(function)
-    return function
-
-
-def _get_command(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of every `get`."""
-    for decorate in (
-        service_options,
-        format_options,
-        _COLUMNS,
-        _PARAM,
-        click.argument("id", type=count),
-    ):
-        function = decorate(function)
-    return function
+    page_size = option(
+        "--page-size",
+        metavar="N",
+        type=count,
+        help="Objects of one request; the service has a default and a maximum of its own.",
+    )
+    limit = option("--limit", metavar="N", type=count, help="Stop after N objects.")
+    return decorated(function, [page_size, limit, *_SHARED])
 
 
 def _list(resource: str, service: Service, **values: Any) -> None:
     later("calls", "list_objects")(resource, service, **values)
 
 
-def _get(resource: str, service: Service, **values: Any) -> None:
-    later("calls", "get_object")(resource, service, **values)
+def _group(resource: str, list_command: click.Command) -> Group:
+    """Return the group of a resource, whose `get` takes an id."""
+
+    def get(service: Service, **values: Any) -> None:
+        later("calls", "get_object")(resource, service, **values)
+
+    function = decorated(get, [click.argument("id", type=count), *_SHARED])
+    get_command = command(f"Get one {resource.removesuffix('s')}.", name="get")(function)
+    return Group(
+        name=resource,
+        help=f"List and get {resource}.",
+        commands=[list_command, get_command],
+        advice=_ADVICE,
+    )
 
 
 @command(f"List the account's campaigns.\n\n{_ORDER}", name="list")
@@ -100,12 +97,6 @@ def _get(resource: str, service: Service, **values: Any) -> None:
 @_list_command
 def list_campaigns(service: Service, **values: Any) -> None:
     _list("campaigns", service, **values)
-
-
-@command("Get one campaign.", name="get")
-@_get_command
-def get_campaign(service: Service, **values: Any) -> None:
-    _get("campaigns", service, **values)
 
 
 @command(f"List the account's users.\n\n{_ORDER}", name="list")
@@ -118,12 +109,6 @@ def list_users(service: Service, **values: Any) -> None:
     _list("users", service, **values)
 
 
-@command("Get one user.", name="get")
-@_get_command
-def get_user(service: Service, **values: Any) -> None:
-    _get("users", service, **values)
-
-
 @command(f"List the account's keywords.\n\n{_ORDER}", name="list")
 @option("--filter", metavar="TEXT", help="All or part of a keyword.")
 @_ORDER_BY
@@ -131,12 +116,6 @@ def get_user(service: Service, **values: Any) -> None:
 @_list_command
 def list_keywords(service: Service, **values: Any) -> None:
     _list("keywords", service, **values)
-
-
-@command("Get one keyword.", name="get")
-@_get_command
-def get_keyword(service: Service, **values: Any) -> None:
-    _get("keywords", service, **values)
 
 
 @command("List a campaign's backlinks.", name="list")
@@ -160,33 +139,7 @@ def list_backlinks(
     _list("backlinks", service, date_string=date_string or None, **values)
 
 
-@command("Get one backlink.", name="get")
-@_get_command
-def get_backlink(service: Service, **values: Any) -> None:
-    _get("backlinks", service, **values)
-
-
-campaigns: Group = Group(
-    name="campaigns",
-    help="List and get campaigns.",
-    commands=[list_campaigns, get_campaign],
-    advice=_ADVICE,
-)
-users: Group = Group(
-    name="users",
-    help="List and get users.",
-    commands=[list_users, get_user],
-    advice=_ADVICE,
-)
-keywords: Group = Group(
-    name="keywords",
-    help="List and get keywords.",
-    commands=[list_keywords, get_keyword],
-    advice=_ADVICE,
-)
-backlinks: Group = Group(
-    name="backlinks",
-    help="List and get backlinks.",
-    commands=[list_backlinks, get_backlink],
-    advice=_ADVICE,
-)
+campaigns: Group = _group("campaigns", list_campaigns)
+users: Group = _group("users", list_users)
+keywords: Group = _group("keywords", list_keywords)
+backlinks: Group = _group("backlinks", list_backlinks)

@@ -89,15 +89,15 @@ def _check_space(findings: Findings, out: str) -> None:
 async def _check_file(
     findings: Findings, client: SeoRepClient, out: str, window: Days, warnings: Sequence[str]
 ) -> None:
-    # the checks of a real pull, which stop before its first request
+    # these are the checks of a real pull before its first request
     request = ExportRequest.of(client, None, window, {})
     try:
         async with (
             asyncio.timeout(_OPEN_SECONDS),
             opened_target(client, request, Place(out), Beginning(only_look=True)) as target,
         ):
-            staged = target.staging.earlier_pull
-            database = target.target
+            staged_pull = target.staging.earlier_pull
+            checked_target = target.target
     except TimeoutError:
         problem = f"{out} is open in another program"
         # the warning about the wait names the process
@@ -108,10 +108,10 @@ async def _check_file(
     findings.ok("target", await asyncio.to_thread(_state_of, out))
     if _is_database(out):
         await asyncio.to_thread(_add_nights, findings, out, client.now().date())
-    if staged is not None:
-        findings.note("staged", _words_of_staged(staged))
-    if isinstance(database, Database):
-        await asyncio.to_thread(_add_other_staged, findings, database)
+    if staged_pull is not None:
+        findings.note("staged", _words_of_staged(staged_pull))
+    if isinstance(checked_target, Database):
+        await asyncio.to_thread(_add_other_staged, findings, checked_target)
 
 
 def _add_other_staged(findings: Findings, database: Database) -> None:

@@ -179,7 +179,7 @@ class Database(Target):
         return Retry(None, refused)
 
     @contextmanager
-    def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
+    def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:  # noqa: C901, one loop waits, opens and yields
         """Open the database once no other pull and no other program has it open."""
         lock = _writers[self.path]
         deadline = None

@@ -229,22 +229,7 @@ class Fetcher:
 
     async def _check_staged_account(self, plan: Plan) -> None:
         """Look up a staged campaign again, because another account's key would mix rows."""
-        campaigns: list[Campaign] = []
-        if plan.sample is not None:
-            try:
-                campaigns = [await self.client.campaigns.get(plan.sample)]
-            except SeoRepError as error:
-                # the campaign may be gone, or another account's key can't see it
-                if concerns_all(error):
-                    raise
-        problem: SeoRepError | None = None
-        if not campaigns:
-            try:
-                campaigns = await listed(self.client)
-            except SeoRepError as error:
-                if concerns_all(error):
-                    raise
-                problem = error
+        campaigns, problem = await self._visible_campaigns(plan)
         visible = Plan.of((), campaigns)
         # There are three cases of a staged pull whose account is known:
         # 1. The service could not answer: the account is unknown, and a retry may help.
@@ -259,6 +244,22 @@ class Fetcher:
             if is_other and (visible.account_ids or is_hidden):
                 raise _other_account(plan, visible)
         await self.run(self.check_accounts, plan.account_ids or visible.account_ids)
+
+    async def _visible_campaigns(self, plan: Plan) -> tuple[list[Campaign], SeoRepError | None]:
+        """Return the sample of a plan, otherwise all campaigns, or the error of their list."""
+        if plan.sample is not None:
+            try:
+                return [await self.client.campaigns.get(plan.sample)], None
+            except SeoRepError as error:
+                # the campaign may be gone, or another account's key can't see it
+                if concerns_all(error):
+                    raise
+        try:
+            return await listed(self.client), None
+        except SeoRepError as error:
+            if concerns_all(error):
+                raise
+            return [], error
 
     async def _fetch_feed(self, feed: Feed, *, retried: set[int]) -> None:
         """Fetch missing reports of a feed.

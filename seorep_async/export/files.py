@@ -131,26 +131,30 @@ def check_file(out: Path, file: Path) -> None:
     """
     if not os.path.isdir(file.parent):
         raise refusal(out, f"there is no folder {file.parent}; create it first")
-    place = file
-    problem = None
-    try:
-        if not stat.S_ISREG(file.stat().st_mode):
-            problem = f"{file.name} is no regular file; name another"
-        elif is_mounted(file):
-            problem = f"{file.name} is a mount of a single file; mount its folder instead"
-    except FileNotFoundError:
-        place = file.parent
-        if file.is_symlink():
-            problem = f"{file.name} is a link to nothing; remove it"
-    except OSError as error:
-        problem = f"{error.strerror}; name another file"
+    problem = _problem_with(file)
     if problem is not None:
         raise refusal(out, problem)
+    place = file if file.exists() else file.parent
     # a file is replaced, and a database has its log beside it, so the folder must also be writable
     for needed in (place, file.parent):
         if not os.access(needed, os.W_OK):
             reason = _why_read_only(needed, is_new=place == file.parent)
             raise ExportError(f"can't write {out}: {reason}", file=file)
+
+
+def _problem_with(file: Path) -> str | None:
+    """Return why a file can't be replaced, and what to do, or None."""
+    try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            return f"{file.name} is no regular file; name another"
+        if is_mounted(file):
+            return f"{file.name} is a mount of a single file; mount its folder instead"
+    except FileNotFoundError:
+        if file.is_symlink():
+            return f"{file.name} is a link to nothing; remove it"
+    except OSError as error:
+        return f"{error.strerror}; name another file"
+    return None
 
 
 def _why_read_only(place: Path, *, is_new: bool) -> str:

@@ -528,19 +528,7 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
         ConfigurationError: the path can't be a target.
         ImportError: its extra is not installed.
     """
-    name = place.out
-    if isinstance(name, os.PathLike):
-        name = os.fspath(name)
-    if not isinstance(name, str):
-        raise ConfigurationError(f"out must be a path, got {short_repr(place.out)}", argument="out")
-    if name.endswith(("/", os.sep)) or "://" in name or os.path.isdir(name):
-        raise refusal(
-            name,
-            f"folders and object stores are no targets; name a file that ends in {_ENDINGS} "
-            "(`seorep guide engines` shows how to write elsewhere)",
-        )
-    if SURROGATE.search(name):
-        raise refusal(repr(name), "its name is not UTF-8; name another")
+    name = _name_of(place.out)
     path = Path(name)
     format_ = format_of(path.suffix.lower())
     if format_ is None or "\0" in name:
@@ -563,3 +551,21 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
             argument="search",
         )
     return Database(path, real_path, request, stop, Arrow())
+
+
+def _name_of(out: str | os.PathLike[str]) -> str:
+    """Return a target's path as a string. Refuse folders, addresses and names beyond UTF-8."""
+    name = out
+    if isinstance(name, os.PathLike):
+        name = os.fspath(name)
+    if not isinstance(name, str):
+        raise ConfigurationError(f"out must be a path, got {short_repr(out)}", argument="out")
+    if name.endswith(("/", os.sep)) or "://" in name or os.path.isdir(name):
+        raise refusal(
+            name,
+            f"folders and object stores are no targets; name a file that ends in {_ENDINGS} "
+            "(`seorep guide engines` shows how to write elsewhere)",
+        )
+    if SURROGATE.search(name):
+        raise refusal(repr(name), "its name is not UTF-8; name another")
+    return name

@@ -254,15 +254,8 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
     tables = {table.name: table for table in all_tables()}
     if "pulls" not in existing and existing.keys() & tables.keys():
         yield "its table pulls, which says whose rows it holds, is missing; restore it"
-    # `CREATE OR REPLACE VIEW` would overwrite somebody else's view
     for name, kind, comment in database.execute(_RELATIONS).fetchall():
-        if name in tables:
-            is_ours = kind == "table"
-        elif name in VIEWS:
-            is_ours = (comment or "").startswith(_START_OF_OUR_COMMENTS)
-        else:
-            continue
-        if not is_ours:
+        if not _may_be_replaced(name, kind, comment or ""):
             yield f"its {kind} {name} was not made by a pull; rename the {kind}"
     for name in tables.keys() & existing.keys():
         yield from _changed_columns(tables[name], existing[name])
@@ -274,13 +267,20 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
         advice = f"to upgrade it to this version, run in Python: import duckdb; {script}"
         yield f"{reason}; {advice} (or move it away, and pull its dates again)"
     for name, restriction, columns in database.execute(_RESTRICTIONS).fetchall():
-        if name not in tables:
-            continue
-        column_names = {column.name for column in tables[name].columns}
+        own_columns = tables[name].columns if name in tables else ()
+        column_names = {column.name for column in own_columns}
         if column_names.intersection(re.findall(r"\w+", columns)):
             problem = f"the {restriction} of its table {name} may refuse rows of a pull"
             advice = f"make the table again without it (CREATE TABLE … AS FROM {name})"
             yield f"{problem}; drop it (DROP INDEX), or {advice}"
+
+
+def _may_be_replaced(name: str, kind: str, comment: str) -> bool:
+    """Return whether a table or view of one of our names is our own. Other names don't matter."""
+    if name in {table.name for table in all_tables()}:
+        return kind == "table"
+    # `CREATE OR REPLACE VIEW` would overwrite somebody else's view
+    return name not in VIEWS or comment.startswith(_START_OF_OUR_COMMENTS)
 
 
 def _missing_columns(existing: dict[str, Columns]) -> Iterator[str]:
@@ -314,6 +314,10 @@ def _changed_columns(table: Table, existing: Columns) -> Iterator[str]:
             continue
         if type_name not in accepted:
             yield f"{changed} {column.name} is {type_name}, not {needed}; {restore}"
+    yield from _added_columns(table, existing, changed)
+
+
+def _added_columns(table: Table, existing: Columns, changed: str) -> Iterator[str]:
     own_names = {column.name for column in table.columns}
     for name, (_, has_default, type_name) in existing.items():
         if name in own_names or name == "key_digest":

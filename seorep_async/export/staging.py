@@ -34,6 +34,7 @@ from seorep_async.export.pieces import (
     Record,
     drop_leftovers,
     errors_of,
+    must_start_over,
     opened_in,
 )
 from seorep_async.export.request import ExportRequest, Plan, is_about_row_options
@@ -456,37 +457,38 @@ def opened(
     """
     file = opened_in(folder)
     only_look = beginning.only_look
+    starts_over = _starts_over(folder, beginning)
     try:
         staging = Staging(format_, requests[-1], file)
         # restart=True removes the files of another version, but a check must change nothing
-        if not (beginning.restart and only_look):
-            drop_leftovers(folder, restart=beginning.restart)
-        if not beginning.restart:
+        if not (starts_over and only_look):
+            drop_leftovers(folder, restart=starts_over)
+        if not starts_over:
             staging.load(only_look=only_look)
         differences = [request.differences(staging.request) for request in requests]
         is_another = all(differences)
-        # There are three cases of another request:
-        # 1. The staged pull is unfinished: its reports would be lost.
-        # 2. It has ended with failures, which are to be retried with other row options.
-        # 3. It has ended, and its target is written: nothing is lost if it is removed.
-        if is_another and not staging.ended:
-            refusal = _unfinished(staging.request, differences[0])
-        elif is_another and beginning.retry_failed:
-            for difference in filter(is_about_row_options, differences):
-                refusal = other_row_options(difference)
+        if is_another:
+            refusal = _refusal_of_another(staging, beginning, differences) or refusal
         if refusal is not None and (is_another or staging.earlier_pull is None):
             staging.refusal = refusal
             if not only_look:
                 raise refusal
         # a repeated pull fetches everything again if its last run wrote the target
         has_ended = staging.ended and not beginning.retry_failed
-        if beginning.restart or is_another or has_ended:
+        if starts_over or is_another or has_ended:
             staging.begin(requests[-1])
             if not only_look:
                 file.clear()
         yield staging
     finally:
         file.close()
+
+
+def _starts_over(folder: Path, beginning: Beginning) -> bool:
+    """Return whether this call, or an earlier one that met another pull, starts over."""
+    # a retry is about the staged reports, so it keeps them
+    is_due = must_start_over(folder) and not beginning.retry_failed
+    return beginning.restart or is_due
 
 
 def staged_in(folder: Path, format_: Format, request: ExportRequest) -> StagedPull | None:
@@ -501,6 +503,22 @@ def staged_in(folder: Path, format_: Format, request: ExportRequest) -> StagedPu
     look = Beginning(only_look=True)
     with errors_of(folder), opened(folder, format_, [request], look) as staging:
         return staging.earlier_pull
+
+
+def _refusal_of_another(
+    staging: Staging, beginning: Beginning, differences: Sequence[Mapping[str, str]]
+) -> ConfigurationError | None:
+    """Return the error for a request other than the staged one, if it must not start over."""
+    # There are three cases:
+    # 1. The staged pull is unfinished: its reports would be lost.
+    if not staging.ended:
+        return _unfinished(staging.request, differences[0])
+    # 2. It has ended with failures, which are to be retried with other row options.
+    if beginning.retry_failed:
+        for difference in filter(is_about_row_options, reversed(differences)):
+            return other_row_options(difference)
+    # 3. It has ended, and its target is written: nothing is lost if it is removed.
+    return None
 
 
 def _unfinished(staged: ExportRequest, differences: Mapping[str, str]) -> ConfigurationError:

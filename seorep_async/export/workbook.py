@@ -229,9 +229,8 @@ class _Names:
         """Read the names from the table that has them."""
         values: dict[tuple[Any, ...], str | None] = {}
         for columns in parts:
-            values.update(
-                zip(_keys(table, key, columns), columns[_position(table, name)], strict=True)
-            )
+            names = columns[_position(table, name)]
+            values.update(zip(_keys(table, key, columns), names, strict=True))
         return cls(_column(table, name), key, values)
 
     def belong_to(self, table: Table) -> bool:

@@ -15,8 +15,7 @@ from seorep_async.errors import ExportError
 from seorep_async.export.files import check_file, has_content, refusal, replacing
 from seorep_async.export.formats import SHEET_ROWS
 from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
-from seorep_async.history.comparing import Change
-from seorep_async.history.figures import ENGINES
+from seorep_async.history.comparing import ENGINES, Change
 from seorep_async.resources.arguments import check_engine_names
 from seorep_async.tables.columns import Columns, Table, columns_of_model, model_columns
 

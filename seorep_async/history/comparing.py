@@ -39,8 +39,8 @@ ChangeKind: TypeAlias = Literal[
     "fell",
 ]
 KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
-EngineName: TypeAlias = Literal["engine_a", "engine_a_mobile", "engine_a_places", "engine_b"]
-ENGINE_NAMES: tuple[EngineName, ...] = get_args(EngineName)
+Engine: TypeAlias = Literal["engine_a", "engine_a_mobile", "engine_a_places", "engine_b"]
+ENGINES: tuple[Engine, ...] = get_args(Engine)
 _NEIGHBOURS: tuple[tuple[ChangeKind, ChangeKind, str], ...] = (
     ("rose", "found", "have a rank, and had none"),
     ("fell", "lost", "lost their rank altogether"),
@@ -354,7 +354,7 @@ def changes(
     campaign: int | None = None,
     group: str | None = None,
     kind: ChangeKind | Sequence[ChangeKind] | None = None,
-    engine: EngineName | Sequence[EngineName] | None = None,
+    engine: Engine | Sequence[Engine] | None = None,
     limit: int | None = None,
     moved: int = 3,
 ) -> Changes:
@@ -430,7 +430,7 @@ class ComparisonRequest:
     group: str | None
     kinds: tuple[ChangeKind, ...] | None
     """The kinds to return, or None for every kind."""
-    engines: tuple[EngineName, ...] | None
+    engines: tuple[Engine, ...] | None
     """The engines to compare, or None for all of them."""
     limit: int | None
     moved: int
@@ -445,7 +445,7 @@ class ComparisonRequest:
         campaign: int | None = None,
         group: str | None = None,
         kind: ChangeKind | Sequence[ChangeKind] | None = None,
-        engine: EngineName | Sequence[EngineName] | None = None,
+        engine: Engine | Sequence[Engine] | None = None,
         limit: int | None = None,
         moved: int = 3,
     ) -> ComparisonRequest:
@@ -458,7 +458,7 @@ class ComparisonRequest:
             campaign=None if campaign is None else check_id("campaign", campaign),
             group=group,
             kinds=None if kind is None else _checked_names("kind", kind, KINDS),
-            engines=None if engine is None else _checked_names("engine", engine, ENGINE_NAMES),
+            engines=None if engine is None else _checked_names("engine", engine, ENGINES),
             limit=None if limit is None else check_id("limit", limit),
             moved=check_id("moved", moved),
         )
@@ -675,7 +675,7 @@ def changes_between(
     compared: ComparedDays,
     *,
     kinds: Sequence[ChangeKind] | None,
-    engines: Sequence[EngineName] | None = None,
+    engines: Sequence[Engine] | None = None,
     limit: int | None,
     moved: int,
     only_ranked: bool = False,

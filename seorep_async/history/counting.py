@@ -14,7 +14,7 @@ from seorep_async.history.comparing import (
     KINDS,
     ChangeKind,
     ComparisonRequest,
-    EngineName,
+    Engine,
     compared_days,
     log_notes,
 )
@@ -110,7 +110,7 @@ def changes_by_campaign(
     campaign: int | None = None,
     group: str | None = None,
     kind: ChangeKind | Sequence[ChangeKind] | None = None,
-    engine: EngineName | Sequence[EngineName] | None = None,
+    engine: Engine | Sequence[Engine] | None = None,
     moved: int = 3,
 ) -> CountedChanges:
     """Count the changes between two days for each campaign, for example to see which lost most.

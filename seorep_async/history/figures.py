@@ -11,6 +11,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.history.comparing import (
+    ENGINES,
     ChangeKind,
     Changes,
     Days,
@@ -20,7 +21,6 @@ from seorep_async.history.comparing import (
 from seorep_async.history.selection import Selection
 from seorep_async.history.source import listed
 
-ENGINES = ("engine_a", "engine_a_mobile", "engine_a_places", "engine_b")
 BANDS = ("1 to 3", "4 to 10", "11 to 20", "21 to 50", "51 on", "not ranked")
 """The bands of ranks that a standing counts. A rank of null, 0 or less means "not ranked"."""
 _MOST_DAYS = 90

@@ -182,9 +182,7 @@ def open_history(
             connection = stack.enter_context(_connect(path, wait_seconds))
             _check_tables(connection, path)
             _provide_views(connection)
-            for name, value in (limits or {}).items():
-                connection.execute(f"SET {name} = '{value}'")
-            connection.execute("SET lock_configuration = true")
+            _lock_settings(connection, limits or {})
         except duckdb.Error as error:
             problem = why_closed(error)
             if problem is not None:
@@ -197,6 +195,12 @@ def open_history(
             if "interrupted" in str(error):
                 raise KeyboardInterrupt from error
             raise
+
+
+def _lock_settings(connection: Any, settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        connection.execute(f"SET {name} = '{value}'")
+    connection.execute("SET lock_configuration = true")
 
 
 def _connect(path: Path, wait_seconds: float) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import attrs
 
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, SeoRepError
 from seorep_async.integrations.engines import pull_table, table_schema
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import Date, check_feeds, check_id, check_ids
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dlt.extract import DltResource
     from dlt.sources import DltSource
 
+_log = logging.getLogger("seorep_async")
 _MERGE = {"disposition": "merge", "strategy": "upsert"}
 _JSON_TYPES = (ColumnType.TAGS, ColumnType.FIELDS, ColumnType.ANY)
 _KEY_OF_FAILURES = (
@@ -63,7 +64,8 @@ def dlt_source(
 ) -> DltSource:
     """Return a source with a resource for each feed. Rows are merged by the table's key.
 
-    A failed report becomes a row of the table `failures`, and its earlier rows stay.
+    A failed report becomes a row of the table `failures`, and its earlier rows stay. A warning
+    gives the number of failures. If every report of a feed fails, the run fails.
 
     Args:
         ids: campaign ids.
@@ -76,9 +78,16 @@ def dlt_source(
     Raises:
         ConfigurationError: an argument is wrong; nothing was sent. In a run, as its cause: the
             destination is a filesystem, and `table_format` was not given.
+        SeoRepError: in a run, as its cause: every report of a feed failed, or the key was refused.
         ImportError: the extra `dlt` is missing.
     """
     dlt = require("dlt")
+    if snapshot_date is None:
+        raise ConfigurationError(
+            "snapshot_date is missing: name the date of every row, such as the UTC day on which "
+            "the run was due",
+            argument="snapshot_date",
+        )
     campaign_ids = list(check_ids("campaign", ids))
     size = check_id("size", size)
     parts = [campaign_ids[start : start + size] for start in range(0, len(campaign_ids), size)]
@@ -148,6 +157,7 @@ def _items(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> Iterator[Any
     failures = failures_table()
     columns_of_failures = (_ROW_ID, *failures.columns)
     hints_of_failures = _table_hints(failures, [_ROW_ID.name], columns_of_failures)
+    tally = _Tally(table.name)
     with _no_warning_of_json():
         for campaign_ids in parts:
             part = feed_pull.part(campaign_ids)
@@ -156,9 +166,50 @@ def _items(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> Iterator[Any
             rows = part.filter(pc.invert(is_failure)).select(schema.names)
             rows = _with_json(rows.cast(schema))
             failed = _failures(feed_pull.feed, part.filter(is_failure))
+            tally.add(rows, failed)
             # also empty ones, because they create the tables
             yield dlt.mark.with_hints(rows, hints, create_table_variant=True)
             yield dlt.mark.with_hints(failed, hints_of_failures, create_table_variant=True)
+        tally.report(sum(map(len, parts)))
+
+
+@attrs.define
+class _Tally:
+    """Counts the rows and the failed reports of a feed."""
+
+    table_name: str
+    rows: int = 0
+    failures: int = 0
+    example: str = ""
+
+    def add(self, rows: pa.Table, failed: pa.Table) -> None:
+        if failed.num_rows and not self.failures:
+            first = failed.slice(0, 1).to_pylist()[0]
+            self.example = f"{first['error']}: {first['message']}"
+        self.rows += rows.num_rows
+        self.failures += failed.num_rows
+
+    def report(self, campaigns: int) -> None:
+        """Log the failures.
+
+        Raises:
+            SeoRepError: every report failed. A run that loads nothing but failures would look like
+                a success.
+        """
+        if not self.failures:
+            return
+        # A report without rows leaves no trace in a table, so only the failures can be counted.
+        if not self.rows and self.failures >= campaigns:
+            raise SeoRepError(
+                f"every report of {self.table_name} failed, such as {self.example}; nothing was "
+                "loaded"
+            )
+        _log.warning(
+            "failed reports of %s: %d, such as %s; the table failures has all of them",
+            self.table_name,
+            self.failures,
+            self.example,
+        )
 
 
 def _require_table_format() -> None:

@@ -322,13 +322,20 @@ class _TablePull:
 
 def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
     """Run a coroutine to its end, whether or not this thread runs an event loop."""
+    if _is_in_a_loop():
+        return _run_in_thread(work, asyncio.current_task())
+    # A new loop, so that a loop of this thread remains unchanged.
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        return runner.run(work())
+
+
+def _is_in_a_loop() -> bool:
+    # Nothing else may run inside the handler, or every traceback would begin with this error.
     try:
-        caller = asyncio.current_task()
+        asyncio.get_running_loop()
     except RuntimeError:
-        # A new loop, so that a loop of this thread remains unchanged.
-        with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-            return runner.run(work())
-    return _run_in_thread(work, caller)
+        return False
+    return True
 
 
 def _run_in_thread(

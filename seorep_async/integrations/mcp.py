@@ -503,7 +503,7 @@ def _page(page: Page[Any], model: type[Any], names: Sequence[str], limit: int) -
 
 
 def _advice_on_pages(size: int, page_number: int, count: int) -> str:
-    """Say how to request the rest of a page of `size` rows, of which only `count` fitted."""
+    """Say how to request the rest of a page of `size` rows if only `count` of them fitted."""
     limit = max(count, 1)
     rows_before = (page_number - 1) * size + count
     # pages of `count` rows may begin with a few rows that were already read

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import FieldInfo
 
 from seorep_async.errors import ConfigurationError, short_repr
-from seorep_async.history.comparing import ChangeKind, EngineName
+from seorep_async.history.comparing import ChangeKind, Engine
 from seorep_async.integrations.questions import MOST_CHANGES
 from seorep_async.plain_values import SURROGATE
 
@@ -63,7 +63,7 @@ class ChangesArguments(Arguments):
             "new, removed: the keyword."
         ),
     ] = None
-    engine: Annotated[list[EngineName] | None, _about("Only in these. Default: all.")] = None
+    engine: Annotated[list[Engine] | None, _about("Only in these. Default: all.")] = None
     by_campaign: Annotated[
         bool,
         _about("Count each campaign's changes, most first. Kind fell, lost: which lost most."),
@@ -117,7 +117,7 @@ _IN_WORDS: dict[object, str] = {
     list[int] | None: "one or several numbers",
     list[str] | None: "one or several names",
     list[ChangeKind] | None: f"one or several of {', '.join(get_args(ChangeKind))}",
-    list[EngineName] | None: f"one or several of {', '.join(get_args(EngineName))}",
+    list[Engine] | None: f"one or several of {', '.join(get_args(Engine))}",
     list[FeedName] | None: f"one or several of {', '.join(get_args(FeedName))}",
 }
 """The types of arguments, in an agent's words."""

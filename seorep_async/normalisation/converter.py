@@ -33,8 +33,8 @@ _PARTIAL: dict[Any, Take] = {
     CALENDAR.date | None: values.day,
     CALENDAR.date: values.period,
 }
-"""The function that splits a value, for types of which a model may hold only a part. It returns the
-part and the rest, which goes into another attribute.
+"""Functions that split a value, for types whose models may hold only a part. Each returns the part,
+and the rest for another attribute.
 """
 
 

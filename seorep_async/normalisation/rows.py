@@ -114,6 +114,7 @@ class RowReader(Generic[M]):
         self._values: RankingValues | PeriodValues = PeriodValues()
         if model is KeywordRanking:
             self._values = RankingValues()
+        # Decoders of current rows exist from the start. Others are made when a page needs them.
         current_row = self._raw_row(CURRENT)
         self._read_current_row = msgspec.json.Decoder(current_row).decode
         self._read_current_page = self._page_decoder(current_row)

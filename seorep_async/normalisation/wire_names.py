@@ -50,7 +50,7 @@ def engine_warning(row: Any) -> str | None:
     if not unknown_ranks:
         return None
     return (
-        f"rows have {short_repr(unknown_ranks[0])}, which no column takes: its values are only in "
-        "`extra`, and rank columns may be null; if the account calls a search engine so, pass "
-        "Settings(engine_names=…)"
+        f"rows have {short_repr(unknown_ranks[0])}, which has no column: its values are only in "
+        "`extra`, and rank columns may be null; if this is the account's name for a search engine, "
+        "pass Settings(engine_names=…)"
     )

@@ -15,7 +15,7 @@ from seorep_async.session import Lane, Session, cancel_all
 T = TypeVar("T")
 
 
-_BY_NUMBER = attrgetter("number")
+_BY_PLACE = attrgetter("place")
 
 Job: TypeAlias = tuple[Reading[T], int]
 """A page to request: its listing and its number."""
@@ -45,13 +45,14 @@ class Crawl(Generic[T]):
 
     A worker requests a page, hands it to its listing, and takes the next page to request:
 
-    1. Of the same listing, if nothing else of it is in progress, and either it announced no number
-       of pages or the budget is spent. So a listing that has begun always goes on.
+    1. Of the same listing, if no other worker can go on with it: nothing else of it is in progress,
+       and either it announced no number of pages or the budget is spent.
     2. Of the first listing that has more pages to request. So each listing is read to its end
-       before much of the next. While there is other work, it has no more pages in progress than
-       have arrived, and gets no worker while one is being tried again: a dead listing must
-       neither hold others up nor look like a limit of the service.
+       before much of the next. But a dead listing must neither hold others up nor look like a limit
+       of the service. So this listing has no more pages in progress than have arrived, and gets no
+       worker while one of its pages is being tried again.
     3. Page 1 of the next listing that begins.
+    4. If there is no other work, of the first listing in spite of this.
 
     There is a worker for each permit, and another in place of each one that needs no permit for a
     while, because its request is being tried again or its response is decoded in a thread. With
@@ -74,8 +75,8 @@ class Crawl(Generic[T]):
         self._most_readings = self.budget - 3 * self.budget // 8
         # Listings that have begun and have not ended.
         self._readings: set[Reading[T]] = set()
-        # These, and listings that have ended but whose worker has not yet taken another page. It is
-        # about to begin another listing.
+        # These, and listings that have ended but whose worker has not yet taken another page. Each
+        # takes one place, because that worker is about to begin another listing.
         self._places: set[Reading[T]] = set()
         # Listings with a known number of pages that have more to request, in order.
         self._with_more: list[Reading[T]] = []
@@ -210,7 +211,7 @@ class Crawl(Generic[T]):
         if reading.is_complete:
             self._end(reading)
         elif number == 1 and reading.has_known_end:
-            bisect.insort(self._with_more, reading, key=_BY_NUMBER)
+            bisect.insort(self._with_more, reading, key=_BY_PLACE)
 
     def _end(self, reading: Reading[T]) -> None:
         self._readings.remove(reading)

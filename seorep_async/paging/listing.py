@@ -92,10 +92,10 @@ class Listing(Generic[T, R_co]):
         """Fetch everything; `Settings.call_timeout` limits each request, not the whole."""
         return await self._read_whole(Schedule(self._session.call_timeout.stream_deadline()))
 
-    def reading(self, schedule: Schedule, number: int = 0) -> Reading[T]:
-        """Begin to read the whole listing; `number` is its place in a crawl."""
+    def reading(self, schedule: Schedule, place: int = 0) -> Reading[T]:
+        """Begin to read the whole listing; `place` is its place in a crawl."""
         max_pages = self._session.settings.max_pages
-        return Reading(self.query, schedule, max_pages, number, self.query.page_size)
+        return Reading(self.query, schedule, max_pages, place, self.query.page_size)
 
     async def _read_whole(self, schedule: Schedule) -> R_co:
         reading = self.reading(schedule)

@@ -91,10 +91,9 @@ class PageSize:
     with `limit=1000`. The answer is taken if it holds more rows, begins with the same ones, and
     announces no fewer records. From then on, listings of the endpoint are requested so.
 
-    A report that announces more records than any before, or as many as the longest, is also
-    requested once without a limit: if that announces more, the service cuts reports, and the
-    endpoint keeps to default pages. A service cuts every long report to the same number, so no
-    cut report can pass as one of a length that was confirmed before. One that announces exactly the
+    A service that cuts reports cuts all long ones to the same number. So a report that is at least
+    as long as the longest confirmed one is also requested once without a limit. If that announces
+    more records, the endpoint keeps to default pages. One that announces exactly the
     limit is requested with a limit of one record less as well, because whole reports of that length
     prove nothing.
     """
@@ -106,7 +105,7 @@ class PageSize:
         self._answered = asyncio.Event()
         self._longest = 0  # records of the longest report that was confirmed
         self._confirmations = 0  # of that length
-        self._pages_are_limited = False  # and not the report
+        self._pages_are_limited = False  # a limit shortens pages, not whole reports
         self._failures = 0
         self._refusals = 0  # attempts of questions
 
@@ -201,7 +200,7 @@ class PageSize:
         reading.limit = LIMIT
         try:
             large_page = await self._session.send(_patient(reading.request(1), patience, end))
-            if _continues(page, large_page, reading) and await self._is_no_cut(large_page, reading):
+            if _continues(page, large_page, reading) and await self._is_whole(large_page, reading):
                 self._find(large_page)
                 return large_page
             self._state = State.DEFAULT
@@ -249,21 +248,21 @@ class PageSize:
         page = await self._session.send(reading.request(1))
         if default_page is None and self._is_confirmed(page):
             return page
-        is_no_cut = await self._is_no_cut(page, reading)
+        is_whole = await self._is_whole(page, reading)
         reading.limit = None
         if default_page is None:
             default_page = await self._session.send(reading.request(1))
         if page.total_records is None or page.total_records < _announced(default_page):
-            is_no_cut = False
-        if not is_no_cut:
+            is_whole = False
+        if not is_whole:
             self._fall_back()
             return default_page
         reading.limit = LIMIT
         self._confirm(page)
         return page
 
-    async def _is_no_cut(self, page: Page[T], reading: SizedListing[T]) -> bool:
-        """Find out whether a report that announces exactly the limit was cut to it."""
+    async def _is_whole(self, page: Page[T], reading: SizedListing[T]) -> bool:
+        """Find out whether a report that announces exactly the limit is whole, not cut to it."""
         if _announced(page) != LIMIT or self._pages_are_limited:
             return True
         reading.limit = LIMIT - 1

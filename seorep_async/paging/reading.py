@@ -22,7 +22,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
 
     Attributes:
         max_pages: the number of pages after which a listing without an end is given up.
-        number: its place among other listings. The lowest number is read first.
+        place: its place among other listings. The lowest is read first.
         page_size: finds the limit with page 1. None keeps the default size.
         blamed: the found size at which it failed before.
         limit: the requested number of records per page, or None for the service's default.
@@ -38,7 +38,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
     query: Query[T]
     schedule: Schedule
     max_pages: int
-    number: int = 0
+    place: int = 0
     page_size: PageSize | None = None
     blamed: PageSize | None = None
     limit: int | None = None
@@ -59,8 +59,14 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
 
     def at_default_size(self) -> Reading[T]:
         """Return a reading of the same listing from page 1, at the service's default size."""
-        again = Reading(self.query, self.schedule, self.max_pages, self.number)
+        again = Reading(self.query, self.schedule, self.max_pages, self.place)
         again.blamed = self.page_size
+        return again
+
+    def again(self) -> Reading[T]:
+        """Return a reading of the same listing from page 1, at the same size."""
+        again = Reading(self.query, self.schedule, self.max_pages, self.place, self.page_size)
+        again.blamed = self.blamed
         return again
 
     @property
@@ -98,7 +104,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
 
     def request(self, number: int) -> Request[Page[T]]:
         """Return the request of a page, with the limit that this listing has now."""
-        return self.query.page(number, self.schedule, self.number, self.limit)
+        return self.query.page(number, self.schedule, self.place, self.limit)
 
     def fetch(self, session: Session, number: int) -> Coroutine[Any, Any, Page[T]]:
         """Request a page. Page 1 decides the size of all pages."""

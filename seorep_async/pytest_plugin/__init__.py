@@ -96,27 +96,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _options(request: pytest.FixtureRequest, marker: str, example: str) -> dict[str, Any]:
     mark = request.node.get_closest_marker(marker)
-    if mark is not None and mark.args:
-        raise pytest.UsageError(f"the marker {marker} takes options by name, such as {example}")
     if mark is None:
         return {}
+    if mark.args:
+        raise pytest.UsageError(f"the marker {marker} takes options by name, such as {example}")
     return dict(mark.kwargs)
 
 
 @pytest.fixture
-def seorep_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+def seorep_sandbox(
+    request: pytest.FixtureRequest, seorep_make_sandbox: Callable[..., Sandbox]
+) -> Sandbox:
     """A running sandbox of 3 campaigns of 10 keywords, or as the marker `seorep_sandbox` says.
 
     It runs in its own thread, so it responds even while a test blocks its event loop, for example
     with FastAPI's TestClient.
     """
-    from seorep_async.pytest_plugin.sandbox_thread import running_in_thread
-    from seorep_async.sandbox import Sandbox
-
-    options = _options(request, "seorep_sandbox", "campaigns=5")
-    sandbox = Sandbox(**_SMALL_ACCOUNT | options)
-    with running_in_thread(sandbox):
-        yield sandbox
+    return seorep_make_sandbox(**_options(request, "seorep_sandbox", "campaigns=5"))
 
 
 @pytest.fixture

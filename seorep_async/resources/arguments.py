@@ -314,29 +314,22 @@ def _checked_name(
 def _checked(name: str, value: object) -> ParamValue:
     """Return a parameter's value in a form that can be sent. A secret stays masked."""
     # converting a masked integer to a plain one would reveal it
-    if not isinstance(value, SecretInteger):
-        number = plain_integer(value)
-        if number is not None:
-            value = number
+    number = None if isinstance(value, SecretInteger) else plain_integer(value)
+    if number is not None:
+        value = number
     match value:
         case int() if abs(value) < 2**63:
             return value
         case str():
-            _check_unicode(name, value)
-            return _sendable(value)
+            return _checked_string(name, value)
         case float() if math.isfinite(value):
             return value if isinstance(value, SecretNumber) else float.__pos__(value)
         case dt.date() if not isinstance(value, dt.datetime):
             return plain_date(value)
         case Iterable() if not isinstance(value, Mapping | bytes):
-            # an iterator can be read only once
-            items = tuple(value)
-            if all(isinstance(item, str) for item in items):
-                for item in items:
-                    _check_unicode(name, item)
-                strings = tuple(map(_sendable, items))
-                # a set has no order, and a query should be the same in each run
-                return tuple(sorted(strings)) if isinstance(value, set | frozenset) else strings
+            strings = _checked_strings(name, value)
+            if strings is not None:
+                return strings
     raise ConfigurationError(f"{name} cannot be sent as {described(value)}", argument=name)
 
 
@@ -345,6 +338,21 @@ def _sendable(value: str) -> str:
     return value if isinstance(value, Secret) else plain_string(value)
 
 
-def _check_unicode(name: str, value: str) -> None:
+def _checked_strings(name: str, values: Iterable[object]) -> tuple[str, ...] | None:
+    """Return the strings of an array, or None if another value is in it."""
+    # an iterator can be read only once
+    items = tuple(values)
+    strings = [item for item in items if isinstance(item, str)]
+    if len(strings) < len(items):
+        return None
+    strings = [_checked_string(name, item) for item in strings]
+    # a set has no order, and a query should be the same in each run
+    if isinstance(values, set | frozenset):
+        strings.sort()
+    return tuple(strings)
+
+
+def _checked_string(name: str, value: str) -> str:
     if SURROGATE.search(value):
         raise ConfigurationError(f"{name} is not valid Unicode", argument=name)
+    return _sendable(value)

@@ -169,7 +169,7 @@ class _BodyOf204:
         self._is_decided = False
         self._is_204 = False
 
-    def __call__(self, data: bytes) -> None:
+    def __call__(self, data: bytes) -> None:  # noqa: C901, PLR0912, a small parser
         if self._is_decided:
             if not self._is_204:
                 self._parse(data)

@@ -46,7 +46,9 @@ def origin_of(url: URL) -> tuple[str, str | None, int | None]:
     return url.scheme, url.raw_host, url.port
 
 
-def base_url_problem(base_url: object, *, allow_insecure_http: bool) -> tuple[str, str] | None:
+def base_url_problem(  # noqa: C901, PLR0912, a list of checks
+    base_url: object, *, allow_insecure_http: bool
+) -> tuple[str, str] | None:
     """Return the problem with an address and advice, or None if the address is valid.
 
     An address is `https://host[:port][/prefix]`. `http://` is valid for this machine, or for any

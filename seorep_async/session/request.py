@@ -84,7 +84,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         idle_since: monotonic time at which its wait began: at its beginning, or at the end of the
             previous attempt.
         started, ended: monotonic times of the last attempt.
-        throttled: attempts that count as a third: 429, 503 with Retry-After, failed probes.
+        throttled: attempts that count as a third: see `Failure.counts_a_third`, and failed probes.
         spent: tokens of the retry quota that its retries cost.
         may_have_run: whether the service may have already carried out the request.
         failure: the latest one, or None.

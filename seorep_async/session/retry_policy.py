@@ -261,7 +261,7 @@ def seconds_since_epoch(date: str) -> float | None:
         return None
 
 
-def decide(
+def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
     failure: Failure,
     *,
     attempts: int,
@@ -350,7 +350,7 @@ def _outcome_unknown(cause: SeoRepError) -> OutcomeUnknownError:
     return _caused_by(cause, OutcomeUnknownError, message)
 
 
-def deadline_exceeded(
+def deadline_exceeded(  # noqa: C901, PLR0912, the parts of one message
     last: Failure | None,
     refused_in_a_row: int = 0,
     others: SeoRepError | None = None,

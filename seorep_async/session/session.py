@@ -116,8 +116,8 @@ class Session:
         # Calls in tasks of the caller end with the error of a closed client.
         self.share.close()
         self._reader.close()
-        # Workers of pulls are cancelled in the same iteration of the loop, so they see that first.
-        # The crawl turns it into a failed report for each listing.
+        # Workers of pulls are cancelled in the same iteration of the loop, before this error can
+        # reach them. The crawl reports each of their listings as failed.
         await cancel_all(self._tasks)
 
     def require_open(self) -> None:
@@ -214,7 +214,7 @@ class Session:
             if not isinstance(result, Failure):
                 break
             retry = self._decide(call, result, permit)
-            # A closed client would only say that there is no permit. This error says why.
+            # The next wait would fail only because the client is closed, and hide this failure.
             if self.state is not State.OPEN:
                 raise self._closed_error(result)
             self._pay(call, result, retry)

@@ -142,7 +142,7 @@ class Transport:
         # closes the second session even if closing the first is cancelled
         await self._closing.aclose()
 
-    async def attempt(
+    async def attempt(  # noqa: C901, PLR0912, each kind of error
         self, request: Request[Any], remaining: float, may_reuse: bool
     ) -> Response | Failure:
         """Send a request once, within `Settings.attempt_timeout` from connecting to the last byte.

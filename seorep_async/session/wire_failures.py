@@ -54,7 +54,7 @@ def failure_of(error: Exception, request: Request[Any]) -> Failure:
     )
 
 
-def _diagnose(error: Exception) -> _Diagnosis:
+def _diagnose(error: Exception) -> _Diagnosis:  # noqa: C901, PLR0912, a table of cases
     # the classes of aiohttp overlap, so a narrower one comes before a wider one
     match error:
         case (

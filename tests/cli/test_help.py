@@ -22,14 +22,14 @@ from click.shell_completion import ShellComplete
 from seorep_async import guides, history
 from seorep_async.cli.app import ADVICE, run, seorep as command
 from seorep_async.cli.calls import MODELS
-from seorep_async.cli.commands import ENGINE_NAMES, KINDS, TABLES
+from seorep_async.cli.commands import COMPARED_ENGINES, KINDS, TABLES
 from seorep_async.cli.formatting import fields_of
 from seorep_async.cli.options import LARGEST
 from seorep_async.cli.pull import FEEDS
 from seorep_async.cli.resources import COLUMNS
 from seorep_async.cli.sandbox import READERS
 from seorep_async.history.comparing import (
-    ENGINE_NAMES as ENGINE_NAMES_OF_HISTORY,
+    ENGINES as ENGINES_OF_HISTORY,
     KINDS as KINDS_OF_HISTORY,
 )
 from seorep_async.models import Feed
@@ -154,7 +154,7 @@ def test_advice_is_for_names_that_are_no_commands() -> None:
 
 
 def test_engines_are_those_of_changes() -> None:
-    assert ENGINE_NAMES == ENGINE_NAMES_OF_HISTORY
+    assert COMPARED_ENGINES == ENGINES_OF_HISTORY
 
 
 def test_feeds_are_those_of_the_service() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from seorep_async import ConfigurationError, Feed
+from seorep_async import AuthenticationError, ConfigurationError, Feed, Settings
 from seorep_async.guides import pages
 from seorep_async.integrations.dlt import dlt_source
 from seorep_async.integrations.engines import pull_table
@@ -204,10 +204,30 @@ def test_a_plain_run_warns_of_nothing(
 ) -> None:
     loaded = Loaded(kind, tmp_path, "")
     monkeypatch.setattr(logging.getLogger("dlt"), "propagate", True)
-    with served(forbidden=[3]), warnings.catch_warnings():
+    with served(), warnings.catch_warnings():
         warnings.simplefilter("error")
         loaded.load(*Feed)
     assert [record.getMessage() for record in caplog.records] == []
+
+
+def test_failed_reports_are_one_warning_for_each_feed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(forbidden=[3, 5]):
+        Loaded("duckdb", tmp_path, "").load(Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE)
+    first, second = caplog.messages
+    assert first.startswith("failed reports of keyword_rankings: 2, such as AuthenticationError: c")
+    assert first.endswith("; the table failures has all of them")
+    assert second.startswith("failed reports of campaign_periods: 2, such as")
+
+
+def test_a_run_without_any_report_fails(tmp_path: Path) -> None:
+    loaded = Loaded("duckdb", tmp_path, "")
+    with served(forbidden=IDS):
+        os.environ["SEOREP_BASE_URL"] = "http://127.0.0.1:9"
+        with pytest.raises(Exception, match="every report of keyword_rankings failed") as caught:
+            loaded.load(settings=Settings(max_attempts=1))
+    assert "ConnectionFailedError: campaign 1: the connection" in str(caught.value)
 
 
 def test_a_campaign_that_fails_later_keeps_its_rows(tmp_path: Path) -> None:
@@ -263,5 +283,11 @@ def test_a_wrong_key_fails_the_run_without_showing_it(tmp_path: Path) -> None:
         os.environ["SEOREP_API_KEY"] = "canary-of-a-wrong-key"
         with pytest.raises(Exception, match="the API key was refused") as caught:
             loaded.load()
+    # A traceback shows our error first, then those of dlt.
+    error_of_resource = caught.value.__cause__
+    assert error_of_resource is not None
+    refusal = error_of_resource.__cause__
+    assert isinstance(refusal, AuthenticationError)
+    assert refusal.__context__ is None
     assert sandbox.stats.requests <= 8
     CANARY.assert_not_in(str(caught.value))

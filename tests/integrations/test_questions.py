@@ -93,6 +93,11 @@ def test_sql_is_answered_in_json(database: Path, query: str, fact: str) -> None:
     json.loads(answer)
 
 
+def test_a_missing_duckdb_is_named(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    assert sql(database, "SELECT 1").startswith("error: this needs duckdb: pip install ")
+
+
 def test_numbers_that_json_lacks_are_not_left_out(database: Path) -> None:
     assert "left_out" not in sql(database, "SELECT 'nan'::DOUBLE, '-inf'::FLOAT")
 

@@ -116,15 +116,15 @@ class FakeSource:
 
     def on_complete(self, reading: Reading[int]) -> None:
         items = [item for page in reading.pages for item in page.items]
-        self.items[reading.number] = items
-        del self._begun[reading.number]
+        self.items[reading.place] = items
+        del self._begun[reading.place]
 
     async def judge(self, reading: Reading[int], error: SeoRepError) -> None:
         await asyncio.sleep(0)
 
     def on_failure(self, reading: Reading[int], error: SeoRepError) -> None:
-        self.failed[reading.number] = error
-        del self._begun[reading.number]
+        self.failed[reading.place] = error
+        del self._begun[reading.place]
 
     def on_bug(self, error: BaseException) -> None:
         self.bugs.append(error)

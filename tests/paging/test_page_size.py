@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
-from seorep_async import DeadlineExceededError, EngineNames, Limits, ServerError
+from seorep_async import DeadlineExceededError, EngineNames, Limits, PaginationError, ServerError
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Campaigns, Rankings
 from seorep_async.session import Session
@@ -248,6 +248,25 @@ async def test_three_failures_at_the_found_size_end_it() -> None:
     large_ids = {campaign_id for campaign_id, limit, _ in paging.requests if limit}
     # Those that had begun before the third failure are among them.
     assert max(large_ids) < 60
+
+
+async def test_pages_that_never_add_up_are_read_five_times() -> None:
+    class Repeating(Paging):
+        def answer(self, path: str) -> Any:
+            if "campaign_id=2&" in path:
+                # Each page of this report has the rows of page 1.
+                return super().answer(re.sub(r"\bpage=\d+", "page=1", path))
+            return super().answer(path)
+
+    paging = Repeating(lambda campaign_id: 5000 if campaign_id == 1 else 2100)
+    async with served(paging) as (_, rankings, _):
+        await pulled(rankings, paging, [1])
+        paging.requests.clear()
+        (outcome,) = await rankings.pull([2], *JANUARY)
+    assert isinstance(outcome.error, PaginationError)
+    # Once at the found size, then at the default one, and three times more.
+    assert len({*paging.requests}) == 2
+    assert paging.requests.count((2, 1000, 1)) <= 3
 
 
 async def test_an_outage_does_not_count_against_the_page_size() -> None:

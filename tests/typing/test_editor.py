@@ -43,9 +43,9 @@ FUNCTIONS = ["client.rankings.pull", "seorep_async.export.pull_to"]
 LINES = [*(f"{place}x" for place in COMPLETED), *(f"{function}()" for function in FUNCTIONS)]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def script() -> Any:
-    """A program with all lines. All tests use the same result of jedi."""
+    """A program with all lines, for one test: how much jedi infers for a script is limited."""
     return jedi.Script(HEAD + "".join(f"            {line}\n" for line in LINES))
 
 

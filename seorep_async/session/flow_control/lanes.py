@@ -128,7 +128,7 @@ class ClientLanes:
         longest_pause: the longest pause, in seconds, that its requests wait out;
             `retry_after_max`.
         calls: the lane of its single calls and listings.
-        retries: the lane of requests that were sent before. It goes first.
+        retries: the lane of requests that were sent before; see `next_waiter` for its turns.
     """
 
     def __init__(self, client: object, longest_pause: float) -> None:

@@ -137,7 +137,8 @@ class Share:
             subject: the name of its campaign.
             lane: of its pull; None for single calls and listings.
             priority: in a lane, the lowest goes first.
-            is_retry: whether the request was sent before. Retries go before all lanes.
+            is_retry: whether the request was sent before. Retries go first, with one to three
+                other requests between two.
 
         Raises:
             WaitTimeout: the deadline passed, or an outage outlasted the call's time.
