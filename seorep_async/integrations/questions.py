@@ -13,7 +13,7 @@ import re
 import sys
 import threading
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -25,6 +25,7 @@ from seorep_async.errors import ConfigurationError, SeoRepError, short_repr
 from seorep_async.export.schema import first_line
 from seorep_async.history import open_history
 from seorep_async.history.comparing import (
+    Changes,
     Comparison,
     ComparisonRequest,
     campaigns_by_reason,
@@ -425,45 +426,22 @@ def _described_counts(
     counted: CountedChanges, notes: Sequence[str], limit: int | None, database: str
 ) -> str:
     """Return the answer of a comparison whose changes are counted for each campaign."""
-    values_of_row = attrgetter(*_COLUMNS_OF_COUNTS)
-    rows = list(map(values_of_row, counted.campaigns[:limit]))
+    rows = list(map(attrgetter(*_COLUMNS_OF_COUNTS), counted.campaigns[:limit]))
     omissions = []
     if len(rows) < len(counted.campaigns):
         omissions.append(f"campaigns with fewer changes: {len(counted.campaigns) - len(rows)}")
-    not_compared, omitted_ids = _not_compared(counted.left_out)
-    notes_for_agent = [in_tool_words(note, database) for note in notes]
     return excerpt(
         _COLUMNS_OF_COUNTS,
         rows,
-        left_out=[*omissions, *omitted_ids],
         advice=lambda count: "ask for one group or kind",
-        account=counted.account,
-        before=str(counted.before),
-        after=str(counted.after),
-        changes=counted.total,
-        campaigns_not_compared=len(counted.left_out),
-        not_compared=not_compared or None,
-        notes=notes_for_agent or None,
+        **_facts_of_comparison(counted, omissions, notes, database),
     )
-
-
-def _not_compared(left_out: Mapping[int, str]) -> tuple[dict[str, list[int]], list[str]]:
-    """Return some of the campaigns that were not compared, by reason, and which were omitted."""
-    not_compared = {}
-    omissions = []
-    for reason, campaign_ids in campaigns_by_reason(left_out).items():
-        not_compared[reason] = campaign_ids[:_MOST_IDS]
-        if len(campaign_ids) > _MOST_IDS:
-            count = len(campaign_ids) - _MOST_IDS
-            omissions.append(f"{count} ids of campaigns not compared because {reason}")
-    return not_compared, omissions
 
 
 def _described(comparison: Comparison, database: str) -> str:
     """Return the answer of a comparison."""
     changes = comparison.changes
-    values_of_row = attrgetter(*_COLUMNS_OF_CHANGES)
-    rows = list(map(values_of_row, changes))
+    rows = list(map(attrgetter(*_COLUMNS_OF_CHANGES), changes))
     omissions = []
     if len(rows) < changes.total:
         smaller_changes = changes.total - len(rows)
@@ -471,22 +449,38 @@ def _described(comparison: Comparison, database: str) -> str:
         if len(rows) == MOST_CHANGES:
             omission = f"{omission}: at most {MOST_CHANGES} rows an answer"
         omissions.append(omission)
-    not_compared, omitted_ids = _not_compared(changes.left_out)
-    omissions += omitted_ids
-    notes = [in_tool_words(note, database) for note in comparison.notes]
     return excerpt(
         _COLUMNS_OF_CHANGES,
         rows,
-        left_out=omissions,
         advice=lambda count: "ask for one campaign, group or kind",
-        account=changes.account,
-        before=str(changes.before),
-        after=str(changes.after),
-        changes=changes.total,
-        campaigns_not_compared=len(changes.left_out),
-        not_compared=not_compared or None,
-        notes=notes or None,
+        **_facts_of_comparison(changes, omissions, comparison.notes, database),
     )
+
+
+def _facts_of_comparison(
+    changes: Changes | CountedChanges,
+    omissions: Sequence[str],
+    notes: Sequence[str],
+    database: str,
+) -> dict[str, Any]:
+    """Return the facts about two days, and the omissions, for `excerpt`."""
+    not_compared = {}
+    left_out = list(omissions)
+    for reason, campaign_ids in campaigns_by_reason(changes.left_out).items():
+        not_compared[reason] = campaign_ids[:_MOST_IDS]
+        if len(campaign_ids) > _MOST_IDS:
+            count = len(campaign_ids) - _MOST_IDS
+            left_out.append(f"{count} ids of campaigns not compared because {reason}")
+    return {
+        "left_out": left_out,
+        "account": changes.account,
+        "before": str(changes.before),
+        "after": str(changes.after),
+        "changes": changes.total,
+        "campaigns_not_compared": len(changes.left_out),
+        "not_compared": not_compared or None,
+        "notes": [in_tool_words(note, database) for note in notes] or None,
+    }
 
 
 if __name__ == "__main__":
