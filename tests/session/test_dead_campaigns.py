@@ -14,6 +14,7 @@ from seorep_async import EngineNames
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Rankings
 from seorep_async.session.flow_control.pace import Pace
+from seorep_async.session.flow_control.refusals import ExcessRefusals
 from seorep_async.session.response import Response
 from tests.scripted_api import FEED, ApiRequest
 from tests.session.simulated_service import SimulatedService, session_above, simulate
@@ -183,6 +184,23 @@ def test_no_request_starts_in_a_pause_of_the_rate(latency: float, seed: int) -> 
 )
 def test_a_low_limit_loses_nothing(cell: Cell) -> None:
     assert [cell.run(seed).lost for seed in (300, 301)] == [0, 0]
+
+
+@pytest.mark.virtual
+def test_a_limit_found_again_and_again_is_not_random() -> None:
+    figures = Cell("fixed window of a second", 2, False, 0.02, 1500).run(21008)
+    assert figures.lost == 0
+    # Refusals that were taken for random doubled the number of attempts.
+    assert figures.refused <= 0.25
+
+
+def test_a_limit_is_real_once_it_was_the_same_twice() -> None:
+    refusals = ExcessRefusals(tolerated=0.3)
+    for limit in (2.0, 2.04, 1.7, 1.72):
+        refusals.find_limit(limit)
+    assert refusals.tolerated == 0.3
+    refusals.find_limit(1.69)
+    assert refusals.tolerated == 0.03
 
 
 @pytest.mark.virtual

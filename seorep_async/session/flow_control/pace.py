@@ -14,7 +14,8 @@ rules. A comment marks each one at the line that applies it, here or in another 
    (`rate`) drops to 80 % of the limit, is held for a while, and is then raised. The first opening
    shows no limit if most attempts that started after a refused one were accepted.
 6. The rate doubles while no limit is known, or once enough attempts were accepted above the last.
-7. If a lower rate does not make refusals rarer, they are random, and are tolerated.
+7. If a lower rate does not make refusals rarer, they are random, and are tolerated, unless the
+   same limit was found several times in a row.
 """
 
 from __future__ import annotations
@@ -140,6 +141,7 @@ class Pace:
         elif self.delivered.seconds_of_doubling(now) >= SPAN:
             # Rule 5: since the breaker last closed, the service delivered its limit.
             limit = self.delivered.per_second(now)
+            self.refusals.find_limit(limit)
             self.delivered.restart(now)
         self.rate.cut(limit, seconds_open, self.last_start, now, was_paused=was_paused)
 

@@ -17,6 +17,8 @@ _ENOUGH_HELD = 20  # the fewest attempts over which a share of refusals is measu
 _SAME = 0.6  # a cut helped if the share of refusals fell below this part of the previous share
 _MOST = 0.3  # the largest share that is attributed to chance
 _CHANCE = 1.5  # a random share of refusals is tolerated up to this multiple
+_SAME_LIMIT = 0.03  # two limits are the same if they differ by no more than this part …
+_ENOUGH_SAME = 2  # … and a limit is real if it was the same this many times in a row
 _REPEATS = 2  # refusals while others are accepted that prove a subject to be the cause
 _SUBJECTS = 1000  # the most refused subjects that are remembered
 
@@ -30,6 +32,8 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         share_before: the share of refusals while the previous rate was held.
         started_while_held: attempts that started while the current rate was held.
         refused_while_held: attempts that were refused while the current rate was held.
+        limit_before: the limit that the previous cut found, in attempts per second.
+        same_limits: cuts in a row that found the same limit as the cut before.
     """
 
     excess: float = 0.0
@@ -37,6 +41,8 @@ class ExcessRefusals(msgspec.Struct, eq=False):
     share_before: float = 0.0
     started_while_held: int = 0
     refused_while_held: int = 0
+    limit_before: float = 0.0
+    same_limits: int = 0
 
     def accept(self) -> None:
         if self.excess > 0:
@@ -64,6 +70,19 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         self.share_before = share
         self.started_while_held = 0
         self.refused_while_held = 0
+
+    def find_limit(self, limit: float) -> None:
+        """Record the limit that a cut found. If it is certainly real, tolerate nothing more."""
+        if abs(limit - self.limit_before) <= _SAME_LIMIT * self.limit_before:
+            self.same_limits += 1
+        else:
+            self.same_limits = 0
+        self.limit_before = limit
+        # Rule 7: between random refusals, the delivered rate differs each time. At a real limit it
+        # is the same. There, tolerance lets the rate rise so far that even a cut rate is refused,
+        # and such refusals would justify the tolerance again.
+        if self.same_limits >= _ENOUGH_SAME:
+            self.tolerated = _TOLERATED
 
 
 class LaterAttempts(msgspec.Struct, eq=False):
