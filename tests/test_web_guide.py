@@ -63,7 +63,7 @@ def test_the_table_and_the_code_name_the_same_statuses(names: dict[str, Any]) ->
     status_of = names["status_of"]
     for cell, status in rows:
         for name in re.findall(r"`(\w+Error)`", cell):
-            details: dict[str, Any] = {}
+            details: dict[str, Any] = {"attempts": 0 if "`attempts`" in cell else 1}
             if name == "ConfigurationError" and "`argument`" in cell:
                 details["argument"] = "campaign_id"
             if "`status`" in cell:
