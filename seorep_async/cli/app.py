@@ -50,7 +50,7 @@ ADVICE = {
     "serve": " `seorep mcp` serves agents, and `seorep sandbox` a copy of the service.",
     "test": " `seorep doctor` checks the settings and the connection.",
 }
-"""What to use instead of commands that people try."""
+"""Advice for commands that people try and that don't exist."""
 _EPILOGUE = """
 Environment:
   SEOREP_BASE_URL        address of the service: https://api.example.com

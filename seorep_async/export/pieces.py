@@ -334,7 +334,7 @@ def drop_staged(folder: Path) -> None:
     if not os.path.lexists(folder):
         return
     _make_private(folder)
-    # without it, a repetition without restart=True would meet the reports of an older night
+    # otherwise a repeated call without restart=True would find reports of an older night
     unfinished_path(folder, _START_OVER_NOTE).touch(mode=0o600)
     file = BlockFile(folder / PIECES)
     try:
@@ -345,7 +345,7 @@ def drop_staged(folder: Path) -> None:
 
 
 def must_start_over(folder: Path) -> bool:
-    """Return whether `drop_staged` met another pull here, and the reports of that are unwanted."""
+    """Return whether `drop_staged` met another pull here, whose reports are not wanted."""
     return unfinished_path(folder, _START_OVER_NOTE).exists()
 
 

@@ -154,7 +154,7 @@ _NO_DATABASE = ("not a valid DuckDB database", "Cannot launch in-memory database
 NO_DATABASE = "it is not a DuckDB database"
 _MAGIC_AT = 8
 _MAGIC = b"DUCK"
-"""Stands in each database file after a checksum."""
+"""The bytes that follow the checksum at the beginning of each database file."""
 
 
 def may_be_database(file: Path) -> bool:

@@ -24,16 +24,27 @@ from seorep_async.tables.tabular import ModelList
 _COUNT_OF_A_KIND = "count(*) FILTER (list_contains(string_split(kinds, ','), '{kind}'))"
 _COUNTS_OF_KINDS = ", ".join(_COUNT_OF_A_KIND.format(kind=kind) for kind in KINDS)
 _COUNTS = f"""
-    {CHOSEN_CHANGES}
+    {CHOSEN_CHANGES},
+    -- The kinds choose what is ranked by. They hide no other kind: a campaign without a fall may
+    -- have lost keywords.
+    counted AS (
+        SELECT
+            *,
+            $requested_kinds IS NULL
+                OR list_has_any(string_split(kinds, ','), $requested_kinds::VARCHAR[])
+                AS is_requested
+        FROM chosen
+    )
     SELECT
         campaign_id,
         company,
-        count(*),
-        coalesce(sum(rank_before - rank_after), 0),
+        count(*) FILTER (is_requested) AS changes,
+        coalesce(sum(rank_before - rank_after) FILTER (is_requested), 0),
         {_COUNTS_OF_KINDS}
-    FROM chosen
+    FROM counted
     GROUP BY campaign_id, company
-    ORDER BY count(*) DESC, campaign_id
+    HAVING changes > 0
+    ORDER BY changes DESC, campaign_id
 """
 
 
@@ -48,9 +59,10 @@ class CampaignChanges:
     Attributes:
         company: of the campaign, as it was last pulled; None if the campaigns could not be listed.
         changes: the number of changes, of the kinds and engines that were requested.
-        places: the sum of the places by which ranks became better, minus those by which they became
-            worse. Changes without both ranks do not count.
-        new: the number of changes of this kind; the same holds for the following fields.
+        places: the places by which the ranks of these changes became better, minus those by which
+            they became worse. Changes without both ranks do not count.
+        new: the number of changes of this kind, even if another kind was requested; the same holds
+            for the following fields.
     """
 
     account: str
@@ -82,7 +94,7 @@ class CountedChanges:
         account: the name of the account.
         before: the earlier ranking day.
         after: the later ranking day.
-        total: the number of all changes.
+        total: the number of all changes, of the kinds and engines that were requested.
         campaigns: a table with a row for each campaign with changes, the most changes first.
         left_out: campaigns that were not compared, and why.
     """
@@ -153,7 +165,8 @@ def count_changes(
         before=before,
         after=after,
         moved=request.moved,
-        kinds=request.kinds,
+        kinds=None,
+        requested_kinds=request.kinds,
         engines=request.engines,
         only_ranked=False,
     )

@@ -138,7 +138,7 @@ class PageSize:
                 return page
 
     def _patience(self, page: Page[Any], seconds: float) -> float:
-        """Return for how many seconds an answer is awaited, if page 1 took some seconds."""
+        """Return how long to wait for an answer, in seconds, after page 1 took some seconds."""
         patience = max(SHORTEST_PATIENCE, PATIENCE * seconds)
         pace = self._session.share.pace
         if pace is None:
@@ -149,7 +149,7 @@ class PageSize:
         return max(patience, further_pages / pace)
 
     def _half_time(self, reading: SizedListing[Any]) -> float:
-        """Return when half of the time is over that the call has left.
+        """Return the time at which half of the call's remaining time is over.
 
         The other half is for pages of the default size.
         """
@@ -212,7 +212,7 @@ class PageSize:
         return None
 
     def _decide_by(self, error: SeoRepError, patience: float) -> None:
-        """Decide by a question that failed."""
+        """Decide after a failed question."""
         if error.attempts == 0:
             # The question was never sent.
             self._state = State.UNKNOWN
@@ -262,7 +262,7 @@ class PageSize:
         return page
 
     async def _is_whole(self, page: Page[T], reading: SizedListing[T]) -> bool:
-        """Find out whether a report that announces exactly the limit is whole, not cut to it."""
+        """Return whether a report that announces exactly the limit is complete."""
         if _announced(page) != LIMIT or self._pages_are_limited:
             return True
         reading.limit = LIMIT - 1

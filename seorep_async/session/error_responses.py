@@ -97,9 +97,9 @@ class Origin(enum.Enum):
 def origin_of(response: Response, request: Request[Any], *, knows_service: bool) -> Origin:
     """Find out who sent an error response.
 
-    The shape of errors is not documented, but the service sends JSON. The sender matters for a 403
-    or 404, which from the service concern the key or an object, and for the other statuses of
-    firewalls' pages, which from the service are final.
+    The shape of errors is not documented, but the service sends JSON. The sender matters for some
+    statuses. A 403 or 404 of the service concerns the key or an object. The other statuses of a
+    firewall's pages are final if the service sends them.
 
     Args:
         response: the response.

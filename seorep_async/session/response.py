@@ -185,7 +185,7 @@ def _is_page_decoder(decode: Decode[T]) -> TypeGuard[PageDecoder[T]]:
 
 @cache
 def _decodes_pages(decoder: type) -> bool:
-    # To ask a protocol takes as long as 4 rows, so each type is asked once.
+    # Checking a protocol takes as long as 4 rows, so each type is checked once.
     return issubclass(decoder, PageDecoder)
 
 

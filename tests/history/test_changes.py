@@ -162,6 +162,14 @@ def test_only_the_requested_kinds_are_counted(two_days: Path) -> None:
     assert counted.campaigns.to_dicts()[0]["lost"] == 1
 
 
+def test_a_requested_kind_hides_no_count_of_another(tmp_path: Path) -> None:
+    nights = nightly({11: 3, 12: 5, 21: 7}, {11: 12, 12: None, 21: 1})
+    counted = changes_by_campaign(database_of(tmp_path / "a.duckdb", nights), kind="fell")
+    (campaign,) = counted.campaigns
+    assert (campaign.changes, campaign.fell, campaign.lost) == (1, 1, 1)
+    assert counted.total == 1
+
+
 def test_counts_without_changes_are_an_empty_table(two_days: Path) -> None:
     counted = changes_by_campaign(two_days, kind="removed")
     assert (counted.total, counted.campaigns.to_pandas().shape) == (0, (0, 19))
