@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import attrs
 
 from seorep_async.errors import ConfigurationError, SeoRepError
-from seorep_async.integrations.engines import pull_table, table_schema
+from seorep_async.integrations.engines import CountedTable, pull_counted_table, table_schema
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import Date, check_feeds, check_id, check_ids
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
@@ -118,8 +118,8 @@ class _FeedPull:
     feed: Feed
     _arguments: dict[str, Any]
 
-    def part(self, campaign_ids: Sequence[int]) -> pa.Table:
-        return pull_table(campaign_ids, feed=self.feed, on_error="rows", **self._arguments)
+    def part(self, campaign_ids: Sequence[int]) -> CountedTable:
+        return pull_counted_table(campaign_ids, feed=self.feed, on_error="rows", **self._arguments)
 
 
 def _resource(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> DltResource:
@@ -160,36 +160,37 @@ def _items(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> Iterator[Any
     tally = _Tally(table.name)
     with _no_warning_of_json():
         for campaign_ids in parts:
-            part = feed_pull.part(campaign_ids)
+            counted = feed_pull.part(campaign_ids)
+            part = counted.table
             # a row with an error stands for a failed report
             is_failure = pc.is_valid(part["error"])
             rows = part.filter(pc.invert(is_failure)).select(schema.names)
             rows = _with_json(rows.cast(schema))
             failed = _failures(feed_pull.feed, part.filter(is_failure))
-            tally.add(rows, failed)
+            tally.add(counted.successes, failed)
             # also empty ones, because they create the tables
             yield dlt.mark.with_hints(rows, hints, create_table_variant=True)
             yield dlt.mark.with_hints(failed, hints_of_failures, create_table_variant=True)
-        tally.report(sum(map(len, parts)))
+        tally.report()
 
 
 @attrs.define
 class _Tally:
-    """Counts the rows and the failed reports of a feed."""
+    """Counts the successful and the failed reports of a feed."""
 
     table_name: str
-    rows: int = 0
+    successes: int = 0
     failures: int = 0
     example: str = ""
 
-    def add(self, rows: pa.Table, failed: pa.Table) -> None:
+    def add(self, successes: int, failed: pa.Table) -> None:
         if failed.num_rows and not self.failures:
             first = failed.slice(0, 1).to_pylist()[0]
             self.example = f"{first['error']}: {first['message']}"
-        self.rows += rows.num_rows
+        self.successes += successes
         self.failures += failed.num_rows
 
-    def report(self, campaigns: int) -> None:
+    def report(self) -> None:
         """Log the failures.
 
         Raises:
@@ -198,8 +199,7 @@ class _Tally:
         """
         if not self.failures:
             return
-        # A report without rows leaves no trace in a table, so only the failures can be counted.
-        if not self.rows and self.failures >= campaigns:
+        if not self.successes:
             raise SeoRepError(
                 f"every report of {self.table_name} failed, such as {self.example}; nothing was "
                 "loaded"

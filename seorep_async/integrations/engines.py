@@ -87,6 +87,48 @@ def pull_table(
             been, refused.
         ImportError: the extra `arrow` is missing.
     """
+    counted = pull_counted_table(
+        ids,
+        start_date,
+        end_date,
+        feed=feed,
+        snapshot_date=snapshot_date,
+        account=account,
+        base_url=base_url,
+        api_key_env=api_key_env,
+        settings=settings,
+        on_error=on_error,
+        **options,
+    )
+    return counted.table
+
+
+@attrs.frozen
+class CountedTable:
+    """A table, and the number of reports of its feed that succeeded, also without rows."""
+
+    table: pa.Table
+    successes: int
+
+
+def pull_counted_table(
+    ids: Iterable[int],
+    start_date: Date,
+    end_date: Date,
+    *,
+    feed: Feed | FeedValue,
+    snapshot_date: Date | None,
+    account: str | None,
+    base_url: str | None,
+    api_key_env: str,
+    settings: Settings,
+    on_error: Literal["raise", "rows"],
+    **options: Unpack[FeedOptions],
+) -> CountedTable:
+    """Pull a table with the arguments of `pull_table`, and count the successful reports.
+
+    A report without rows leaves no trace in a table, so the table alone can't tell.
+    """
     checked_feed = check_feed(feed)
     request = _Request(
         ids=tuple(check_ids("campaign", ids)),
@@ -158,7 +200,7 @@ async def _pull(
     api_key_env: str,
     settings: Settings,
     account: str | None,
-) -> pa.Table:
+) -> CountedTable:
     errors: set[type[BaseException] | None] = set()
 
     def note(attempt: Attempt) -> None:
@@ -175,13 +217,13 @@ async def _pull(
             account=account,
             on_attempt=note,
         ) as client:
-            table = await _TablePull(client, request).run()
+            counted = await _TablePull(client, request).run()
             nothing_succeeded = None not in errors
             if AuthenticationError in errors and nothing_succeeded:
                 # If the pull's own question about the key failed, it is unknown whether the key or
                 # each campaign was refused. This request decides it, or raises.
                 await client.campaigns.list(limit=1).page(1)
-            return table
+            return counted
 
 
 @contextlib.contextmanager
@@ -212,8 +254,9 @@ class _TablePull:
         """By campaign and keyword. In feeds by campaign, the keyword is None."""
         self._keyword_ids: dict[int, list[int]] = {}
         """The keywords of each campaign, for the feed by keyword."""
+        self._successes = 0
 
-    async def run(self) -> pa.Table:
+    async def run(self) -> CountedTable:
         """Pull every report and return the table."""
         owners = {campaign_id: [campaign_id] for campaign_id in self._request.ids}
         # the rows of the campaigns have the ids of their keywords
@@ -228,7 +271,7 @@ class _TablePull:
                 if batch is not None:
                     batches.append(batch)
         table = require("pyarrow").Table.from_batches(batches, self._request.schema)
-        return table.combine_chunks()
+        return CountedTable(table.combine_chunks(), self._successes)
 
     def _owners_of_keywords(self) -> dict[int, list[int]]:
         """Return the campaigns of each keyword. A keyword whose id can't be sent is a failure."""
@@ -295,6 +338,7 @@ class _TablePull:
         nulls = [pa.nulls(rows.num_rows, kind) for kind in columns_of_failures]
         batch = pa.RecordBatch.from_arrays([*rows.columns, *nulls], schema=request.schema)
         self._batches[campaign_id, report.keyword_id] = batch
+        self._successes += 1
 
     def _fail(self, error: SeoRepError, campaign_id: int, keyword_id: int | None) -> None:
         """Store a failure as a row, or raise it."""
@@ -320,7 +364,7 @@ class _TablePull:
         self._batches[campaign_id, keyword_id] = batch
 
 
-def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
+def _run(work: Callable[[], Coroutine[Any, Any, CountedTable]]) -> CountedTable:
     """Run a coroutine to its end, whether or not this thread runs an event loop."""
     if _is_in_a_loop():
         return _run_in_thread(work, asyncio.current_task())
@@ -339,12 +383,12 @@ def _is_in_a_loop() -> bool:
 
 
 def _run_in_thread(
-    work: Callable[[], Coroutine[Any, Any, pa.Table]], caller: asyncio.Task[Any] | None
-) -> pa.Table:
+    work: Callable[[], Coroutine[Any, Any, CountedTable]], caller: asyncio.Task[Any] | None
+) -> CountedTable:
     """Run a coroutine in another thread, and end it if this one is interrupted."""
     cancelling: Future[Callable[[], object]] = Future()
 
-    async def cancellable() -> pa.Table:
+    async def cancellable() -> CountedTable:
         task = asyncio.ensure_future(work())
         loop = asyncio.get_running_loop()
         cancelling.set_result(partial(loop.call_soon_threadsafe, task.cancel))

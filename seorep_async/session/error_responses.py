@@ -64,6 +64,8 @@ _ABSENT = (404, 410)
 """The statuses that the service may send without a body."""
 _PAGING = ("page", "limit", "")
 """The client's own parameters. An empty query has the empty name."""
+_NOT_JSON = object()
+"""The result of parsing a body that is not JSON. None is the value of JSON's `null`."""
 _AT_FIRST_CONTACT = 2
 """The most attempts if an HTML page answers before the key has worked."""
 
@@ -119,8 +121,8 @@ def origin_of(response: Response, request: Request[Any], *, knows_service: bool)
         return Origin.GATEWAY
     forbids_method = status == 405 and request.method != "GET"
     if status in _BLOCKING_STATUSES and knows_service and not forbids_method:
-        is_about_object = not response.body and status in _ABSENT
-        if not is_about_object and _parsed(response.body) is None:
+        is_about_object = _is_empty(response.body) and status in _ABSENT
+        if not is_about_object and _parsed(response.body) is _NOT_JSON:
             return Origin.GATEWAY
     if status == 404 and not knows_service and not _may_be_of_service(request, response.body):
         return Origin.STRANGER
@@ -136,16 +138,21 @@ def is_page(response: Response) -> bool:
     return is_called_html or beginning.startswith(b"<")
 
 
+def _is_empty(body: bytes) -> bool:
+    # some servers end even an empty body with a line break
+    return not body.strip()
+
+
 def _parsed(body: bytes) -> Any:
     try:
         return json.loads(body[:_LONGEST_JSON])
     except (ValueError, RecursionError):
-        return None
+        return _NOT_JSON
 
 
 def _may_be_of_service(request: Request[Any], body: bytes) -> bool:
     """Return whether a 404 before any success may be about an object that the request names."""
-    parsed = _parsed(body) if body else {"error": ""}
+    parsed = {"error": ""} if _is_empty(body) else _parsed(body)
     if not isinstance(parsed, dict):
         return False
     if parsed.keys() & {"metadata", "data"} or parsed.get("status") in ("error", "fail", "failed"):
@@ -191,7 +198,7 @@ class ErrorReader:
             request,
             response,
         )
-        is_own_json = origin is Origin.SERVICE and bool(response.body)
+        is_own_json = origin is Origin.SERVICE and not _is_empty(response.body)
         return attrs.evolve(
             failure,
             most_attempts=verdict.most_attempts,

@@ -230,6 +230,43 @@ def test_a_run_without_any_report_fails(tmp_path: Path) -> None:
     assert "ConnectionFailedError: campaign 1: the connection" in str(caught.value)
 
 
+def unknown_keywords(count: int) -> dict[tuple[str, int], list[Any]]:
+    """Return reports with some keywords that the service does not know, except of campaign 1."""
+    reports: dict[tuple[str, int], list[Any]] = {}
+    for campaign_id in IDS[1:]:
+        first_id = 10 * campaign_id
+        reports["campaign", campaign_id] = [
+            {"keywordId": keyword_id, "keywordPhrase": "s"}
+            for keyword_id in range(first_id, first_id + count)
+        ]
+    return reports
+
+
+def test_a_campaign_without_keywords_hides_no_outage(tmp_path: Path) -> None:
+    loaded = Loaded("duckdb", tmp_path, "")
+    # fewer failures than campaigns
+    reports = {("campaign", 1): [], **unknown_keywords(1)}
+    with (
+        served(reports=reports),
+        pytest.raises(Exception, match="every report of keyword_periods failed"),
+    ):
+        loaded.load(Feed.KEYWORD_BY_DATE)
+
+
+def test_a_report_without_rows_is_a_success(tmp_path: Path) -> None:
+    loaded = Loaded("duckdb", tmp_path, "")
+    # more failures than campaigns
+    reports = {
+        ("campaign", 1): [{"keywordId": 100_001, "keywordPhrase": "s"}],
+        ("keyword-by-date", 100_001): [],
+        **unknown_keywords(2),
+    }
+    with served(reports=reports):
+        loaded.load(Feed.KEYWORD_BY_DATE)
+    assert loaded.rows("keyword_periods") == []
+    assert [row["status"] for row in loaded.rows("failures")] == [404] * 14
+
+
 def test_a_campaign_that_fails_later_keeps_its_rows(tmp_path: Path) -> None:
     loaded = Loaded("duckdb", tmp_path, "")
     with served():

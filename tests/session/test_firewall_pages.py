@@ -5,7 +5,12 @@ from typing import Any
 
 import pytest
 
-from seorep_async import AuthenticationError, InvalidRequestError, OutcomeUnknownError
+from seorep_async import (
+    AuthenticationError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+)
 from seorep_async.session import Request, Session
 from seorep_async.session.response import Response
 from tests.session.simulated_service import SimulatedService, session_above
@@ -69,6 +74,7 @@ async def test_a_page_after_a_success_is_a_firewall_s(
         (418, b""),
         (451, PAGE),
         (451, b""),
+        (451, b"\n"),
     ],
 )
 async def test_another_refusal_of_a_firewall_is_retried(status: int, body: bytes) -> None:
@@ -80,9 +86,17 @@ async def test_another_refusal_of_a_firewall_is_retried(status: int, body: bytes
 @pytest.mark.parametrize(
     ("status", "body"),
     [
+        (404, b"null"),
+        (404, b" \r\n"),
         (405, b'{"error": 1}'),
+        (405, b"null"),
+        (406, b"null"),
         (410, b""),
+        (410, b"\n"),
+        (410, b"null"),
+        (418, b"null"),
         (451, b'{"error": 1}'),
+        (451, b"null"),
         (400, PAGE),
         (413, PAGE),
         (414, PAGE),
@@ -94,7 +108,7 @@ async def test_any_other_refusal_is_final(status: int, body: bytes) -> None:
     service = firewalled(2, 3, body, status=status)
     async with session_above(service, max_concurrency=1) as session:
         _, error = await ends(session, ["/1", "/2"])
-    assert isinstance(error, InvalidRequestError)
+    assert isinstance(error, InvalidRequestError | NotFoundError)
     assert len(service.paths) == 2
 
 
