@@ -51,6 +51,13 @@ class DecodeTurns:
         self._waiting.append((size, waiter))
         await waiter
 
+    def end_waits(self) -> None:
+        """Wake everyone that waits, at once."""
+        for _size, waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiting.clear()
+
     def _has_room(self, size: int) -> bool:
         return not self._bytes_in_turn or self._bytes_in_turn + size <= SHARE
 
@@ -90,6 +97,7 @@ class ResponseReader:
     def close(self) -> None:
         """End every call whose response waits to be decoded."""
         self._is_closed = True
+        self._turns.end_waits()
         for limit in self._time_limits:
             if not limit.expired():
                 limit.reschedule(0)  # in the past
