@@ -135,6 +135,9 @@ class Database(Target):
             ORDER BY account
         """
         with self._connected() as database:
+            # its file may have gone since the first check
+            if not _account_names(database):
+                return []
             rows = database.execute(query, {"account_ids": account_ids}).fetchall()
         return [name for (name,) in rows]
 
@@ -179,8 +182,13 @@ class Database(Target):
         return Retry(None, refused)
 
     @contextmanager
-    def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:  # noqa: C901, one loop waits, opens and yields
-        """Open the database once no other pull and no other program has it open."""
+    def _connected(  # noqa: C901, one loop waits, opens and yields
+        self, *, to_write: bool = False
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open the database once no other pull and no other program has it open.
+
+        A database that has gone meanwhile is read as an empty one in memory.
+        """
         lock = _writers[self.path]
         deadline = None
         # There are three reasons to wait: another pull of this process has the lock; another
@@ -192,8 +200,10 @@ class Database(Target):
                     is_new = not has_content(self.path)
                     if not is_new and not may_be_database(self.path):
                         raise refusal(self.out, f"{NO_DATABASE}; name another file")
+                    # a check must not create a file, because a refused pull would leave it behind
+                    file = ":memory:" if is_new and not to_write else self.path
                     try:
-                        database = stack.enter_context(_connect(self.path, is_new=is_new))
+                        database = stack.enter_context(_connect(file, is_new=is_new))
                     except require("duckdb").Error as error:
                         holder = holder_of(error)
                         is_late = deadline is not None and time.monotonic() >= deadline
@@ -235,7 +245,7 @@ class Database(Target):
         try:
             # if another pull creates the database meanwhile, rows are added to that one
             if has_content(self.path) or not self._make(contents, folder):
-                with self._connected() as database:
+                with self._connected(to_write=True) as database:
                     _fill(database, contents, self.format)
                     self._checkpoint(database)
         except duckdb.Error as error:

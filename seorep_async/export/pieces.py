@@ -49,7 +49,6 @@ RECENT = 8
 """The number of records, and of pieces, that are cached: neighbouring reports share them."""
 _MADE = "made-"
 """The prefix of the names of unfinished files, which no later pull reads."""
-_START_OVER_NOTE = "start-over"
 _FAR_BYTE = 1 << 62
 """The byte that is locked on Windows, where the bytes of the file must stay readable."""
 _READ_BYTES = 1 << 20
@@ -299,12 +298,6 @@ def opened_in(folder: Path) -> BlockFile:
     Raises:
         ExportError: the folder is no private one, or another pull has the file open.
     """
-    _make_private(folder)
-    return BlockFile(folder / PIECES)
-
-
-def _make_private(folder: Path) -> None:
-    """Create a folder if it is missing; refuse one that others can change."""
     # if a folder is open to others even though we have just created it, the file system is the
     # cause
     is_new = not os.path.lexists(folder)
@@ -322,31 +315,23 @@ def _make_private(folder: Path) -> None:
             f"the staging folder {folder} is another user's, or open to others; {_REMOVE}",
             file=folder,
         )
+    return BlockFile(folder / PIECES)
 
 
 def drop_staged(folder: Path) -> None:
     """Remove a folder and its staged reports without reading them.
 
     Raises:
-        ExportError: the folder is no private one, or another pull has the file open. In that case,
-            a note makes the next pull start over.
+        ExportError: the folder is no private one, or another pull has the file open.
     """
     if not os.path.lexists(folder):
         return
-    _make_private(folder)
-    # otherwise a repeated call without restart=True would find reports of an older night
-    unfinished_path(folder, _START_OVER_NOTE).touch(mode=0o600)
-    file = BlockFile(folder / PIECES)
+    file = opened_in(folder)
     try:
         drop_leftovers(folder, restart=True)
         file.clear()
     finally:
         file.close()
-
-
-def must_start_over(folder: Path) -> bool:
-    """Return whether `drop_staged` met another pull here, whose reports are not wanted."""
-    return unfinished_path(folder, _START_OVER_NOTE).exists()
 
 
 def drop_leftovers(folder: Path, *, restart: bool) -> None:

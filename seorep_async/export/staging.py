@@ -34,7 +34,6 @@ from seorep_async.export.pieces import (
     Record,
     drop_leftovers,
     errors_of,
-    must_start_over,
     opened_in,
 )
 from seorep_async.export.request import ExportRequest, Plan, is_about_row_options
@@ -457,13 +456,12 @@ def opened(
     """
     file = opened_in(folder)
     only_look = beginning.only_look
-    starts_over = _starts_over(folder, beginning)
     try:
         staging = Staging(format_, requests[-1], file)
         # restart=True removes the files of another version, but a check must change nothing
-        if not (starts_over and only_look):
-            drop_leftovers(folder, restart=starts_over)
-        if not starts_over:
+        if not (beginning.restart and only_look):
+            drop_leftovers(folder, restart=beginning.restart)
+        if not beginning.restart:
             staging.load(only_look=only_look)
         differences = [request.differences(staging.request) for request in requests]
         is_another = all(differences)
@@ -475,20 +473,13 @@ def opened(
                 raise refusal
         # a repeated pull fetches everything again if its last run wrote the target
         has_ended = staging.ended and not beginning.retry_failed
-        if starts_over or is_another or has_ended:
+        if beginning.restart or is_another or has_ended:
             staging.begin(requests[-1])
             if not only_look:
                 file.clear()
         yield staging
     finally:
         file.close()
-
-
-def _starts_over(folder: Path, beginning: Beginning) -> bool:
-    """Return whether this call, or an earlier one that met another pull, starts over."""
-    # a retry is about the staged reports, so it keeps them
-    is_due = must_start_over(folder) and not beginning.retry_failed
-    return beginning.restart or is_due
 
 
 def staged_in(folder: Path, format_: Format, request: ExportRequest) -> StagedPull | None:

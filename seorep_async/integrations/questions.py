@@ -429,7 +429,7 @@ def _described_counts(
     rows = list(map(attrgetter(*_COLUMNS_OF_COUNTS), counted.campaigns[:limit]))
     omissions = []
     if len(rows) < len(counted.campaigns):
-        omissions.append(f"campaigns with fewer changes: {len(counted.campaigns) - len(rows)}")
+        omissions.append(f"further campaigns: {len(counted.campaigns) - len(rows)}")
     return excerpt(
         _COLUMNS_OF_COUNTS,
         rows,

@@ -181,7 +181,14 @@ class PageSize:
             while self._state is State.ASKING and self._session.clock.monotonic() < end:
                 # The service refused the rate, not the limit, if it accepts page 1 now. Another
                 # question costs less than the further pages.
-                page = await self._session.send(reading.request(1))
+                patience = self._patience(page, seconds)
+                try:
+                    page = await self._session.send(_patient(reading.request(1), patience, end))
+                except SeoRepError:
+                    # The listing goes on from the page that it has.
+                    break
+                if not _is_worth_a_question(page):
+                    break
                 large_page = await self._ask_once(reading, page, seconds, end)
         finally:
             if self._state is State.ASKING:
@@ -199,7 +206,9 @@ class PageSize:
         patience = min(patience, end - self._session.clock.monotonic())
         reading.limit = LIMIT
         try:
-            large_page = await self._session.send(_patient(reading.request(1), patience, end))
+            question = _patient(reading.request(1), patience, end)
+            question = msgspec.structs.replace(question, max_attempts=QUESTION_ATTEMPTS)
+            large_page = await self._session.send(question)
             if _continues(page, large_page, reading) and await self._is_whole(large_page, reading):
                 self._find(large_page)
                 return large_page
@@ -221,8 +230,10 @@ class PageSize:
             # accepted page, so after several the limit is the cause.
             refusals = error.attempts
             if refusals == 1:
-                # The service asked for a long pause, and everybody waits for its end.
+                # The service asked for a pause that is too long for a question. After it, another
+                # listing asks.
                 refusals = MOST_OF_A_QUESTION
+                self._state = State.UNKNOWN
             self._refusals += min(refusals, MOST_OF_A_QUESTION)
             if self._refusals >= MOST_REFUSALS:
                 self._state = State.DEFAULT
@@ -336,10 +347,10 @@ def _is_refusal(error: SeoRepError) -> bool:
 
 
 def _patient(request: Request[T], seconds: float, end: float) -> Request[T]:
-    """Return a request with few attempts, and some seconds for all of them from its permit on."""
+    """Return a request with some seconds for all its attempts, from its first permit on."""
     deadline = request.deadline or Deadline()
     deadline = msgspec.structs.replace(deadline, at=end, seconds_from_permit=seconds)
-    return msgspec.structs.replace(request, deadline=deadline, max_attempts=QUESTION_ATTEMPTS)
+    return msgspec.structs.replace(request, deadline=deadline)
 
 
 def _continues(page: Page[T], large_page: Page[T], reading: SizedListing[T]) -> bool:

@@ -518,6 +518,25 @@ async def test_who_waits_for_another_pull_can_be_cancelled(
             await waiting
 
 
+async def test_a_look_makes_no_file_where_the_database_has_gone(
+    pulled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Moving:
+        """A lock whose last holder has moved the database away."""
+
+        def acquire(self, timeout: float) -> bool:
+            pulled.unlink(missing_ok=True)
+            return True
+
+        def release(self) -> None:
+            pass
+
+    monkeypatch.setitem(database._writers, pulled, Moving())
+    async with served(Account()) as (client, _):
+        await preview(client, None, "2023-03-01", DAY, out=pulled, account="acme")
+    assert os.listdir(pulled.parent) == []
+
+
 async def test_two_first_pulls_of_two_accounts_lose_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -277,7 +277,12 @@ class AnyNights(RuleBasedStateMachine):
             return
         pull = before
         is_before = before is not None and staged.request_of(before)
-        if isinstance(begun, Pull) and (staged.request_of(begun) or not is_before):
+        is_begun = isinstance(begun, Pull) and (staged.request_of(begun) or not is_before)
+        # A pull that repeats an ended one may have been cut off before it changed anything. Then
+        # the list is that of the ended one.
+        has_list = "campaigns" in staged.stored
+        is_unlisted = isinstance(begun, Pull) and begun.ids is None and begun.listed is None
+        if isinstance(begun, Pull) and is_begun and not (is_before and has_list and is_unlisted):
             pull = begun
         assert pull is not None
         stored = {

@@ -199,21 +199,6 @@ async def test_one_pull_at_a_time_writes_a_target(client: SeoRepClient, tmp_path
     assert (await pull(client, tmp_path / "x.csv")).rows == 9
 
 
-async def test_a_restart_that_met_another_pull_is_done_by_the_next_run(
-    client: SeoRepClient, tmp_path: Path
-) -> None:
-    out = tmp_path / "x.csv"
-    with pytest.raises(PullPausedError):
-        await pull(client, out, snapshot_date="2023-04-01", max_requests=2)
-    other = opened_in(folder_of(out))
-    with pytest.raises(ExportError, match="another pull into this target is at work"):
-        await pull(client, out, restart=True)
-    other.close()
-    summary = await pull(client, out)
-    assert (summary.snapshot_date, summary.resumed) == (NIGHT, 0)
-    assert [path.suffix for path in tmp_path.iterdir()].count(".pull") == 1
-
-
 @pytest.mark.heavy
 @pytest.mark.parametrize(
     ("format_", "limit"),

@@ -277,7 +277,7 @@ def test_campaigns_beyond_the_limit_are_counted(tmp_path: Path) -> None:
     database = database_of(tmp_path / "a.duckdb", nightly({11: 3, 21: 7}, {11: 12, 21: 17}))
     answer = changes_in(database, by_campaign=True, limit=1)
     assert len(answer["rows"]) == 1
-    assert answer["left_out"] == ["campaigns with fewer changes: 1"]
+    assert answer["left_out"] == ["further campaigns: 1"]
 
 
 def test_warnings_of_a_comparison_are_notes(tmp_path: Path) -> None:
