@@ -364,6 +364,8 @@ NO_SERVICE = "this does not look like the service; check the address"
         (("/v3/campaigns/42", NO_SERVICE), b"[" * 10_000),
         (("/v3/campaigns/42", NO_SERVICE), b'{"detail": "Not Found"}'),
         (("/v3/campaigns/42", NO_OBJECT), b""),
+        (("/v3/campaigns/42", NO_OBJECT), b" \n"),
+        (("/v3/campaigns/42", NO_SERVICE), b"null"),
         (("/v3/campaigns/42", NO_OBJECT), b'{"error": "no such campaign"}'),
         (("/v3/campaigns/42", NO_OBJECT), b'{"status": "error", "message": "gone"}'),
     ],

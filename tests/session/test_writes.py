@@ -402,7 +402,13 @@ async def test_delete_by_its_path_is_answered_by_an_empty_envelope(connect: Conn
 
 
 @pytest.mark.parametrize(
-    "answers", [[PAGE_404], [answer(b"404 page not found", status=404)], [answer(status=404)]]
+    "answers",
+    [
+        [PAGE_404],
+        [answer(b"404 page not found", status=404)],
+        [answer(status=404)],
+        [answer(b"\n", status=404)],
+    ],
 )
 async def test_only_a_404_in_json_proves_that_a_deletion_happened(
     answers: list[Step], connect: Connect
