@@ -195,3 +195,14 @@ async def connect_session(
             return await opened.enter_async_context(opening), server
 
         yield connected
+
+
+@pytest.fixture(scope="session")
+def jedi(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Editors' completion of Python, with a cache for this process alone.
+
+    A process that shares it may read a file that another one is still writing.
+    """
+    module = pytest.importorskip("jedi")
+    module.settings.cache_directory = str(tmp_path_factory.mktemp("jedi"))
+    return module

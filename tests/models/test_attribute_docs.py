@@ -1,5 +1,7 @@
 """Editors show a text for every attribute: that of the class's docstring."""
 
+from typing import Any
+
 import attrs
 import pytest
 
@@ -19,8 +21,8 @@ def test_every_attribute_is_described(model: type) -> None:
     assert all(text.endswith(".") for text in described_attributes(model).values())
 
 
-def test_jedi_shows_the_words_of_a_row() -> None:
-    jedi = pytest.importorskip("jedi")
+@pytest.mark.heavy
+def test_jedi_shows_the_words_of_a_row(jedi: Any) -> None:
     code = "from seorep_async.models import KeywordRanking\ndef f(row: KeywordRanking):\n    row."
     completions = {item.name: item.docstring() for item in jedi.Script(code).complete()}
     assert "position of the keyword" in completions["engine_b_ranking"]

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-jedi = pytest.importorskip("jedi")
 pytestmark = pytest.mark.heavy
 
 HEAD = """import seorep_async
@@ -43,9 +42,9 @@ FUNCTIONS = ["client.rankings.pull", "seorep_async.export.pull_to"]
 LINES = [*(f"{place}x" for place in COMPLETED), *(f"{function}()" for function in FUNCTIONS)]
 
 
-@pytest.fixture
-def script() -> Any:
-    """A program with all lines, for one test: how much jedi infers for a script is limited."""
+@pytest.fixture(scope="session")
+def script(jedi: Any) -> Any:
+    """A program with all lines. All tests use the same result of jedi."""
     return jedi.Script(HEAD + "".join(f"            {line}\n" for line in LINES))
 
 
