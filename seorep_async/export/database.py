@@ -298,7 +298,7 @@ class Database(Target):
         return True
 
     def _remove_empty(self, folder: Path) -> None:
-        """Remove an empty target, but not the database by which another pull has just replaced it."""
+        """Remove an empty target, but not a database that another pull has just put there."""
         aside = unfinished_path(folder, "empty")
         # after a check, the file could still be replaced before its removal
         os.rename(self.path, aside)
