@@ -253,7 +253,7 @@ def test_a_campaign_without_keywords_hides_no_outage(tmp_path: Path) -> None:
         loaded.load(Feed.KEYWORD_BY_DATE)
 
 
-def test_a_forbidden_campaign_beside_others_without_keywords_is_no_outage(tmp_path: Path) -> None:
+def test_a_forbidden_campaign_beside_empty_ones_is_no_outage(tmp_path: Path) -> None:
     loaded = Loaded("duckdb", tmp_path, "")
     reports: dict[tuple[str, int], list[Any]] = {("campaign", id_): [] for id_ in IDS}
     with served(reports=reports, forbidden=[3]):
