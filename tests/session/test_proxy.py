@@ -98,17 +98,20 @@ from seorep_async import SeoRepClient, Settings
 async def send(port, password):
     settings = Settings(proxy=f"http://user:{password}@127.0.0.1:{port}")
     client = await SeoRepClient("http://127.0.0.1:9", "key", settings=settings).open()
-    call = asyncio.create_task(client.campaigns.get(1))
-    await asyncio.sleep(0.3)
-    return client, call
-
-async def hang(reader, writer):
-    await reader.readuntil(b"\\r\\n\\r\\n")
-    await asyncio.sleep(60)
+    return client, asyncio.create_task(client.campaigns.get(1))
 
 async def main(password):
+    arrived = asyncio.Event()
+
+    async def hang(reader, writer):
+        await reader.readuntil(b"\\r\\n\\r\\n")
+        arrived.set()
+        await asyncio.Event().wait()
+
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
-    return await send(server.sockets[0].getsockname()[1], password)
+    abandoned = await send(server.sockets[0].getsockname()[1], password)
+    await arrived.wait()
+    return abandoned
 
 loop = asyncio.new_event_loop()
 abandoned = loop.run_until_complete(main(sys.argv[1]))
