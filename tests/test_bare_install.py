@@ -36,9 +36,7 @@ def run_bare(code: str) -> Result:
     hiding = f"import sys; sys.modules.update(dict.fromkeys({OPTIONAL}))"
     command = [sys.executable, "-W", "error", "-c", f"{hiding}\n{code}"]
     environment = {**os.environ, "PAGER": "cat", "PYTHONPATH": str(REPO)}
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=60
-    )
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_every_library_of_an_extra_is_optional() -> None:
@@ -90,8 +88,6 @@ def test_a_method_names_the_extra_that_it_needs() -> None:
 
 def test_the_package_is_the_command() -> None:
     command = [sys.executable, "-m", "seorep_async", "--version"]
-    result = subprocess.run(
-        command, cwd=REPO, capture_output=True, text=True, check=False, timeout=60
-    )
+    result = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False)
     assert result.returncode == 0
     assert result.stdout == "seorep 0.1.0\n"

@@ -287,7 +287,7 @@ class Database(Target):
         try:
             if self.path.exists() and not has_content(self.path):
                 shutil.copymode(self.path, file)
-                self.path.unlink()
+                self._remove_empty(folder)
             # unlike a replacement, a link spares a database that another pull has made meanwhile
             os.link(file, self.path)
         except OSError:
@@ -296,6 +296,16 @@ class Database(Target):
             discard(file)
         sync_folder(self.path.parent)
         return True
+
+    def _remove_empty(self, folder: Path) -> None:
+        """Remove an empty target, but not a database that another pull has just put there."""
+        aside = unfinished_path(folder, "empty")
+        # after a check, the file could still be replaced before its removal
+        os.rename(self.path, aside)
+        if has_content(aside):
+            os.rename(aside, self.path)
+        else:
+            discard(aside)
 
 
 def _connect(file: Path | str, *, is_new: bool) -> duckdb.DuckDBPyConnection:

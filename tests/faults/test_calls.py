@@ -148,9 +148,9 @@ def cases() -> Iterator[Any]:
     """Yield each call under each plan, with its limit in seconds. All but one of them are slow."""
     for fault, name in product(PLANS, CALLS):
         if (fault, name) == ("hang", "everything"):
-            # A machine that wakes a process late costs one more round of `GRACE`. Without a
-            # deadline the call would take the 30 seconds of an attempt.
-            yield pytest.param(fault, name, 3.0, marks=alone)
+            # A busy machine wakes a process late. Without a deadline, the call would take the 30
+            # seconds of an attempt, so this bound is broken only by a real fault.
+            yield pytest.param(fault, name, 10.0, marks=alone)
         yield pytest.param(fault, name, 1.1, marks=slow)
 
 

@@ -28,11 +28,13 @@ async def test_aiohttp_refuses_a_body_after_a_204(scripted_server: StartServer) 
 
 async def test_aiohttp_takes_an_unasked_response_for_the_next(scripted_server: StartServer) -> None:
     idle = asyncio.Event()
+    sent = asyncio.Event()
 
     async def twice(connection: Connection) -> None:
         await connection.send(answer(b"asked"))
         await idle.wait()
         await connection.send(answer(b"unasked"))
+        sent.set()
 
     server = await scripted_server(twice, answer(b"asked"))
     async with aiohttp.ClientSession() as session:
@@ -40,7 +42,8 @@ async def test_aiohttp_takes_an_unasked_response_for_the_next(scripted_server: S
             async with session.get(f"{server.base_url}/") as response:
                 assert await response.text() == expected
             idle.set()
-            await asyncio.sleep(0.05)
+            await sent.wait()
+            await asyncio.sleep(0.05)  # until the loop has read it
 
 
 PAGE_FAULTS = """
