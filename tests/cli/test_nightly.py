@@ -150,6 +150,23 @@ def test_months_start_over_where_what_is_staged_is_damaged(tmp_path: Path, seore
         assert seorep(*command, "--restart").code == 0
 
 
+@pytest.mark.parametrize("statement", [None, "CREATE TABLE own AS SELECT 1"])
+def test_a_database_without_pulls_has_no_complete_month(
+    seorep: Seorep, statement: str | None
+) -> None:
+    if statement is None:
+        Path("a.duckdb").touch()
+    else:
+        with duckdb.connect("a.duckdb") as own:
+            own.execute(statement)
+    months = ("--month", "2023-01..2023-02", "--skip-complete")
+    with seorep.account():
+        checked = seorep("doctor", "-o", "a.duckdb")
+        assert checked.code == 0, checked.out
+        assert seorep("pull", "-o", "a.duckdb", *months, "--quiet").code == 0
+        assert "every month is complete" in seorep("pull", "-o", "a.duckdb", *months).err
+
+
 @pytest.mark.parametrize("options", [(), ("--skip-complete",)])
 def test_months_start_over_after_a_locked_database(
     seorep: Seorep, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
