@@ -18,6 +18,7 @@ import msgspec
 
 from seorep_async.errors import ConfigurationError, DecodeError, short_repr, suggestion
 from seorep_async.models import Feed
+from seorep_async.models.model import Model
 from seorep_async.plain_values import (
     CALENDAR,
     SURROGATE,
@@ -99,6 +100,8 @@ def check_id(name: str, value: object) -> int:
     number = plain_integer(value)
     if number is None or number not in VALID_IDS:
         problem = f"{name} must be an integer from 1 to {MAX_ID}, got {short_repr(value)}"
+        if isinstance(value, Model) and hasattr(value, "id"):
+            problem += "; pass its .id"
         raise ConfigurationError(problem, argument=name)
     return number
 

@@ -87,6 +87,7 @@ def unsent(client: SeoRepClient) -> bool:
         ({"out": "a\udcff.csv"}, "its name is not UTF-8; name another"),
         ({"out": 7}, "out must be a path"),
         ({"excel": True}, "there is no argument 'excel'"),
+        ({"feed": "campaign"}, "there is no argument 'feed'. Did you mean feeds?"),
         ({"restart": True, "retry_failed": True}, "can't be combined"),
         ({"feeds": ()}, "at least one feed"),
         ({"feeds": "nothing"}, "feed must be one of"),
