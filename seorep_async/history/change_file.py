@@ -6,7 +6,6 @@ import csv
 import datetime as dt
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Self, TypeAlias
 
@@ -22,7 +21,7 @@ from seorep_async.resources.arguments import check_engine_names
 from seorep_async.tables.columns import Columns, Table, columns_of_model
 
 _LONGEST_HEADER = 1024
-_DESCRIPTIONS = {
+_DESCRIPTIONS: dict[str, str] = {
     "company": "Company of the campaign, as it was last pulled.",
     "keyword_phrase": "Phrase of the keyword.",
     "location": "Search location of the keyword.",
@@ -218,7 +217,6 @@ class ChangeFile:
         return self.out
 
 
-@cache
 def _table(model: type[Row]) -> Table:
     columns = {column.name: column for column in columns_of_model(model)}
     if model is CampaignChanges:
