@@ -30,6 +30,7 @@ class Stage(enum.Enum):
     KEYWORDS = "finding keywords"
     ROWS = "pulling rows"
     WRITING = "writing"
+    DONE = "done"
 
 
 @attrs.frozen(kw_only=True)
@@ -252,6 +253,11 @@ class Tracker:
                 failures=self.failures,
             )
         )
+
+    def finish(self) -> None:
+        """Report that everything is done."""
+        if self._progress is not None:
+            self._report(attrs.evolve(self._progress, stage=Stage.DONE))
 
     def advance(self, reports: int, rows: int, failures: int) -> None:
         """Count reports of the stage, stored and failed, and their rows."""
