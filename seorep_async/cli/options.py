@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import importlib
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -204,6 +205,8 @@ def day(value: str) -> dt.date:
     try:
         return dt.datetime.strptime(value, "%Y-%m-%d").date()
     except ValueError:
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII):
+            raise click.BadParameter(f"the date {value} does not exist.") from None
         raise click.BadParameter(f"{value!r} is not a date such as 2023-01-31.") from None
 
 

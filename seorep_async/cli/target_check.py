@@ -98,6 +98,9 @@ async def _check_file(
         ):
             staged_pull = target.staging.earlier_pull
             checked_target = target.target
+            has_pulls = False
+            if isinstance(checked_target, Database):
+                has_pulls = bool(await target.run(checked_target.accounts))
     except TimeoutError:
         problem = f"{out} is open in another program"
         # the warning about the wait names the process
@@ -105,8 +108,8 @@ async def _check_file(
             problem = warning.rpartition(";")[0]
         findings.note("target", f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it")
         return
-    findings.ok("target", await asyncio.to_thread(_state_of, out))
-    if _is_database(out):
+    findings.ok("target", await asyncio.to_thread(_state_of, out, has_pulls=has_pulls))
+    if has_pulls:
         await asyncio.to_thread(_add_nights, findings, out, client.now().date())
     if staged_pull is not None:
         findings.note("staged", _words_of_staged(staged_pull))
@@ -126,19 +129,15 @@ def _add_other_staged(findings: Findings, database: Database) -> None:
             findings.note("staged", _words_of_staged(staged))
 
 
-def _is_database(out: str) -> bool:
-    """Return whether a target is a database with contents."""
-    path = Path(out)
-    return path.suffix.lower() == ".duckdb" and has_content(path)
-
-
-def _state_of(out: str) -> str:
+def _state_of(out: str, *, has_pulls: bool) -> str:
     path = Path(out)
     if not has_content(path):
         return f"{out} will be new"
     size = decimal(path.stat().st_size)
-    if not _is_database(out):
+    if path.suffix.lower() != ".duckdb":
         return f"{out} ({size}) will be replaced"
+    if not has_pulls:
+        return f"{out} ({size}) has no pull yet; what it has will be kept"
     query = "SELECT count(*), max_by(version, started_at) FROM pulls"
     with open_history(out) as database:
         ((count, version),) = database.connection.execute(query).fetchall()
