@@ -119,12 +119,16 @@ class Database(Target):
             _check_accounts(database, self.request, account_ids)
             _warn_of_other_options(database, self.request)
 
+    def accounts(self) -> set[str]:
+        """Return the names of the accounts of which it has pulls."""
+        if not has_content(self.path):
+            return set()
+        with self._connected() as database:
+            return _account_names(database)
+
     def is_first_pull(self) -> bool:
         """Return whether the database has other accounts, but no pull under the request's name."""
-        if not has_content(self.path):
-            return False
-        with self._connected() as database:
-            names = _account_names(database)
+        names = self.accounts()
         return bool(names) and self.request.account not in names
 
     def names_of(self, account_ids: Sequence[int]) -> list[str]:

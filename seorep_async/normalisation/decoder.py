@@ -114,6 +114,9 @@ class FeedPage(msgspec.Struct, Generic[M], eq=False):
 
 
 def _parse_rows(json_rows: list[msgspec.Raw], first: int, path: str) -> list[Any]:
+    # Without the paths, which only an error needs, it takes three quarters of the time.
+    with suppress(*REFUSALS):
+        return [*map(msgspec.json.decode, json_rows)]
     return [
         envelopes.parse_json(json, f"{path}[{place}]")
         for place, json in enumerate(json_rows, first)

@@ -108,7 +108,7 @@ class RowReader(Generic[M]):
         current_row = self._raw_row(CURRENT)
         self._read_current_row = msgspec.json.Decoder(current_row).decode
         self._read_current_page = self._page_decoder(current_row)
-        self._odd_row_decoder = lru_cache(maxsize=16)(self._make_odd_row_decoder)
+        self._odd_row_decoder = lru_cache(maxsize=16)(partial(self._row_decoder, ACCEPTED))
         # The unknown names of the last odd slice, and those of two slices in a row.
         self._last_names: Names = ()
         self._usual_names: Names = ()
@@ -252,14 +252,14 @@ class RowReader(Generic[M]):
 
     @cached_property
     def _read_tolerant_row(self) -> ReadJson:
-        return msgspec.json.Decoder(self._raw_row(CURRENT, None)).decode
+        return self._row_decoder(CURRENT, None)
 
     @cached_property
     def _read_odd_tolerant_row(self) -> ReadJson:
-        return msgspec.json.Decoder(self._raw_row(ACCEPTED, None)).decode
+        return self._row_decoder(ACCEPTED, None)
 
-    def _make_odd_row_decoder(self, names: Names) -> ReadJson:
-        return msgspec.json.Decoder(self._raw_row(ACCEPTED, names)).decode
+    def _row_decoder(self, wire_types: WireTypes, unknown_names: Names | None) -> ReadJson:
+        return msgspec.json.Decoder(self._raw_row(wire_types, unknown_names)).decode
 
     def _page_decoder(
         self, row: Any, dec_hook: Callable[[type, Any], Any] | None = None

@@ -288,7 +288,7 @@ def an_integer_as_string(wire: dict[str, Any]) -> None:
 
 
 def an_unknown_name_of_its_own(wire: dict[str, Any]) -> None:
-    wire[f"unknown {wire.get('keywordId') or wire['date']}"] = [7]
+    wire[f"unknown {wire.get('keywordId', wire.get('date'))}"] = [7]
 
 
 def an_unknown_name_beside_an_integer_as_string(wire: dict[str, Any]) -> None:
