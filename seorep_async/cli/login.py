@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -60,7 +61,7 @@ def log_in(name: str | None) -> None:
     if may_replace:
         _replace(file, name, {"base_url": base_url, "key": key})
     else:
-        _store(file, name, base_url, key)
+        store_profile(file, name, base_url, key)
     option = "" if name == DEFAULT_PROFILE else f" --profile {name}"
     stored = one_line(f"Stored in {file}; try: seorep pull{option} --dry-run")
     messages().print(f"The key is good for {campaigns}. {stored}")
@@ -104,21 +105,26 @@ async def _count_campaigns(connection: Connection) -> str:
     return counted(page.total_records, "campaign")
 
 
-def _store(file: Path, name: str, base_url: str, key: Secret) -> None:
+def store_profile(file: Path, name: str, base_url: str, key: Secret) -> None:
     """Append a profile to the file, which this user alone can read."""
     profile = f"[{name}]\nbase_url = {toml_string(base_url)}\nkey = {toml_string(key)}\n"
     try:
         file.parent.mkdir(0o700, parents=True, exist_ok=True)
         # never readable by others, not even between its creation and a change of its mode
         opener = partial(os.open, mode=0o600)
-        with open(file, "a", encoding="utf-8", newline="\n", opener=opener) as stream:
+        with open(file, "ab", buffering=0, opener=opener) as stream:
             # an older file may have been open to others, and gets a key now
             if sys.platform != "win32":
                 os.fchmod(stream.fileno(), 0o600)
-            # the last line of an older file may have no line end
-            if stream.tell() > 0:
-                stream.write("\n\n")
-            stream.write(profile)
+            size = stream.tell()
+            if size:
+                # the last line of an older file may have no line end
+                profile = f"\n\n{profile}"
+            data = profile.encode()
+            if stream.write(data) < len(data):
+                # a part of a profile would make the whole file unreadable
+                stream.truncate(size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
         raise UsageError(f"can't write {file}: {error.strerror or error}.") from None
 

@@ -164,7 +164,10 @@ class PullArguments:
                 "--format: only with -o -; the ending of a file chooses its format."
             )
         if is_by_month and not target.endswith(".duckdb"):
-            raise click.UsageError("-o: several months, or --skip-complete, need a .duckdb file.")
+            raise click.UsageError(
+                "-o: several months, or --skip-complete, need a .duckdb file. For Excel, pull each "
+                "month into its own .xlsx file."
+            )
         # otherwise each run would fetch the first months again, and never reach the last ones
         if self.max_requests and len(windows) > 1 and not self._goes_on:
             raise click.UsageError(

@@ -16,7 +16,7 @@ from seorep_async.export.files import check_file, has_content, refusal, replacin
 from seorep_async.export.formats import SHEET_ROWS
 from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
 from seorep_async.history.comparing import ENGINES, KINDS, Change
-from seorep_async.history.counting import CampaignChanges
+from seorep_async.history.counting import CampaignChanges, CountedChanges
 from seorep_async.resources.arguments import check_engine_names
 from seorep_async.tables.columns import Columns, Table, columns_of_model
 
@@ -113,17 +113,18 @@ Row: TypeAlias = ChangeRow | CampaignChanges
 
 
 def write_changes(
-    changes: Iterable[Change],
+    changes: Iterable[Change] | CountedChanges,
     out: str | os.PathLike[str],
     *,
     engine_names: tuple[str, str] | None = None,
 ) -> Path:
     """Write changes for people: company, keyword, location, engine, both ranks and places moved.
 
-    An existing file is replaced only if `write_changes` or `seorep changes` wrote it.
+    Of the result of `changes_by_campaign`, the numbers of each campaign are written. An existing
+    file is replaced only if `write_changes` or `seorep changes` wrote it.
 
     Args:
-        changes: the result of `changes(…)`, or some of it.
+        changes: the result of `changes(…)`, or some of it, or of `changes_by_campaign(…)`.
         out: the path of a workbook, `.xlsx` (extra `excel`), or of a `.csv` file.
         engine_names: names for engine A and engine B; by default `engine_a`, `engine_b` and so on.
 
@@ -134,6 +135,8 @@ def write_changes(
     """
     names = {} if engine_names is None else names_of_engines(engine_names)
     file = ChangeFile.of(os.fspath(out))
+    if isinstance(changes, CountedChanges):
+        return file.write(changes.campaigns, CampaignChanges)
     return file.write([ChangeRow.of(change, names) for change in changes], ChangeRow)
 
 
