@@ -18,10 +18,10 @@ class Limits:
 
 
 LIMITS = {
-    "seorep_async": Limits(81_000, 7.2, 13, 0.3, 27, 25),
+    "seorep_async": Limits(82_500, 7.2, 13, 0.3, 27, 25),
     "seorep_async/sandbox": Limits(9_500, 7.7, 14, 0.0, 26, 3),
     "seorep_async/pytest_plugin": Limits(560, 6.5, 12, 0.0, 42, 0),
-    "tests": Limits(109_000, 8.9, 15, 0.6, 9, 50),
+    "tests": Limits(111_000, 8.9, 15, 0.6, 9, 50),
     "tests/cli": Limits(8_000, 8.4, 13, 0.0, 5, 4),
     "tests/export": Limits(15_200, 8.2, 14, 1.3, 7, 2),
     "tests/faults": Limits(6_400, 8.4, 14, 0.0, 9, 2),
