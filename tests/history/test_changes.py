@@ -14,7 +14,7 @@ import pytest
 from seorep_async import ConfigurationError
 from seorep_async.history import Change, changes, changes_by_campaign, write_changes
 from seorep_async.history.comparing import ChangeKind
-from tests.history.databases import FIRST, Pull, database_of, day, nightly
+from tests.history.databases import FIRST, Pull, database_of, day, nightly, pull_of_night
 
 KINDS: list[tuple[int | None, int | None, str]] = [
     (40, 37, "rose"),
@@ -104,7 +104,7 @@ def test_each_engine_is_compared_by_itself(tmp_path: Path) -> None:
     }
     database_of(
         database,
-        [Pull(day(1), day(-29), day(1), {11: 2})],
+        [pull_of_night(1, {11: 2})],
         engine_b_ranking=5,
         engine_a_places_ranking=8,
         **urls,
@@ -129,7 +129,7 @@ def test_each_engine_is_compared_by_itself(tmp_path: Path) -> None:
 )
 def test_one_engine_can_be_compared_alone(tmp_path: Path, engine: Any, engines: list[str]) -> None:
     database = database_of(tmp_path / "a.duckdb", nightly({11: 9}))
-    database_of(database, [Pull(day(1), day(-29), day(1), {11: 2})], engine_b_ranking=5)
+    database_of(database, [pull_of_night(1, {11: 2})], engine_b_ranking=5)
     compared = changes(database, engine=engine)
     assert [change.engine for change in compared] == engines
     assert compared.total == len(engines)
@@ -214,11 +214,11 @@ def test_changes_are_a_table(two_days: Path) -> None:
     ("after", "left_out"),
     [
         (
-            Pull(day(1), day(-29), day(1), {11: 1}, failed=(2,)),
+            pull_of_night(1, {11: 1}, failed=(2,)),
             {2: f"the report of {day(1)} failed (ServerError)"},
         ),
-        (Pull(day(1), day(-29), day(1), {11: 1}), {2: f"there are no rows of {day(1)}"}),
-        (Pull(day(1), day(-29), day(1), {11: 1, 21: 9}), {}),
+        (pull_of_night(1, {11: 1}), {2: f"there are no rows of {day(1)}"}),
+        (pull_of_night(1, {11: 1, 21: 9}), {}),
     ],
 )
 def test_a_campaign_without_both_reports_is_left_out(
@@ -244,8 +244,8 @@ def test_a_failure_is_nothing_where_a_day_has_rows(tmp_path: Path) -> None:
 def days_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a database of a nightly campaign, two weekly ones, and one that failed."""
     pulls = [
-        Pull(day(-9), day(-39), day(-9), {21: 3, 31: 3}),
-        Pull(day(-2), day(-32), day(-2), {21: 9}, failed=(4,)),
+        pull_of_night(-9, {21: 3, 31: 3}),
+        pull_of_night(-2, {21: 9}, failed=(4,)),
         *nightly({11: 5}, {11: 6}),
     ]
     return database_of(tmp_path_factory.mktemp("days") / "a.duckdb", pulls)
@@ -336,14 +336,14 @@ SEVERAL = {11: 1, 21: 1, 31: 1}
     ("last", "last_day", "note"),
     [
         (
-            Pull(day(2), day(-28), day(2), {11: 3}),
+            pull_of_night(2, {11: 3}),
             day(1),
             "2026-03-03 has rankings of 1 campaign only",
         ),
-        (Pull(day(2), day(-28), day(2), {11: 3}, failed=(2, 3)), day(2), "not compared, because"),
-        (Pull(day(2), day(-28), day(2), {11: 3, 21: 3}), day(2), "not compared, because there"),
+        (pull_of_night(2, {11: 3}, failed=(2, 3)), day(2), "not compared, because"),
+        (pull_of_night(2, {11: 3, 21: 3}), day(2), "not compared, because there"),
         (
-            Pull(day(2), day(-28), day(2), {}, failed=(1, 2)),
+            pull_of_night(2, {}, failed=(1, 2)),
             day(1),
             "All 2 reports of 2026-03-03 f",
         ),
@@ -360,7 +360,7 @@ def test_the_last_day_is_one_of_most_campaigns(
 
 
 def test_a_day_of_few_campaigns_is_compared_where_it_is_named(tmp_path: Path) -> None:
-    last = Pull(day(2), day(-28), day(2), {11: 9})
+    last = pull_of_night(2, {11: 9})
     nights = nightly(SEVERAL, SEVERAL)
     (change,) = changes(database_of(tmp_path / "a.duckdb", [*nights, last]), after=day(2))
     assert (change.before_date, change.after_date) == (day(1), day(2))
@@ -490,7 +490,7 @@ def test_a_notebook_shows_keyword_and_both_ranks_first(two_days: Path, kind: Any
 
 @pytest.fixture(scope="module")
 def four_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pulls = [Pull(day(n), day(n - 30), day(n), {11: 5 + n}) for n in (0, 1, 2, 5)]
+    pulls = [pull_of_night(n, {11: 5 + n}) for n in (0, 1, 2, 5)]
     return database_of(tmp_path_factory.mktemp("days") / "a.duckdb", pulls)
 
 

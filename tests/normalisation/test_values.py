@@ -60,15 +60,6 @@ TOTALS += [
     # A total with more than its value is kept whole as well.
     pytest.param(values.total, MORE, (4, MORE)),
 ]
-TAKEN: list[Any] = [
-    *cases(values.integer, INTEGERS),
-    *cases(values.string, STRINGS),
-    *cases(values.boolean, BOOLEANS),
-    *cases(values.date_time, MOMENTS),
-    *cases(values.day, DAYS),
-    *cases(values.period, PERIODS),
-    *TOTALS,
-]
 
 
 NO_INTEGERS: list[Any] = [None, True, False, 1.0, 1.9, NAN, INFINITY, [], {}, [1]]
@@ -163,7 +154,18 @@ NO_NUMBERS: list[Any] = [True, False, NAN, INFINITY, -INFINITY, "", "1.5", "n/a"
 NO_NUMBERS += ["\uff11\uff12", LONG, [], {}, {"value": 7}]
 
 
-@pytest.mark.parametrize(("read", "value", "expected"), TAKEN)
+@pytest.mark.parametrize(
+    ("read", "value", "expected"),
+    [
+        *cases(values.integer, INTEGERS),
+        *cases(values.string, STRINGS),
+        *cases(values.boolean, BOOLEANS),
+        *cases(values.date_time, MOMENTS),
+        *cases(values.day, DAYS),
+        *cases(values.period, PERIODS),
+        *TOTALS,
+    ],
+)
 def test_a_value_is_taken_as_this(read: Read, value: Any, expected: Any) -> None:
     # The repr tells 1 from True and 2 from 2.0.
     assert repr(read(value)) == repr(expected)

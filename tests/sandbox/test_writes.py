@@ -217,18 +217,18 @@ async def test_a_required_field_that_is_missing_is_named(encoding: str, call: Ca
             assert (reply.status, reply.json()["message"]) == (400, f"{name} is required")
 
 
-WRONG_TYPES: list[tuple[str, str, tuple[Any, ...]]] = [
-    (CAMPAIGNS, "url", (5,)),
-    (CAMPAIGNS, "company", (None, ["a"])),
-    (CAMPAIGNS, "group_title", ({},)),
-    (USERS, "role", (True,)),
-    (BACKLINKS, "campaign_id", ("2", True, 2.5, 2**31, 10**400, -1)),
-    (BACKLINKS, "status", ("draft", "Published")),
-    (BACKLINKS, "date_published", ("2022-02-30", "2022-02-03 00:00:00", 20220203)),
-]
-
-
-@pytest.mark.parametrize(("path", "name", "values"), WRONG_TYPES)
+@pytest.mark.parametrize(
+    ("path", "name", "values"),
+    [
+        (CAMPAIGNS, "url", (5,)),
+        (CAMPAIGNS, "company", (None, ["a"])),
+        (CAMPAIGNS, "group_title", ({},)),
+        (USERS, "role", (True,)),
+        (BACKLINKS, "campaign_id", ("2", True, 2.5, 2**31, 10**400, -1)),
+        (BACKLINKS, "status", ("draft", "Published")),
+        (BACKLINKS, "date_published", ("2022-02-30", "2022-02-03 00:00:00", 20220203)),
+    ],
+)
 async def test_a_field_of_the_wrong_type_in_json_is_named(
     path: str, name: str, values: tuple[Any, ...], call: Caller
 ) -> None:

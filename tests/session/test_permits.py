@@ -205,13 +205,13 @@ async def test_a_pause_of_an_hour_ends_every_call_at_once(status: int) -> None:
     assert service.attempts < 40
 
 
-WAITS: dict[str, dict[str, Any]] = {
-    "for its turn: the 1 requests of max_concurrency were in flight": {"max_concurrency": 1},
-    "for its turn, at your own cap of requests_per_second=0.1": {"requests_per_second": 0.1},
-}
-
-
-@pytest.mark.parametrize(("said", "options"), WAITS.items())
+@pytest.mark.parametrize(
+    ("said", "options"),
+    [
+        ("for its turn: the 1 requests of max_concurrency were in flight", {"max_concurrency": 1}),
+        ("for its turn, at your own cap of requests_per_second=0.1", {"requests_per_second": 0.1}),
+    ],
+)
 async def test_the_end_of_a_wait_says_how_long_and_for_what(
     options: dict[str, Any], said: str
 ) -> None:
