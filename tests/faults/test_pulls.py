@@ -41,11 +41,13 @@ def _recovery(run: Run) -> float:
     return first + run.plan.latency - end
 
 
-MEASURES: dict[str, Callable[[Run], float]] = {
+LOSSES: dict[str, Callable[[Run], float]] = {
     "rows lost or double": lambda run: run.lost_or_double,
     "units failed": lambda run: run.failed,
     "pages never served": lambda run: run.never_served,
     "left over": lambda run: run.left_over,
+}
+MEASURES: dict[str, Callable[[Run], float]] = {
     "amplification": lambda run: run.amplification,
     "429s a page": lambda run: run.history.fates["throttled"] / run.plan.pages_needed,
     "time / ideal": lambda run: run.seconds / _ideal(run),
@@ -54,12 +56,8 @@ MEASURES: dict[str, Callable[[Run], float]] = {
     "first success after recovery, s": _recovery,
     "longest attempt, s": lambda run: run.longest_attempt,
 }
-ALWAYS = {
-    "rows lost or double": 0.0,
-    "units failed": 0.0,
-    "pages never served": 0.0,
-    "left over": 0.0,
-}
+MEASURES |= LOSSES
+ALWAYS = dict.fromkeys(LOSSES, 0.0)
 
 
 @attrs.frozen
@@ -96,7 +94,7 @@ def limited(plan: Plan, limit: Limit) -> Plan:
     return attrs.evolve(plan, limit=limit)
 
 
-FULL = [
+OF_FAULTS = [
     Scenario("1", "5 % RST + 5 % 500 + 2 % cut", FAULTY, {"amplification": 1.16}),
     Scenario("1", "the same over TLS", FAULTY, {"amplification": 1.16}, secure=True),
     Scenario(
@@ -112,6 +110,8 @@ FULL = [
         {"amplification": 1.17, "longest attempt, s": 1.1},
         settings=IMPATIENT,
     ),
+]
+OF_RATES = [
     Scenario("4", "200/s, 429", FAST, BOUNDS_OF_A_RATE),
     Scenario(
         "5",
@@ -129,6 +129,7 @@ FULL = [
     Scenario("6", "20/s, burst 40", limited(SLOW, Limit(20, 40)), BOUNDS_OF_A_SLOW_RATE),
     Scenario("7", "rows 4 and 1", attrs.evolve(FAST, faults=LIGHT), {"amplification": 1.2}),
 ]
+FULL = OF_FAULTS + OF_RATES
 for kind in OUTAGES:
     outage = Outage(kind, after=300, seconds=3.0)
     FULL.append(

@@ -7,8 +7,20 @@ import attrs
 import pytest
 from hypothesis import given, strategies as st
 
-from seorep_async import models
 from seorep_async.errors import DecodeError
+from seorep_async.models import (
+    Backlink,
+    Campaign,
+    CampaignPeriod,
+    Keyword,
+    KeywordRanking,
+    LoginGrant,
+    RankingTotals,
+    SearchLanguage,
+    SearchLocation,
+    Tag,
+    User,
+)
 from seorep_async.normalisation import FeedPage, ModelPage
 from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE, Line, example_of, fields_in, shapes_of
@@ -26,18 +38,18 @@ from tests.normalisation.wire import (
 )
 
 NESTED = {
-    models.SearchLocation: "searchLocation",
-    models.SearchLanguage: "searchLanguage",
-    models.Tag: "tags",
+    SearchLocation: "searchLocation",
+    SearchLanguage: "searchLanguage",
+    Tag: "tags",
 }
 
 both_names = pytest.mark.parametrize("names", [EngineNames(), BRANDS], ids=["reference", "brands"])
 ACCOUNT: tuple[type, ...] = (
-    models.Campaign,
-    models.User,
-    models.LoginGrant,
-    models.Keyword,
-    models.Backlink,
+    Campaign,
+    User,
+    LoginGrant,
+    Keyword,
+    Backlink,
 )
 each_response = pytest.mark.parametrize(
     ("model", "shape"),
@@ -64,14 +76,14 @@ def come_home(model: type, shape: str, wire: Json, names: EngineNames = EngineNa
     least = example_of(model, shape, first=1001)[0]
     if model in FEED_ROWS:
         return decode_row(under(names, wire), model, names)
-    if model is models.RankingTotals:
+    if model is RankingTotals:
         body = as_bytes(under(names, envelope([], "flat", wire)))
-        return FeedPage(decoder(names), models.CampaignPeriod, 1)(body).totals
+        return FeedPage(decoder(names), CampaignPeriod, 1)(body).totals
     if model in NESTED:
         field = NESTED[model]
-        row, _ = example_of(models.KeywordRanking, "current")
+        row, _ = example_of(KeywordRanking, "current")
         row[field] = [wire] if field == "tags" else wire
-        ranking = decode_row(under(names, row), models.KeywordRanking, names)
+        ranking = decode_row(under(names, row), KeywordRanking, names)
         value = getattr(ranking, snake(field))
         return value[0] if field == "tags" else value
     if shape == "list":

@@ -54,10 +54,9 @@ def generated(number: int) -> Body:
     chance = random.Random(number)
     row = chance.choice(FEED_ROWS)
     names = NAMINGS[number % len(NAMINGS)]
-    rows = [
-        wire_row(row, place, chance.choice(["current", "older"]))
-        for place in range(chance.randint(1, 2))
-    ]
+    rows = []
+    for place in range(chance.randint(1, 2)):
+        rows.append(wire_row(row, place, chance.choice(["current", "older"])))
     totals: Any = wire_row(RankingTotals, 1) if chance.random() < 0.5 else False
     fields = [field.name for field in REFERENCE[row]]
     for _ in range(chance.choice([0, 1, 1, 1, 2, 5])):
@@ -110,15 +109,17 @@ Said = tuple[Any, Any]
 texts = st.text(max_size=8)
 integers = st.integers() | st.integers(0, 120)
 dates = st.dates()
-times = (
-    st.times().map(lambda time: time.replace(microsecond=0)).filter(lambda time: time != dt.time())
-)
+whole_seconds = st.times().map(lambda time: time.replace(microsecond=0))
+times = whole_seconds.filter(lambda time: time != dt.time())
 floats = st.floats(allow_nan=False, allow_infinity=False)
-json_values = st.recursive(
-    st.none() | st.booleans() | integers | floats | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
-    max_leaves=6,
-)
+scalars = st.none() | st.booleans() | integers | floats | texts
+
+
+def arrays_and_objects(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3)
+
+
+json_values = st.recursive(scalars, arrays_and_objects, max_leaves=6)
 
 
 def same(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Said]:
@@ -184,7 +185,8 @@ SAID["flag"] = st.sampled_from(
         (None, None),
     ]
 )
-moments = st.datetimes(dt.datetime(1000, 1, 1)).map(lambda moment: moment.replace(microsecond=0))
+datetimes = st.datetimes(dt.datetime(1000, 1, 1))
+moments = datetimes.map(lambda moment: moment.replace(microsecond=0))
 SAID["moment"] = no_dates | stated(moments, moment_on_the_wire)
 months = dates.map(lambda date: date.replace(day=1))
 SAID["month"] = stated(months, lambda month: str(month)[:7])

@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from seorep_async import Campaign, RankingReport, RequestEncoding, SeoRepClient, Settings, errors
+from seorep_async import Campaign, RankingReport, RequestEncoding, SeoRepClient, Settings
+from seorep_async.errors import (
+    AuthenticationError,
+    DecodeError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    ProtocolError,
+    SeoRepError,
+    ServerError,
+    StatusError,
+)
 from seorep_async.models import (
     Backlink,
     CampaignPeriod,
@@ -75,10 +86,10 @@ def result_of(operation: Operation) -> tuple[type, list[Line]]:
 
 
 returning = [operation for operation in OPERATIONS if operation.verb != "delete"]
-REFUSALS: dict[int, type[errors.SeoRepError]] = {
-    403: errors.AuthenticationError,
-    422: errors.InvalidRequestError,
-    501: errors.ServerError,
+REFUSALS: dict[int, type[SeoRepError]] = {
+    403: AuthenticationError,
+    422: InvalidRequestError,
+    501: ServerError,
 }
 deletions = [operation for operation in OPERATIONS if operation.verb == "delete"]
 
@@ -157,7 +168,7 @@ async def test_an_object_is_created_found_changed_and_deleted(
         await things.delete(created.id)
         assert created.id not in [thing.id for thing in await things.list(**of_campaign)]
         for use in (things.get, things.delete, functools.partial(things.update, **changes)):
-            with pytest.raises(errors.NotFoundError) as gone:
+            with pytest.raises(NotFoundError) as gone:
                 await use(created.id)
             assert gone.value.subject == f"{resource[:-1]} {created.id}"
 
@@ -177,7 +188,7 @@ async def test_a_response_without_an_id_is_refused_with_its_path(
         data = [LEAST[operation.resource], data]
         place = "data[1]"
     client, _ = await connect(answer({"metadata": {}, "data": data}))
-    with pytest.raises(errors.DecodeError) as refused:
+    with pytest.raises(DecodeError) as refused:
         await operation.ask(client, **operation.changing)
     error = refused.value
     assert error.field_path == f"{place}.{name}"
@@ -185,12 +196,12 @@ async def test_a_response_without_an_id_is_refused_with_its_path(
     assert error.path == operation.path
 
 
-TO_A_DELETION: dict[bytes, type[errors.SeoRepError] | None] = {
+TO_A_DELETION: dict[bytes, type[SeoRepError] | None] = {
     **dict.fromkeys((b"", b'{"metadata": {}, "data": []}', b'{"metadata": {}, "data": {"id": 7}}')),
-    b'{"status": "error", "code": 404, "message": "no such object"}': errors.NotFoundError,
-    b'{"status": "error", "message": "no"}': errors.StatusError,
-    b"<html>Please sign in</html>": errors.ProtocolError,
-    b"[]": errors.DecodeError,
+    b'{"status": "error", "code": 404, "message": "no such object"}': NotFoundError,
+    b'{"status": "error", "message": "no"}': StatusError,
+    b"<html>Please sign in</html>": ProtocolError,
+    b"[]": DecodeError,
 }
 
 
@@ -203,7 +214,7 @@ async def test_a_deletion_is_a_success_without_an_error(
     result: object = None
     try:
         result = await operation.ask(client, id=7)
-    except errors.SeoRepError as error:
+    except SeoRepError as error:
         result = error
     assert type(result) is (TO_A_DELETION[body] or type(None))
 
@@ -223,7 +234,7 @@ async def test_a_request_that_must_run_once_is_not_repeated(
     operation: Operation, connect: Connect
 ) -> None:
     client, server = await connect(reset)
-    with pytest.raises(errors.OutcomeUnknownError) as unknown:
+    with pytest.raises(OutcomeUnknownError) as unknown:
         await operation.ask(client, **operation.least)
     subject = "user 7" if operation.verb == "login_grant" else operation.resource[:-1]
     said = f"{subject}: whether the request was carried out is not known"
@@ -260,14 +271,14 @@ async def test_a_repeatable_request_is_repeated_unchanged(
 @pytest.mark.parametrize(
     ("operation", "status", "kind"),
     [
-        *[(operation, 404, errors.NotFoundError) for operation in OPERATIONS],
+        *[(operation, 404, NotFoundError) for operation in OPERATIONS],
         *[(OPERATIONS[0], status, kind) for status, kind in REFUSALS.items()],
         *[(OPERATIONS[-1], status, kind) for status, kind in REFUSALS.items()],
     ],
     ids=lambda part: getattr(part, "name", part),
 )
 async def test_a_refusal_names_the_object(
-    status: int, kind: type[errors.SeoRepError], operation: Operation, connect: Connect
+    status: int, kind: type[SeoRepError], operation: Operation, connect: Connect
 ) -> None:
     client, _ = await connect(answer(status=status))
     with pytest.raises(kind) as refused:
@@ -323,7 +334,7 @@ async def test_a_response_about_another_object_is_refused(
 ) -> None:
     operation = BY_NAME[name]
     client, server = await connect(answer(data if "data" in data else {"data": data}))
-    with pytest.raises(errors.DecodeError) as caught:
+    with pytest.raises(DecodeError) as caught:
         await operation.ask(client, **operation.changing)
     assert caught.value.field_path == path
     assert len(server.requests) == 1
@@ -355,11 +366,11 @@ LATER = ("2999-01-01", "2999-01-31")
 
 async def test_an_empty_report_of_a_future_range_is_an_error(connect: Connect) -> None:
     client, _ = await connect(answer(NO_ROWS), answer(NO_ROWS))
-    with pytest.raises(errors.InvalidRequestError, match="2999-01-31 has not begun") as caught:
+    with pytest.raises(InvalidRequestError, match="2999-01-31 has not begun") as caught:
         await client.rankings.campaign(1, *LATER)
     assert caught.value.subject == "campaign 1"
     (outcome,) = await client.rankings.pull([1], *LATER)
-    assert isinstance(outcome.error, errors.InvalidRequestError)
+    assert isinstance(outcome.error, InvalidRequestError)
 
 
 async def test_a_future_range_that_the_service_has_is_taken() -> None:
