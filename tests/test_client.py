@@ -26,7 +26,7 @@ from seorep_async.errors import (
     StatusError,
 )
 from seorep_async.export import pull_to
-from seorep_async.sandbox import Sandbox
+from tests.sandbox.calls import client_of_sandbox
 from tests.session.calls import KEY, Connect, OpenClient, ask
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, SeenRequest, answer, reset
 
@@ -57,10 +57,7 @@ async def test_any_request_gives_back_the_envelope(method: str, connect: Connect
 
 
 async def test_any_request_walks_through_the_sandbox() -> None:
-    async with (
-        Sandbox(campaigns=1) as sandbox,
-        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
-    ):
+    async with client_of_sandbox(campaigns=1) as client:
         created = await client.request("POST", "/v3/campaigns", body={"url": "u", "company": "c"})
         path = f"/v3/campaigns/{created['data']['id']}"
         changed = await client.request("PUT", path, body={"company": "d"})
@@ -201,19 +198,15 @@ async def test_responses_before_a_retry_or_error_are_recorded_too(connect: Conne
 
 
 async def test_answers_to_pages_that_are_fetched_ahead_are_recorded(connect: Connect) -> None:
-    client, _ = await connect(
-        *(answer(page_of(number, 4)) for number in range(1, 5)), max_concurrency=1, page_size=None
-    )
+    pages = [answer(page_of(number, 4)) for number in range(1, 5)]
+    client, _ = await connect(*pages, max_concurrency=1, page_size=None)
     with client.record_answers() as answers:
         await client.campaigns.list()
     assert [json.loads(recorded.body)["data"][0]["id"] for recorded in answers] == [1, 2, 3, 4]
 
 
 async def test_answers_of_a_pull_are_recorded() -> None:
-    async with (
-        Sandbox(campaigns=3, keywords=2) as sandbox,
-        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
-    ):
+    async with client_of_sandbox(campaigns=3, keywords=2) as client:
         with client.record_answers() as answers:
             await client.rankings.pull([1, 2, 3], "2022-01-01", "2022-01-31")
     assert [recorded.path for recorded in answers] == ["/v3/resources/rankings/campaign"] * 3
@@ -335,16 +328,13 @@ def test_the_account_is_the_host_by_default() -> None:
 
 async def test_reports_and_files_bear_the_clients_account(tmp_path: Path) -> None:
     days = ("2023-01-01", "2023-01-31")
-    async with (
-        Sandbox(campaigns=1, keywords=2) as sandbox,
-        SeoRepClient(sandbox.base_url, sandbox.api_key, account="acme") as client,
-    ):
+    async with client_of_sandbox(campaigns=1, keywords=2, account="acme") as client:
         report = await client.rankings.campaign(1, *days)
         assert report.to_dicts()[0]["account"] == report.account == client.account == "acme"
         assert (await pull_to(client, None, *days, out=tmp_path / "a.csv")).account == "acme"
-        assert (
-            await pull_to(client, None, *days, out=tmp_path / "b.csv", account="other")
-        ).account == "other"
+        out = tmp_path / "b.csv"
+        summary = await pull_to(client, None, *days, out=out, account="other")
+        assert summary.account == "other"
 
 
 async def test_a_time_limit_of_the_client_is_a_plain_with_block(connect: Connect) -> None:

@@ -65,30 +65,29 @@ def words(element: Any) -> str:
 
 def panel(page: str, title: str) -> list[list[str]]:
     """Return the cells of the table under a title."""
-    (division,) = (
-        division
-        for division in parsed(page).iter("div")
-        if any(words(head) == title for head in division.findall("h3"))
-    )
-    return [[words(cell) for cell in row] for row in division.find("table").find("tbody")]
+    for division in parsed(page).iter("div"):
+        if any(words(head) == title for head in division.findall("h3")):
+            body = division.find("table").find("tbody")
+            return [[words(cell) for cell in row] for row in body]
+    raise LookupError(title)
 
 
 def paths(page: str, kind: str) -> list[str]:
     """Return the lines of a kind in the charts."""
     elements = parsed(page).iter("{http://www.w3.org/2000/svg}path")
-    return [path.get("d") for path in elements if path.get("class") == kind]
+    of_kind = [path for path in elements if path.get("class") == kind]
+    return [path.get("d") for path in of_kind]
 
 
 def test_zero_and_null_are_not_ranked_and_in_no_average(page_of_two_days: str) -> None:
     page = page_of_two_days
-    assert panel(page, "Engine A") == [
-        ["1 to 3", "1", "1", "±0"],
-        ["4 to 10", "0", "1", "+1"],
-        ["11 to 20", "1", "0", "\N{MINUS SIGN}1"],
-        ["21 to 50", "1", "0", "\N{MINUS SIGN}1"],
-        ["51 on", "0", "0", "±0"],
-        ["not ranked", "1", "2", "+1"],
-    ]
+    top, to_10, to_20, to_50, beyond, not_ranked = panel(page, "Engine A")
+    assert top == ["1 to 3", "1", "1", "±0"]
+    assert to_10 == ["4 to 10", "0", "1", "+1"]
+    assert to_20 == ["11 to 20", "1", "0", "\N{MINUS SIGN}1"]
+    assert to_50 == ["21 to 50", "1", "0", "\N{MINUS SIGN}1"]
+    assert beyond == ["51 on", "0", "0", "±0"]
+    assert not_ranked == ["not ranked", "1", "2", "+1"]
     cards = [words(card) for card in parsed(page).iter("dl")]
     assert [re.sub(r"\W*since 1 Mar 2026\W*", "; ", card) for card in cards] == [
         "Keywords4 ±0; In the top 31 ±0; In the top 102 +1; Average rank6.0 12.0 better; "

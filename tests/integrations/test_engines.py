@@ -115,7 +115,8 @@ def test_a_wrong_key_always_raises(
 @pytest.mark.parametrize("seed", range(5))
 def test_a_wrong_key_is_no_row_even_if_its_probe_fails(seed: int) -> None:
     with served(api_key="another", faults="500s=50%", seed=seed), contextlib.suppress(SeoRepError):
-        rows = pull_table([1, 2], **WINDOW, on_error="rows", settings=Settings(max_attempts=1))
+        one_attempt = Settings(max_attempts=1)
+        rows = pull_table([1, 2], **WINDOW, on_error="rows", settings=one_attempt)
         assert "AuthenticationError" not in rows["error"].to_pylist()
 
 
@@ -187,9 +188,8 @@ def test_ctrl_c_ends_it_where_an_event_loop_runs(within: str) -> None:
 
 @pytest.mark.heavy
 def test_processes_that_are_spawned_pull_the_same_rows() -> None:
-    pull: Callable[..., pa.Table] = partial(
-        pull_table, **WINDOW, settings=Settings(max_concurrency=4)
-    )
+    four_at_once = Settings(max_concurrency=4)
+    pull: Callable[..., pa.Table] = partial(pull_table, **WINDOW, settings=four_at_once)
     with served(), ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         parts = pool.map(pull, [[1, 2, 3], [4, 5, 6], [7, 8]])
         assert pa.concat_tables(parts).equals(pull(IDS))
@@ -245,9 +245,8 @@ def test_dask_with_a_killed_worker_is_complete(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     cloudpickle = pytest.importorskip("cloudpickle")
     parts = [list(range(start, start + 5)) for start in range(1, 61, 5)]
-    pull: Callable[..., pa.Table] = partial(
-        pull_table, **WINDOW, settings=Settings(max_concurrency=4)
-    )
+    four_at_once = Settings(max_concurrency=4)
+    pull: Callable[..., pa.Table] = partial(pull_table, **WINDOW, settings=four_at_once)
     with served(campaigns=60, keywords=60, latency=0.02) as sandbox:
         expected = pull(range(1, 61))
         how: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}

@@ -51,14 +51,11 @@ ACCOUNT: tuple[type, ...] = (
     Keyword,
     Backlink,
 )
-each_response = pytest.mark.parametrize(
-    ("model", "shape"),
-    [
-        pytest.param(model, shape, id=f"{model.__name__}-{shape}")
-        for model in ACCOUNT
-        for shape in shapes_of(model)
-    ],
-)
+RESPONSES = []
+for model in ACCOUNT:
+    for shape in shapes_of(model):
+        RESPONSES.append(pytest.param(model, shape, id=f"{model.__name__}-{shape}"))
+each_response = pytest.mark.parametrize(("model", "shape"), RESPONSES)
 
 
 def under(names: EngineNames, wire: Any) -> Any:
@@ -98,11 +95,8 @@ def snake(name: str) -> str:
 
 def types_of(model: Any) -> list[type]:
     """Return the types of a model's values, where `==` would take 1 for True."""
-    return [
-        type(getattr(model, field.name))
-        for field in attrs.fields(type(model))
-        if field.name != "extra"
-    ]
+    names = [field.name for field in attrs.fields(type(model)) if field.name != "extra"]
+    return [type(getattr(model, name)) for name in names]
 
 
 def test_the_table_has_every_model_of_the_reference() -> None:

@@ -50,10 +50,9 @@ PERIODS: dict[Any, Any] = {
     "2023-01-31": (JANUARY_31, "day"),
     "2023-01-01": (dt.date(2023, 1, 1), "day"),
 }
-TOTALS: list[Any] = [
-    pytest.param(values.total, {"value": number}, (number, None))
-    for number in (7, 7.5, 0, 2.0, -0.25, None)
-]
+TOTALS: list[Any] = []
+for number in (7, 7.5, 0, 2.0, -0.25, None):
+    TOTALS.append(pytest.param(values.total, {"value": number}, (number, None)))
 TOTALS += [
     pytest.param(values.total, {"value": "7"}, (7, None)),
     pytest.param(values.total, None, (None, None)),

@@ -184,6 +184,6 @@ async def test_a_failing_campaign_is_listed_and_spares_the_others(
             reply = await call.send(path, FEEDS.get(path))
             assert reply.status == status
             assert "campaign 2" in reply.json()["message"]
-        assert len((await call.get("/v3/campaigns"))["data"]) == 6
+        assert len(await call.data("/v3/campaigns")) == 6
         assert await call.status("/v3/campaigns/3") == 200
         assert await call.status(CAMPAIGN, **{**OK, "campaign_id": 3}) == 200

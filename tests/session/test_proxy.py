@@ -4,8 +4,6 @@ import asyncio
 import base64
 import pickle
 import ssl
-import subprocess
-import sys
 from contextlib import suppress
 from functools import partial
 from urllib.parse import unquote
@@ -15,6 +13,7 @@ import pytest
 import trustme
 
 from seorep_async import ConfigurationError, ConnectionFailedError, Settings
+from tests.processes import run_python
 from tests.session.calls import Connect, OpenClient, ask, failure
 from tests.session.canary import Canary, assert_key_is_not_in
 from tests.session.scripted_server import FINE, answer
@@ -122,8 +121,7 @@ gc.collect()
 
 
 def test_no_warning_of_an_abandoned_request_shows_the_password() -> None:
-    command = [sys.executable, "-X", "dev", "-W", "always", "-c", ABANDONED, PASSWORD]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = run_python("-X", "dev", "-W", "always", "-c", ABANDONED, PASSWORD)
     assert "Unclosed connection" in result.stderr
     CANARY.assert_not_in(result.stderr)
 
