@@ -76,6 +76,15 @@ def test_a_checked_argument_is_plain(check: Callable[[], object]) -> None:
     assert type(check()) in (str, int, dt.date)
 
 
+async def test_a_page_and_a_timeout_may_be_integers_of_another_type(connect: Connect) -> None:
+    client, server = await connect(answer(EMPTY_PAGE))
+    seconds: Any = Index()
+    number: Any = Index()
+    with client.timeout(seconds):
+        await client.campaigns.list().page(number)
+    assert server.requests[0].query["page"] == "7"
+
+
 @pytest.mark.parametrize(
     ("name", "call"),
     [

@@ -22,7 +22,7 @@ LIMITS = {
     "seorep_async/sandbox": Limits(9_500, 7.7, 14, 0.0, 26, 3),
     "seorep_async/pytest_plugin": Limits(560, 6.5, 12, 0.0, 42, 0),
     "tests": Limits(109_000, 8.9, 15, 0.6, 9, 50),
-    "tests/cli": Limits(7_300, 8.4, 13, 0.0, 5, 4),
+    "tests/cli": Limits(8_000, 8.4, 13, 0.0, 5, 4),
     "tests/export": Limits(15_200, 8.2, 14, 1.3, 7, 2),
     "tests/faults": Limits(6_400, 8.4, 14, 0.0, 9, 2),
     "tests/history": Limits(6_700, 9.8, 17, 0.0, 7, 4),

@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 from seorep_async import (
+    Campaign,
     ConfigurationError,
     DeadlineExceededError,
     FailedReport,
@@ -49,7 +50,7 @@ async def pulled(ids: Any, **options: Any) -> PullOutcomes[KeywordRanking]:
         return await client.rankings.pull(ids, *JANUARY, **options)
 
 
-async def test_awaiting_gives_imitationin_the_order_of_the_ids() -> None:
+async def test_awaiting_gives_outcomes_in_the_order_of_ids() -> None:
     outcomes = await pulled([3, 1, 404, 3, 2, 1])
     assert type(outcomes) is PullOutcomes
     assert [(outcome.id, outcome.ok) for outcome in outcomes] == [
@@ -67,10 +68,10 @@ async def test_a_table_has_the_rows_of_all_reports(method: str) -> None:
     assert FRAMES[method](table) == [30, 31, 10, 11]
 
 
-async def test_a_frame_ends_with_columns_equal_in_all_rows() -> None:
+async def test_a_frame_begins_with_ranks_and_ends_with_constants() -> None:
     outcomes = await pulled([3, 1])
     for columns in (list(outcomes.to_pandas().columns), outcomes.to_polars().columns):
-        assert columns[:3] == ["campaign_id", "keyword_id", "keyword_phrase"]
+        assert columns[:3] == ["campaign_id", "keyword_phrase", "engine_a_ranking"]
         assert columns[-4:] == ["account", "snapshot_date", "start_date", "end_date"]
 
 
@@ -82,6 +83,32 @@ async def test_a_table_raises_the_first_failure_or_skips(method: str) -> None:
         make()
     assert caught.value is outcomes[1].error
     assert FRAMES[method](make(skip_failures=True)) == [30, 31, 10, 11]
+
+
+async def test_a_raised_failure_says_once_how_to_leave_failures_out() -> None:
+    outcomes = await pulled([404])
+    for _ in range(2):
+        with pytest.raises(NotFoundError) as caught:
+            outcomes.to_dicts()
+    assert caught.value.__notes__ == ["skip_failures=True leaves failed reports out of the table"]
+
+
+async def test_models_in_place_of_ids_are_refused_with_the_way() -> None:
+    campaign = Campaign(1, "https://www.example.com", "Example Ltd")
+    async with SeoRepClient("https://api.example.com", "key") as client:
+        with pytest.raises(ConfigurationError, match=r"; pass its \.id"):
+            client.rankings.pull([campaign], "2023-01-01", "2023-01-31")  # type: ignore[list-item]
+
+
+async def test_a_notebook_names_the_campaign_of_each_row() -> None:
+    html = (await pulled([3, 1]))._repr_html_()
+    assert html.index("campaign_<wbr>id") < html.index("keyword_<wbr>phrase")
+
+
+async def test_a_notebook_shows_an_outcome_as_its_report() -> None:
+    (outcome,) = await pulled([3])
+    assert isinstance(outcome, PulledReport)
+    assert outcome._repr_html_() == outcome.report._repr_html_()
 
 
 @pytest.mark.parametrize("ids", [[], [404]])

@@ -107,7 +107,8 @@ def guide(name: str | None) -> None:
     "--out",
     metavar="FILE",
     type=not_empty,
-    help="Write the changes to a file that ends in .xlsx (Excel) or .csv.",
+    help="Write the changes, or their numbers by campaign, to a file that ends in .xlsx (Excel) or "
+    ".csv.",
 )
 @option("--account", metavar="NAME", help="Name of the account, where the database has several.")
 @option(
@@ -192,10 +193,6 @@ def changes(
     limit: int | None,
     **choices: Any,
 ) -> int:
-    if by_campaign and out is not None:
-        raise click.UsageError(
-            "--by-campaign can't be combined with -o; --format csv prints it as CSV."
-        )
     if out is not None and format != "table":
         raise click.UsageError(
             "-o can't be combined with --format or --json: the ending of a file chooses its format."
@@ -209,7 +206,9 @@ def changes(
     if by_campaign:
         count_changes = later("history", "show_counts")
         return int(
-            count_changes(database, format=format, exit_code=exit_code, limit=limit, **choices)
+            count_changes(
+                database, out=out, format=format, exit_code=exit_code, limit=limit, **choices
+            )
         )
     show_changes = later("history", "show_changes")
     return int(

@@ -289,7 +289,8 @@ def _show_next_night(run: PullRun, console: Console) -> None:
     """Say that a run finished an earlier night's pull."""
     last = run.pulls[-1]
     today = dt.datetime.now(dt.UTC).date()
-    if last.resumed and last.snapshot_date < today:
+    # a run that names its night would pull the same night again
+    if run.arguments.snapshot_date is None and last.resumed and last.snapshot_date < today:
         console.print(
             f"This finished the pull of {last.snapshot_date}. "
             f"To pull {today}, run the command once more."
@@ -340,8 +341,20 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
             counts = f"{counts}, {counted(len(run.failures), 'report')} failed"
     else:
         account = one_line(run.arguments.account or "no account named")
-        counts = "nothing written"
+        if run.arguments.snapshot_date is not None:
+            account = f"{account}, night of {run.arguments.snapshot_date}"
+        counts = f"nothing written{_early_end(run)}"
     return f"{now}: {account}: {counts}; exit code {code:d}"
+
+
+def _early_end(run: PullRun) -> str:
+    """Return the kind of error that ended a run, and how far the run came."""
+    if run.ended_by is None:
+        return ""
+    kind = "interrupted"
+    if not isinstance(run.ended_by, KeyboardInterrupt):
+        kind = type(run.ended_by).__name__
+    return f", {kind}{run.place}"
 
 
 # --- As JSON

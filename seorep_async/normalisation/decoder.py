@@ -82,8 +82,6 @@ class FeedPage(msgspec.Struct, Generic[M], eq=False):
     def odd(self, body: bytes) -> Page[M]:
         """Decode a page that `documented` has refused."""
         body = body.removeprefix(BOM_UTF8)
-        with suppress(*REFUSALS):
-            return self.decoder.readers[self.row].read_uniform_page(body, self.number, self.subject)
         page, json_rows = envelopes.split_page(body, self.subject)
         models = self._models(json_rows, page.items_path)
         totals = None
@@ -116,6 +114,9 @@ class FeedPage(msgspec.Struct, Generic[M], eq=False):
 
 
 def _parse_rows(json_rows: list[msgspec.Raw], first: int, path: str) -> list[Any]:
+    # Without the paths, which only an error needs, it takes three quarters of the time.
+    with suppress(*REFUSALS):
+        return [*map(msgspec.json.decode, json_rows)]
     return [
         envelopes.parse_json(json, f"{path}[{place}]")
         for place, json in enumerate(json_rows, first)

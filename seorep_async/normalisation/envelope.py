@@ -130,16 +130,14 @@ def raw_page(envelope: dict[str, Any], *, is_feed: bool) -> RawPage:
     """
     extra = dict(envelope)
     data = extra.pop("data")
+    expected = "an array"
+    page = RawPage(data, "data", None, "totals", extra)
     if is_feed and isinstance(data, dict):
         page = _nested_page(data, extra)
-    elif is_feed and isinstance(data, list):
-        page = RawPage(data, "data", extra.pop("totals", None), "totals", extra)
-    else:
-        page = RawPage(data, "data", None, "totals", extra)
+    elif is_feed:
+        expected = "an array of rows, or an object with rows"
+        page.totals = extra.pop("totals", None)
     if not isinstance(page.items, list):
-        expected = "an array"
-        if is_feed and page.items is data:
-            expected = "an array of rows, or an object with rows"
         raise refused(page.items_path, str(values.refusal(expected, page.items)))
     if page.totals is False or values.is_no_object(page.totals):
         page.totals = None
@@ -191,12 +189,11 @@ def _read_metadata(page: RawPage) -> None:
     unknown = dict(metadata)
     page.total_pages = _whole_number(unknown.pop("total_pages", None))
     page.total_records = _whole_number(unknown.pop("total_records", None))
-    # A version that is not a boolean is kept as an unknown field.
-    version = unknown.get("version")
+    version = unknown.pop("version", None)
     if values.is_boolean(version):
         page.version = values.boolean(version)
-    if page.version is not None or version is None:
-        unknown.pop("version", None)
+    elif version is not None:
+        unknown["version"] = version
     if unknown:
         page.extra["metadata"] = unknown
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import json
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,8 +40,9 @@ from seorep_async.session.retry_policy import (
 )
 from seorep_async.session.secrets import Authentication, Scrubber
 
-_LONGEST_JSON = 64 * 1024
-"""The most bytes of a body that are parsed to find out who answered."""
+_LONGEST_JSON = 512 * 1024
+"""The most bytes of a body that are parsed to find out who answered. A longer body is JSON if it
+begins like it: PHP frameworks in debug mode add long traces to their errors."""
 _LONGEST_EXCERPT = 400
 """The most bytes of a body in an error."""
 _LONGEST_QUOTE = 600
@@ -122,7 +124,7 @@ def origin_of(response: Response, request: Request[Any], *, knows_service: bool)
     forbids_method = status == 405 and request.method != "GET"
     if status in _BLOCKING_STATUSES and knows_service and not forbids_method:
         is_about_object = _is_empty(response.body) and status in _ABSENT
-        if not is_about_object and _parsed(response.body) is _NOT_JSON:
+        if not is_about_object and not _is_json(response.body):
             return Origin.GATEWAY
     if status == 404 and not knows_service and not _may_be_of_service(request, response.body):
         return Origin.STRANGER
@@ -131,11 +133,10 @@ def origin_of(response: Response, request: Request[Any], *, knows_service: bool)
 
 def is_page(response: Response) -> bool:
     """Return whether a response is an HTML page, which the service does not send."""
-    beginning = bytes(response.body[:_LONGEST_JSON]).removeprefix(b"\xef\xbb\xbf").lstrip()
-    if beginning.startswith((b"{", b"[")):
+    if _begins_like_json(response.body):
         return False  # PHP sends JSON as text/html by default
     is_called_html = "text/html" in response.headers.get("Content-Type", "").lower()
-    return is_called_html or beginning.startswith(b"<")
+    return is_called_html or _beginning(response.body) == b"<"
 
 
 def _is_empty(body: bytes) -> bool:
@@ -143,16 +144,37 @@ def _is_empty(body: bytes) -> bool:
     return not body.strip()
 
 
+def _begins_like_json(body: bytes) -> bool:
+    return _beginning(body) in (b"{", b"[")
+
+
+def _beginning(body: bytes) -> bytes:
+    """Return the first character of a body, after a byte order mark and spaces."""
+    return body[:_LONGEST_JSON].removeprefix(BOM_UTF8).lstrip()[:1]
+
+
+def _is_json(body: bytes) -> bool:
+    if len(body) > _LONGEST_JSON:
+        return _begins_like_json(body)
+    return _parsed(body) is not _NOT_JSON
+
+
 def _parsed(body: bytes) -> Any:
+    if len(body) > _LONGEST_JSON:
+        return _NOT_JSON
     try:
-        return json.loads(body[:_LONGEST_JSON])
+        return json.loads(body)
     except (ValueError, RecursionError):
         return _NOT_JSON
 
 
 def _may_be_of_service(request: Request[Any], body: bytes) -> bool:
     """Return whether a 404 before any success may be about an object that the request names."""
-    parsed = {"error": ""} if _is_empty(body) else _parsed(body)
+    has_only_a_beginning = len(body) > _LONGEST_JSON and _begins_like_json(body)
+    if _is_empty(body) or has_only_a_beginning:
+        parsed = {"error": ""}
+    else:
+        parsed = _parsed(body)
     if not isinstance(parsed, dict):
         return False
     if parsed.keys() & {"metadata", "data"} or parsed.get("status") in ("error", "fail", "failed"):

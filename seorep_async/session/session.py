@@ -261,7 +261,12 @@ class Session:
         received: Response | Failure | None = None
         try:
             received = await self._receive(call, permit)
-            result = await self._read(call, permit, received)
+            outcome = self._learn(call, permit, received)
+            result: T | Failure
+            if isinstance(outcome, Failure):
+                result = outcome
+            else:
+                result = await self._reader.read(call, outcome)
         except BaseException as error:
             # A cancelled attempt is reported as well.
             self.observer.report(call, received, error)
@@ -280,15 +285,15 @@ class Session:
             self.share.take_back_cancelled(permit)
             raise
         call.ended = self.clock.monotonic()
-        # `_read` calls `learn`, which grants the permit to another attempt. There is no await in
-        # between, because that attempt must know the outcome of this one.
+        # `_learn` grants the permit to another attempt. There is no await in between, because that
+        # attempt must know the outcome of this one.
         self.share.take_back(permit)
         return received
 
-    async def _read(
-        self, call: Call[T], permit: Permit, received: Response | Failure
-    ) -> T | Failure:
-        """Learn from the response, and decode it."""
+    def _learn(
+        self, call: Call[Any], permit: Permit, received: Response | Failure
+    ) -> Response | Failure:
+        """Learn from the response, and return it, or its failure."""
         try:
             outcome = self._reader.check(call.request, received)
         except BaseException:
@@ -298,12 +303,11 @@ class Session:
         self.share.learn(permit, outcome)
         if isinstance(received, Response):
             self.observer.record(call, received)
-        if isinstance(outcome, Failure):
-            return outcome
-        lane = call.request.lane
-        if len(outcome.body) > ODD and lane is not None and lane.on_huge_response is not None:
-            lane.on_huge_response()
-        return await self._reader.read(call, outcome)
+        if isinstance(outcome, Response) and len(outcome.body) > ODD:
+            lane = call.request.lane
+            if lane is not None and lane.on_huge_response is not None:
+                lane.on_huge_response()
+        return outcome
 
     def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
         """Record a failed attempt. Return its retry, or raise the last error if there is none."""

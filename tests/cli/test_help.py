@@ -73,6 +73,12 @@ def options_of(*words: str) -> dict[str, click.Option]:
     return {str(option.name): option for option in options if not option.hidden}
 
 
+@pytest.mark.parametrize("words", [(), ("campaigns",)])
+def test_a_group_without_a_command_shows_its_help(seorep: Seorep, words: tuple[str, ...]) -> None:
+    ended = seorep(*words)
+    assert (ended.code, ended.out, ended.err) == (2, "", seorep(*words, "--help").out)
+
+
 @pytest.mark.parametrize("words", COMMANDS, ids="-".join)
 def test_a_help_page_is_as_it_was_read(
     monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]

@@ -1,6 +1,7 @@
 """Changes between two days: kinds, order, campaigns left out, and refused arguments."""
 
 import copy
+import csv
 import datetime as dt
 import json
 import pickle
@@ -150,6 +151,34 @@ def test_the_campaign_with_the_most_changes_comes_first(two_days: Path) -> None:
     assert counts == {1: 4, 2: 1}
 
 
+def test_a_notebook_shows_counted_changes_as_a_table(two_days: Path) -> None:
+    counted = changes_by_campaign(two_days)
+    assert repr(counted) == "<Changes of acme, 2026-03-01 to 2026-03-02: 5 in 2 campaigns>"
+    assert f"{repr(counted)[1:-1]}: 2 rows</div>" in counted._repr_html_()
+
+
+def test_a_list_of_counted_changes_has_a_caption(two_days: Path) -> None:
+    assert "<div>CampaignChanges: 2 rows</div>" in (
+        changes_by_campaign(two_days).campaigns._repr_html_()
+    )
+
+
+def test_counted_changes_are_written_to_a_file(two_days: Path, tmp_path: Path) -> None:
+    file = write_changes(changes_by_campaign(two_days), tmp_path / "a.csv")
+    with open(file, encoding="utf-8-sig", newline="") as stream:
+        assert [row["changes"] for row in csv.DictReader(stream)] == ["4", "1"]
+
+
+def test_a_notebook_shows_every_kind_of_a_change(tmp_path: Path) -> None:
+    compared = changes(database_of(tmp_path / "a.duckdb", nightly({11: 9}, {11: 15})))
+    assert "left_top_10, fell" in compared._repr_html_()
+    assert "kinds" in list(compared.to_pandas().columns[:8])
+
+
+def test_a_notebook_says_of_how_many_changes_it_shows_some(two_days: Path) -> None:
+    assert "the largest of 5: 2 rows</div>" in changes(two_days, limit=2)._repr_html_()
+
+
 def test_only_the_requested_kinds_are_counted(two_days: Path) -> None:
     counted = changes_by_campaign(two_days, kind=["fell", "lost"])
     assert [campaign.campaign_id for campaign in counted.campaigns] == [2]
@@ -229,7 +258,7 @@ def test_a_campaign_without_both_reports_is_left_out(
     assert compared.left_out == left_out
     assert [*compared] == []
     for reason in left_out.values():
-        assert f"not compared, because {reason}: campaigns 2" in caplog.text
+        assert f"not compared, because {reason}: campaign 2" in caplog.text
 
 
 def test_a_failure_is_nothing_where_a_day_has_rows(tmp_path: Path) -> None:
@@ -444,8 +473,7 @@ def test_printed_changes_count_campaigns_without_a_report(tmp_path: Path) -> Non
     pulls = nightly({11: 1, 21: 9}, {11: 5})
     compared = changes(database_of(tmp_path / "a.duckdb", pulls))
     assert (
-        repr(compared)
-        == "<Changes of acme, 2026-03-01 to 2026-03-02 (1 campaigns not compared): 1>"
+        repr(compared) == "<Changes of acme, 2026-03-01 to 2026-03-02 (1 campaign not compared): 1>"
     )
 
 

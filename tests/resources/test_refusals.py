@@ -7,7 +7,7 @@ The clients here were never opened, and most are used outside of any event loop.
 import datetime as dt
 import enum
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from multidict import MultiDict
 
 from seorep_async import (
     ArrayEncoding,
+    Campaign,
     ConfigurationError,
     Feed,
     FeedSearchParam,
@@ -141,6 +142,34 @@ def test_a_pull_refuses_wrong_ids_and_dates(feed: Feed) -> None:
     for bad in BAD_DATES:
         assert refused(pull, [42], bad, JANUARY[1], feed=feed) == no_date("start_date", bad)
         assert refused(pull, [42], JANUARY[0], bad, feed=feed) == no_date("end_date", bad)
+
+
+class datetime64:  # like numpy's
+    pass
+
+
+class Scalar:
+    """An integer that seems iterable, like an array of NumPy without a dimension."""
+
+    def __index__(self) -> int:
+        return 7
+
+    def __iter__(self) -> Iterator[int]:
+        raise TypeError("iteration over a 0-d array")
+
+
+@pytest.mark.parametrize(
+    ("ids", "start_date", "advice"),
+    [
+        ([Campaign(7, "example.com", "Example")], "2023-01-01", "pass its .id"),
+        (Scalar(), "2023-01-01", "ids must be several campaign ids"),
+        ([7], datetime64(), "pass its .astype"),
+    ],
+)
+def test_a_refusal_says_what_to_pass_instead(ids: Any, start_date: Any, advice: str) -> None:
+    client = SeoRepClient("https://api.example.com", "key")
+    with pytest.raises(ConfigurationError, match=advice):
+        client.rankings.pull(ids, start_date, "2023-01-31")
 
 
 async def test_a_change_to_what_is_no_date_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import pickle
+import threading
 from typing import Any, TypeAlias
 
 import aiohttp
@@ -299,6 +300,22 @@ async def test_request_that_was_never_sent_is_retried(
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_lookup_without_a_thread_is_tried_again(
+    method: str, fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_thread(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(aiohttp.connector, "DefaultResolver", aiohttp.ThreadedResolver)
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    async with open_session("https://nowhere.example", fake_time, max_attempts=3) as session:
+        with pytest.raises(ConnectionFailedError, match="no thread could be") as caught:
+            await session.send(write(method))
+    assert caught.value.attempts == 3
+    assert_error_does_not_show_key(caught.value)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize(
     ("raised", "kind"),
     [
@@ -416,7 +433,20 @@ async def test_a_lasting_foreign_answer_is_not_about_the_object(
     assert error.retryable is True
 
 
-@pytest.mark.parametrize("body", [b"", b'{"message": "none"}', b'{"detail": "Not Found"}'])
+# PHP frameworks in debug mode add a trace to their errors.
+LONG_TRACE = b'{"message": "none", "trace": ["%s"]}' % (b"x" * 2_000_000)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b'{"message": "none"}',
+        b'{"detail": "Not Found"}',
+        pytest.param(LONG_TRACE, id="a long trace"),
+        pytest.param(LONG_TRACE[:40] + LONG_TRACE[-100_000:], id="a trace"),
+    ],
+)
 async def test_a_404_of_the_service_is_about_the_object(body: bytes, connect: Connect) -> None:
     client, server = await connect(FINE, answer(body, status=404))
     await ask(client)

@@ -6,13 +6,15 @@ import pickle
 import ssl
 from contextlib import suppress
 from functools import partial
+from typing import Any
 from urllib.parse import unquote
 
 import aiohttp
 import pytest
 import trustme
+from yarl import URL
 
-from seorep_async import ConfigurationError, ConnectionFailedError, Settings
+from seorep_async import ConfigurationError, ConnectionFailedError, SeoRepClient, Settings
 from tests.processes import run_python
 from tests.session.calls import Connect, OpenClient, ask, failure
 from tests.session.canary import Canary, assert_key_is_not_in
@@ -142,6 +144,32 @@ def test_a_proxy_that_can_not_be_used_is_refused(address: str, problem: str) -> 
         Settings(proxy=address)
     assert "pw" not in str(caught.value)
     assert caught.value.argument == "proxy"
+
+
+PRIVATE = f"http://user:{PASSWORD}@proxy.example:3128"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param({"proxy": PRIVATE, "max_concurrency": 0}, id="another setting"),
+        pytest.param({"proxy": f"x{PRIVATE}"}, id="the address"),
+        pytest.param({"proxy": PRIVATE.encode()}, id="bytes"),
+        pytest.param({"proxy": URL(PRIVATE)}, id="a URL"),
+        pytest.param({"prxy": PRIVATE}, id="a misspelt name"),
+    ],
+)
+def test_refused_settings_do_not_show_the_password(values: dict[str, Any]) -> None:
+    with pytest.raises((ConfigurationError, TypeError)) as caught:
+        Settings(**values)
+    CANARY.assert_not_shown_by(caught.value)
+
+
+def test_a_dictionary_of_settings_does_not_show_the_password() -> None:
+    settings: Any = {"proxy": PRIVATE}
+    with pytest.raises(ConfigurationError, match="must be a Settings, got dict") as caught:
+        SeoRepClient("https://api.example.com", "key", settings=settings)
+    CANARY.assert_not_shown_by(caught.value)
 
 
 @pytest.mark.parametrize("password", ["p%40ss", "päss", "", "a:b", "%C3%A4%2F"])
