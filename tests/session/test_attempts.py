@@ -56,9 +56,8 @@ async def test_a_cancelled_attempt_is_seen(connect: Connect) -> None:
 
 async def test_the_probe_of_the_key_is_an_attempt_of_its_own(connect: Connect) -> None:
     seen: list[Attempt] = []
-    client, _ = await connect(
-        answer(status=403), answer(status=404), FINE, on_attempt=seen.append, max_concurrency=1
-    )
+    script = (answer(status=403), answer(status=404), FINE)
+    client, _ = await connect(*script, on_attempt=seen.append, max_concurrency=1)
     async with client.rankings.pull([7, 8], "2023-01-01", "2023-01-31") as outcomes:
         assert [outcome.ok async for outcome in outcomes] == [False, False]
     attempts = [(attempt.subject, attempt.number, attempt.status) for attempt in seen]
@@ -72,18 +71,18 @@ async def test_a_client_sees_all_attempts_of_a_pull_under_faults(clients: int) -
     settings = Settings(backoff_initial=0.01, backoff_max=0.05)
     campaigns = 60 // clients
     shared: dict[str, Any] = {"settings": settings, "limits": Limits() if clients > 1 else None}
-    async with Sandbox(
-        campaigns=60, keywords=20, seed=3, faults="500s=10%,resets=5%", rate_limit="200/s"
-    ) as sandbox:
+    faults = "500s=10%,resets=5%"
+    limited = Sandbox(campaigns=60, keywords=20, seed=3, faults=faults, rate_limit="200/s")
+    async with limited as sandbox:
 
         async def pull(attempts: list[Attempt]) -> int:
             address = sandbox.base_url, sandbox.api_key
             async with SeoRepClient(*address, **shared, on_attempt=attempts.append) as client:
                 ids = range(1, campaigns + 1)
-                async with client.rankings.pull(
-                    ids, "2023-01-01", "2023-03-31", limit=5
-                ) as outcomes:
-                    assert [outcome.error async for outcome in outcomes if not outcome.ok] == []
+                pull = client.rankings.pull(ids, "2023-01-01", "2023-03-31", limit=5)
+                async with pull as outcomes:
+                    async for outcome in outcomes:
+                        assert outcome.error is None
                 stats = client.stats
             causes = Counter(attempt.cause for attempt in attempts if attempt.cause)
             assert causes == Counter(stats.retries)
