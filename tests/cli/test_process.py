@@ -195,23 +195,40 @@ class Interrupted:
 
 
 ADVICE = "Interrupted.\nRepeat the command to resume, or add --restart to start over.\n"
-INTERRUPTED = {
-    "during imports": Interrupted(IMPORTING, "--version", 130),
-    "at exit": Interrupted(
-        "atexit.register(interrupt, signal.SIGINT)", "--version", 0, out="seorep "
-    ),
-    "after the summary": Interrupted(
-        LEAVING.format("SIGINT"), "pull -s campaigns=1 -o a.csv", 0, err="Pulled "
-    ),
-    "after the summary of a pipe": Interrupted(
-        LEAVING.format("SIGTERM"), "pull -s campaigns=1 -o -", 0, out="account", err="Pulled "
-    ),
-    "during an unread summary": Interrupted(UNREAD, "pull -s campaigns=1 --json", 0, err="Pulled "),
-    "twice": Interrupted(LEAVING.format("SIGINT") + STUCK, "pull --sandbox", 130, err=ADVICE),
-}
 
 
-@pytest.mark.parametrize("case", INTERRUPTED.values(), ids=INTERRUPTED)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(Interrupted(IMPORTING, "--version", 130), id="during imports"),
+        pytest.param(
+            Interrupted("atexit.register(interrupt, signal.SIGINT)", "--version", 0, out="seorep "),
+            id="at exit",
+        ),
+        pytest.param(
+            Interrupted(LEAVING.format("SIGINT"), "pull -s campaigns=1 -o a.csv", 0, err="Pulled "),
+            id="after the summary",
+        ),
+        pytest.param(
+            Interrupted(
+                LEAVING.format("SIGTERM"),
+                "pull -s campaigns=1 -o -",
+                0,
+                out="account",
+                err="Pulled ",
+            ),
+            id="after the summary of a pipe",
+        ),
+        pytest.param(
+            Interrupted(UNREAD, "pull -s campaigns=1 --json", 0, err="Pulled "),
+            id="during an unread summary",
+        ),
+        pytest.param(
+            Interrupted(LEAVING.format("SIGINT") + STUCK, "pull --sandbox", 130, err=ADVICE),
+            id="twice",
+        ),
+    ],
+)
 def test_an_interrupt_ends_it_well_or_comes_too_late(tmp_path: Path, case: Interrupted) -> None:
     ended = program(case.before, *case.line.split(), cwd=tmp_path)
     assert ended.returncode == case.code

@@ -4,6 +4,7 @@ import copy
 import csv
 import datetime as dt
 import json
+import operator
 import pickle
 import re
 from pathlib import Path
@@ -106,14 +107,10 @@ def test_each_engine_is_compared_by_itself(tmp_path: Path) -> None:
     ranks = {"engine_b_ranking": 5, "engine_a_places_ranking": 8}
     database_of(database, [pull_of_night(1, {11: 2})], **ranks, **urls)
     of_b, of_places, of_a = changes(database)
-    assert (of_b.engine, of_places.engine, of_a.engine) == (
-        "engine_b",
-        "engine_a_places",
-        "engine_a",
-    )
-    assert (of_b.before, of_b.after, of_b.url) == (None, 5, "https://b.example")
-    assert (of_places.before, of_places.after, of_places.url) == (None, 8, None)
-    assert (of_a.before, of_a.after, of_a.url) == (9, 2, "https://a.example")
+    facts = operator.attrgetter("engine", "before", "after", "url")
+    assert facts(of_b) == ("engine_b", None, 5, "https://b.example")
+    assert facts(of_places) == ("engine_a_places", None, 8, None)
+    assert facts(of_a) == ("engine_a", 9, 2, "https://a.example")
 
 
 @pytest.mark.parametrize(
@@ -402,7 +399,8 @@ def test_a_second_day_is_compared_with_a_first_of_more(tmp_path: Path) -> None:
 
 
 def test_campaigns_of_messages_are_sorted_as_numbers(tmp_path: Path) -> None:
-    ranks = {number * 10: 1 for number in (2, 9, 10, 30, 100, 101, 102, 103, 104, 105, 106, 107)}
+    campaign_ids = (2, 9, 10, 30, *range(100, 108))
+    ranks = {campaign_id * 10: 1 for campaign_id in campaign_ids}
     database = database_of(tmp_path / "a.duckdb", nightly(ranks, ranks))
     with pytest.raises(
         ConfigurationError, match=r"campaign 7; it has campaigns 2, 9, 10, 30, 100, …, 103, 104"
