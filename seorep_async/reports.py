@@ -342,8 +342,15 @@ def _constants_last(table: Table, varying: Sequence[str]) -> list[Column]:
     lead = table.columns[: table.lead]
     ids = [column for column in lead if column.name in varying]
     constants = [column for column in lead if column.name not in varying]
-    others = sorted(table.columns[table.lead :], key=lambda column: not is_important(column.name))
+    others = sorted(table.columns[table.lead :], key=_place_in_frame)
     return [*ids, *others, *constants]
+
+
+def _place_in_frame(column: Column) -> int:
+    if not is_important(column.name):
+        return 2
+    # changes are null unless they were requested
+    return 1 if column.name.endswith("_change") else 0
 
 
 @cache

@@ -71,7 +71,12 @@ async def test_a_table_has_the_rows_of_all_reports(method: str) -> None:
 async def test_a_frame_begins_with_ranks_and_ends_with_constants() -> None:
     outcomes = await pulled([3, 1])
     for columns in (list(outcomes.to_pandas().columns), outcomes.to_polars().columns):
-        assert columns[:3] == ["campaign_id", "keyword_phrase", "engine_a_ranking"]
+        assert columns[:4] == [
+            "campaign_id",
+            "keyword_phrase",
+            "engine_a_ranking",
+            "engine_a_mobile_ranking",
+        ]
         assert columns[-4:] == ["account", "snapshot_date", "start_date", "end_date"]
 
 

@@ -84,7 +84,8 @@ class Display:
             parts.append(waiting)
         if state.failures:
             parts.append(f"{state.failures:,} failed")
-        if is_of_rows:
+        # a workbook of many rows takes a minute, so a person should know how many there are
+        if is_of_rows or state.stage is Stage.WRITING:
             parts.append(counted(state.rows, "row"))
         return " · ".join(parts)
 

@@ -247,8 +247,13 @@ def _write_workbook(file: Path, table: Table, rows: Sequence[Row]) -> None:
         if rows:
             yield [[getattr(row, name) for row in rows] for name in _names(table)]
 
+    heading = ""
+    if rows:
+        # all rows are of one account, and of the same days unless some were put together
+        heading = f"{rows[0].before_date} to {rows[0].after_date}, {rows[0].account}"
     created = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0)
-    write_workbook(file, [Sheet(table, table.columns, parts)], created, file.parent)
+    sheet = Sheet(table, table.columns, parts, heading=heading)
+    write_workbook(file, [sheet], created, file.parent)
 
 
 def _write_csv(file: Path, table: Table, rows: Iterable[Row]) -> None:

@@ -82,6 +82,8 @@ class FeedPage(msgspec.Struct, Generic[M], eq=False):
     def odd(self, body: bytes) -> Page[M]:
         """Decode a page that `documented` has refused."""
         body = body.removeprefix(BOM_UTF8)
+        with suppress(*REFUSALS):
+            return self.decoder.readers[self.row].read_uniform_page(body, self.number, self.subject)
         page, json_rows = envelopes.split_page(body, self.subject)
         models = self._models(json_rows, page.items_path)
         totals = None

@@ -1,14 +1,16 @@
 """Rows of the ranking feeds, from JSON to models, without the reference converter.
 
 msgspec reads rows into raw rows: structs with a model's fields under the wire's names and of the
-wire's types. Then plain code converts the values that msgspec cannot. There are three readings:
+wire's types. Then plain code converts the values that msgspec cannot. There are four readings:
 
 1. A page of current rows, the hot path: one typed decode, converted in place.
 2. A page of older rows: the same with other types; a model is made of each raw row.
-3. A page with odd rows, such as rows with unknown fields or with integers as strings: its rows
-   arrive as JSON and are read in slices, so that only the slices with odd rows take longer.
+3. A page of odd rows that are alike, such as rows with integers as strings: the same with wider
+   types, and with fields for the usual unknown names. A model keeps these in `extra`.
+4. A page with a few odd rows, or with other unknown names: the rows arrive as JSON and are read in
+   slices, so that only the slices with odd rows take longer.
 
-Whatever all three refuse goes to the reference converter, which names the bad field.
+Whatever all four refuse goes to the reference converter, which names the bad field.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from seorep_async.models import (
 )
 from seorep_async.models.gc_untracked import become, raw_row_struct
 from seorep_async.normalisation import values
+from seorep_async.normalisation.envelope import Subject, refuse_another_row
 from seorep_async.normalisation.row_values import Memo, PeriodValues, RankingValues
 from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.plain_values import CALENDAR, field_types
@@ -109,6 +112,7 @@ class RowReader(Generic[M]):
         self._read_current_row = msgspec.json.Decoder(current_row).decode
         self._read_current_page = self._page_decoder(current_row)
         self._odd_row_decoder = lru_cache(maxsize=16)(partial(self._row_decoder, ACCEPTED))
+        self._uniform_page_decoders = lru_cache(maxsize=4)(self._make_uniform_page_decoders)
         # The unknown names of the last odd slice, and those of two slices in a row.
         self._last_names: Names = ()
         self._usual_names: Names = ()
@@ -121,11 +125,25 @@ class RowReader(Generic[M]):
         except REFUSALS:
             pass
         # If only a later row is odd, reading the page as older rows would fail there as well.
-        try:
-            self._read_current_row(msgspec.json.encode(self._first_row(body)))
-        except REFUSALS:
-            return self._page(self._read_older_page(body), number, self._make_models)
-        raise ValueError("only a later row is odd")
+        self._odd_first_row(body)
+        return self._page(self._read_older_page(body), number, self._make_models)
+
+    def read_uniform_page(self, body: bytes, number: int, subject: Subject) -> Page[M]:
+        """Read a page whose rows are all odd in the same way, or raise one of `REFUSALS`.
+
+        Raises:
+            DecodeError: a row is about another campaign or keyword.
+        """
+        # If even this refuses the first row, the rest of the page need not be read.
+        names = self._usual_names
+        first_row = self._odd_row_decoder(names)(self._odd_first_row(body))
+        self._make_models([first_row], self._integers, names)
+        read_older, read_odd = self._uniform_page_decoders(names)
+        make_models = partial(self._make_models, unknown_names=names)
+        with suppress(*REFUSALS):
+            return self._page(read_older(body), number, make_models, subject)
+        make_models = partial(make_models, integers=self._integers)
+        return self._page(read_odd(body), number, make_models, subject)
 
     def read_slice(self, json_rows: list[msgspec.Raw]) -> list[M]:
         """Read a slice of an odd page, or raise one of `REFUSALS`."""
@@ -137,8 +155,7 @@ class RowReader(Generic[M]):
         names = self._usual_names
         with suppress(*REFUSALS):
             rows = [*map(self._odd_row_decoder(names), json_rows)]
-            _keep_unknown_fields(rows, names)
-            return self._make_models(rows, self._integers)
+            return self._make_models(rows, self._integers, names)
         # 3. Current rows with any unknown names.
         with suppress(*REFUSALS):
             rows = [*map(self._read_tolerant_row, json_rows)]
@@ -149,11 +166,15 @@ class RowReader(Generic[M]):
         self._add_unknown_fields(rows, json_rows)
         return self._make_models(rows, self._integers)
 
-    def _page(self, envelope: Any, number: int, make_models: MakeModels[M]) -> Page[M]:
-        rows, totals = _content(envelope)
+    def _page(
+        self, envelope: Any, number: int, make_models: MakeModels[M], subject: Subject = None
+    ) -> Page[M]:
+        rows, totals, path = _content(envelope)
         metadata = envelope.metadata or _Metadata()
+        models = make_models(rows)
+        refuse_another_row(models, path, subject)
         return Page(
-            items=tuple(make_models(rows)),
+            items=tuple(models),
             number=number,
             total_pages=metadata.total_pages,
             total_records=metadata.total_records,
@@ -161,13 +182,18 @@ class RowReader(Generic[M]):
             version=metadata.version,
         )
 
-    def _first_row(self, body: bytes) -> Any:
-        """Return the first row of a page as parsed JSON, or None."""
+    def _odd_first_row(self, body: bytes) -> bytes:
+        """Return the first row of a page, or raise a ValueError if it is a current one."""
+        first_row = b"null"
         try:
             self._find_first_row(body)
         except _FirstRow as end:
-            return end.args[0]
-        return None
+            first_row = msgspec.json.encode(end.args[0])
+        try:
+            self._read_current_row(first_row)
+        except REFUSALS:
+            return first_row
+        raise ValueError("only a later row is odd")
 
     def _add_unknown_fields(self, rows: list[Any], json_rows: list[msgspec.Raw]) -> None:
         """Add unknown fields, which their type ignores, to rows."""
@@ -194,13 +220,17 @@ class RowReader(Generic[M]):
         self._values.convert(rows)
         return become(rows, self._model)
 
-    def _make_models(self, rows: list[Any], integers: Iterable[int] = ()) -> list[M]:
+    def _make_models(
+        self, rows: list[Any], integers: Iterable[int] = (), unknown_names: Names = ()
+    ) -> list[M]:
         """Make models of raw rows with older or odd values. `integers` are places of strings.
 
         A model holds only a part of some values, such as the day of a date-time. The original is
         then in `extra`.
         """
         self._values.convert(rows)
+        if unknown_names:
+            _keep_unknown_fields(rows, unknown_names)
         model = self._model
         integer_strings = self._integer_strings
         partial_values = self._partial_values
@@ -258,6 +288,10 @@ class RowReader(Generic[M]):
     def _read_odd_tolerant_row(self) -> ReadJson:
         return self._row_decoder(ACCEPTED, None)
 
+    def _make_uniform_page_decoders(self, unknown_names: Names) -> tuple[ReadJson, ReadJson]:
+        older_page = self._page_decoder(self._raw_row(OLDER, unknown_names))
+        return older_page, self._page_decoder(self._raw_row(ACCEPTED, unknown_names))
+
     def _row_decoder(self, wire_types: WireTypes, unknown_names: Names | None) -> ReadJson:
         return msgspec.json.Decoder(self._raw_row(wire_types, unknown_names)).decode
 
@@ -303,13 +337,13 @@ def _keep_unknown_fields(rows: list[Any], names: Names) -> None:
             row.extra = extra
 
 
-def _content(envelope: Any) -> tuple[list[Any], Any]:
-    """Return the rows of a page, and its totals."""
+def _content(envelope: Any) -> tuple[list[Any], Any, str]:
+    """Return the rows of a page, its totals beside them, and the path of the rows."""
     if type(envelope.data) is list:
-        return envelope.data, envelope.totals
+        return envelope.data, envelope.totals, "data"
     if envelope.totals is not UNSET:
         raise ValueError("totals beside `data` are an unknown field of this shape")
-    return envelope.data.rows, envelope.data.totals
+    return envelope.data.rows, envelope.data.totals, "data.rows"
 
 
 def _totals(wire: Any) -> RankingTotals | None:

@@ -1,6 +1,6 @@
 """Error responses: who sent them, whether to retry, and the error for the caller.
 
-`origin_of` decides whether the service itself answered. The table in `retry_policy.py` decides
+`sender_of` decides whether the service itself answered. The table in `retry_policy.py` decides
 which failures are retried.
 """
 
@@ -90,7 +90,7 @@ class Response(msgspec.Struct, eq=False):
         return f"Response({self.status})"  # tracebacks show locals; the rest may be private
 
 
-class Origin(enum.Enum):
+class Sender(enum.Enum):
     """The sender of an error response."""
 
     SERVICE = "service"
@@ -98,7 +98,7 @@ class Origin(enum.Enum):
     STRANGER = "stranger"  # another server, at an address that is probably wrong
 
 
-def origin_of(response: Response, request: Request[Any], *, knows_service: bool) -> Origin:
+def sender_of(response: Response, request: Request[Any], *, knows_service: bool) -> Sender:
     """Find out who sent an error response.
 
     The shape of errors is not documented, but the service sends JSON. The sender matters for some
@@ -120,15 +120,15 @@ def origin_of(response: Response, request: Request[Any], *, knows_service: bool)
     # 5. Anything else comes from the service itself.
     status = response.status
     if status == 403 and knows_service and is_page(response):
-        return Origin.GATEWAY
+        return Sender.GATEWAY
     forbids_method = status == 405 and request.method != "GET"
     if status in _BLOCKING_STATUSES and knows_service and not forbids_method:
         is_about_object = _is_empty(response.body) and status in _ABSENT
         if not is_about_object and not _is_json(response.body):
-            return Origin.GATEWAY
+            return Sender.GATEWAY
     if status == 404 and not knows_service and not _may_be_of_service(request, response.body):
-        return Origin.STRANGER
-    return Origin.SERVICE
+        return Sender.STRANGER
+    return Sender.SERVICE
 
 
 def is_page(response: Response) -> bool:
@@ -204,8 +204,8 @@ class ErrorReader:
             problem = "the service answered with a status that is neither a success nor an error"
             error = StatusError(problem)
             return self._failure(Sent.MAYBE, Cause.PERMANENT, error, request, response)
-        origin = origin_of(response, request, knows_service=knows_service)
-        if origin is Origin.GATEWAY:
+        sender = sender_of(response, request, knows_service=knows_service)
+        if sender is Sender.GATEWAY:
             error = RateLimitedError(_NOT_THE_SERVICE)
             failure = self._failure(Sent.RESPONDED, Cause.THROTTLE, error, request, response)
             return attrs.evolve(failure, by_gateway=True)
@@ -216,11 +216,11 @@ class ErrorReader:
         failure = self._failure(
             sent_of_status(status),
             verdict.cause,
-            _status_error(request, response, origin, verdict),
+            _status_error(request, response, sender, verdict),
             request,
             response,
         )
-        is_own_json = origin is Origin.SERVICE and not _is_empty(response.body)
+        is_own_json = sender is Sender.SERVICE and not _is_empty(response.body)
         return attrs.evolve(
             failure,
             most_attempts=verdict.most_attempts,
@@ -324,12 +324,12 @@ def _redirect_error(request: Request[Any], response: Response) -> SeoRepError:
 
 
 def _status_error(
-    request: Request[Any], response: Response, origin: Origin, verdict: Verdict
+    request: Request[Any], response: Response, sender: Sender, verdict: Verdict
 ) -> SeoRepError:
     """Return the error for a status of 400 or more, with the service's own reason."""
     status = response.status
     error_type = status_error_type(status)
-    if origin is Origin.STRANGER:
+    if sender is Sender.STRANGER:
         return error_type(_WRONG_SERVER)
     default = "the service refused" if status < 500 else "the service failed"
     message = _MESSAGES.get(status, default)

@@ -59,6 +59,7 @@ def test_a_workbook_of_changes_looks_like_that_of_a_pull(seorep: Seorep, databas
     assert sheet.freeze_panes == "C2"
     assert sheet.auto_filter.ref == sheet.dimensions
     assert all(cell.font.b and cell.comment.text for cell in sheet[1])
+    assert sheet.oddHeader.left.text == "2026-03-01 to 2026-03-02, acme"
 
 
 def test_a_workbook_without_changes_has_a_header(seorep: Seorep, database: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import duckdb
 import msgspec
 import pytest
 
@@ -295,6 +296,21 @@ async def test_without_a_database_pull_comes_first(
     async with agent(tmp_path / "rankings.duckdb") as host:
         answer = await host.ask(tool, **arguments)
     assert answer == "error: there is no database yet: call pull first"
+
+
+@pytest.mark.usefixtures("asked_here")
+@pytest.mark.parametrize("statement", [None, "CREATE TABLE own AS SELECT 1"])
+async def test_a_database_without_pulls_asks_for_one(tmp_path: Path, statement: str | None) -> None:
+    database = tmp_path / "rankings.duckdb"
+    if statement is None:
+        database.touch()
+    else:
+        with duckdb.connect(str(database)) as own:
+            own.execute(statement)
+    async with agent(database) as host:
+        answer = await host.ask("changes")
+    assert answer.startswith("error: ")
+    assert "call pull first" in answer
 
 
 async def test_a_bug_is_logged_and_tells_the_agent_nothing(

@@ -84,11 +84,6 @@ class Share:
         """Whether only probes go out, because the service refuses or fails."""
         return self._queue.pace.breaker.is_open
 
-    @property
-    def waits(self) -> bool:
-        """Whether anything waits for a permit."""
-        return bool(self._lanes)
-
     def open(self) -> None:
         """Start in the running event loop."""
         self._queue.join(self._lanes, self._origin, self._clock)
