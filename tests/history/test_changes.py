@@ -133,7 +133,8 @@ def test_counts_of_campaigns_are_those_of_their_changes(two_days: Path) -> None:
     counted = changes_by_campaign(two_days)
     compared = changes(two_days)
     for campaign in counted.campaigns:
-        its_changes = [change for change in compared if change.campaign_id == campaign.campaign_id]
+        id_ = campaign.campaign_id
+        its_changes = [change for change in compared if change.campaign_id == id_]
         assert campaign.changes == len(its_changes)
         assert campaign.places == sum(change.moved or 0 for change in its_changes)
         for kind in get_args(ChangeKind):

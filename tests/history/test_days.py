@@ -298,7 +298,7 @@ def check_views(database: Path, pulls: list[Pull]) -> None:
         "FROM keyword_rankings_{} ORDER BY ALL"
     )
     with open_history(database) as history:
-        database = history.connection
-        assert database.execute(query.format("by_day")).fetchall() == rows
-        assert database.execute(query.format("latest")).fetchall() == latest
+        connection = history.connection
+        assert connection.execute(query.format("by_day")).fetchall() == rows
+        assert connection.execute(query.format("latest")).fetchall() == latest
         assert history.days("acme") == days(pulls)

@@ -120,28 +120,29 @@ def test_a_wrong_key_is_no_row_even_if_its_probe_fails(seed: int) -> None:
         assert "AuthenticationError" not in rows["error"].to_pylist()
 
 
-WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"snapshot_date": None}, "snapshot_date"),
-    ({"snapshot_date": "yesterday"}, "snapshot_date"),
-    ({"feed": "weekly"}, "feed"),
-    ({"ids": "12"}, "ids"),
-    ({"ids": 12}, "ids"),
-    ({"ids": ["12"]}, "campaign_id"),
-    ({"ids": [0]}, "campaign_id"),
-    ({"end_date": "2022-01-01"}, "end_date"),
-    ({"api_key_env": "NOT_SET"}, "api_key_env"),
-    ({"api_key_env": KEY}, "api_key_env"),
-    ({"api_key_env": None}, "api_key_env"),
-    ({"on_error": "ignore"}, "on_error"),
-    ({"settings": {"max_concurrency": 4}}, "settings"),
-    ({"base_url": ["https://api.example.com"]}, "base_url"),
-    ({"account": " "}, "account"),
-    ({"sort": "up"}, "sort"),
-    ({"limit": 0}, "limit"),
-]
-
-
-@pytest.mark.parametrize(("wrong", "argument"), WRONG, ids=str)
+@pytest.mark.parametrize(
+    ("wrong", "argument"),
+    [
+        ({"snapshot_date": None}, "snapshot_date"),
+        ({"snapshot_date": "yesterday"}, "snapshot_date"),
+        ({"feed": "weekly"}, "feed"),
+        ({"ids": "12"}, "ids"),
+        ({"ids": 12}, "ids"),
+        ({"ids": ["12"]}, "campaign_id"),
+        ({"ids": [0]}, "campaign_id"),
+        ({"end_date": "2022-01-01"}, "end_date"),
+        ({"api_key_env": "NOT_SET"}, "api_key_env"),
+        ({"api_key_env": KEY}, "api_key_env"),
+        ({"api_key_env": None}, "api_key_env"),
+        ({"on_error": "ignore"}, "on_error"),
+        ({"settings": {"max_concurrency": 4}}, "settings"),
+        ({"base_url": ["https://api.example.com"]}, "base_url"),
+        ({"account": " "}, "account"),
+        ({"sort": "up"}, "sort"),
+        ({"limit": 0}, "limit"),
+    ],
+    ids=str,
+)
 def test_bad_input_is_refused_before_anything_is_sent(wrong: dict[str, Any], argument: str) -> None:
     with served() as sandbox:
         with pytest.raises(ConfigurationError) as caught:

@@ -100,20 +100,11 @@ def types_of(model: Any) -> list[type]:
 
 
 def test_the_table_has_every_model_of_the_reference() -> None:
-    assert {model.__name__: len(lines) for model, lines in REFERENCE.items()} == {
-        "Campaign": 16,
-        "User": 10,
-        "LoginGrant": 5,
-        "Keyword": 6,
-        "Backlink": 13,
-        "Tag": 2,
-        "SearchLocation": 4,
-        "SearchLanguage": 2,
-        "KeywordRanking": 37,
-        "CampaignPeriod": 31,
-        "KeywordPeriod": 16,
-        "RankingTotals": 16,
-    }
+    numbers = {model.__name__: len(lines) for model, lines in REFERENCE.items()}
+    rows = {"KeywordRanking": 37, "CampaignPeriod": 31, "KeywordPeriod": 16, "RankingTotals": 16}
+    parts = {"Tag": 2, "SearchLocation": 4, "SearchLanguage": 2}
+    records = {"Campaign": 16, "User": 10, "LoginGrant": 5, "Keyword": 6, "Backlink": 13}
+    assert numbers == rows | parts | records
 
 
 @both_names

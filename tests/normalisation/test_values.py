@@ -139,16 +139,6 @@ NO_TOTALS: list[Any] = [
     {"Value": 7},
 ]
 
-REFUSED: list[tuple[Read, str, list[Any]]] = [
-    (values.integer, "an integer", NO_INTEGERS),
-    (values.string, "a string", NO_STRINGS),
-    (values.boolean, "true or false", NO_BOOLEANS),
-    (values.date_time, 'a date-time "YYYY-MM-DD HH:MM:SS"', NO_MOMENTS),
-    (values.day, 'a date "YYYY-MM-DD"', NO_DAYS),
-    (values.period, 'a period "YYYY-MM" or "YYYY-MM-DD"', NO_PERIODS),
-    (values.total, 'an object with "value"', NO_TOTALS),
-]
-
 NO_NUMBERS: list[Any] = [True, False, NAN, INFINITY, -INFINITY, "", "1.5", "n/a", "nan", "inf"]
 NO_NUMBERS += ["\uff11\uff12", LONG, [], {}, {"value": 7}]
 
@@ -176,7 +166,18 @@ def refusal(read: Read, value: Any) -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize(("read", "expected", "wrong_values"), REFUSED)
+@pytest.mark.parametrize(
+    ("read", "expected", "wrong_values"),
+    [
+        (values.integer, "an integer", NO_INTEGERS),
+        (values.string, "a string", NO_STRINGS),
+        (values.boolean, "true or false", NO_BOOLEANS),
+        (values.date_time, 'a date-time "YYYY-MM-DD HH:MM:SS"', NO_MOMENTS),
+        (values.day, 'a date "YYYY-MM-DD"', NO_DAYS),
+        (values.period, 'a period "YYYY-MM" or "YYYY-MM-DD"', NO_PERIODS),
+        (values.total, 'an object with "value"', NO_TOTALS),
+    ],
+)
 def test_a_value_is_refused_with_the_expected_kind(
     read: Read, expected: str, wrong_values: list[Any]
 ) -> None:

@@ -299,7 +299,7 @@ EXTRA = {
 }
 # the values that are not sent as they are, but as these texts
 TEXTS = {"is_new": "true", "no": "false", "kind": "client", "seven": "7"}
-NOT_SENT = {"not": None, "none": []}
+NOT_SENT: dict[str, Any] = {"not": None, "none": []}
 FURTHER = {"extra_params": EXTRA | NOT_SENT}
 
 

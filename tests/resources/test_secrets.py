@@ -73,12 +73,18 @@ async def update(client: SeoRepClient) -> User:
 
 # a service that repeats the password: as it was sent, or decoded
 
+IN_JSON = json.dumps({"username": "ann", "password": PASSWORD}, ensure_ascii=False)
+
+
+def as_received(server: ScriptedServer) -> str:
+    request = server.requests[-1]
+    return request.body.decode() or request.target
+
+
 RETOLD: dict[str, Callable[[ScriptedServer], str]] = {
-    "wire": lambda server: server.requests[-1].body.decode() or server.requests[-1].target,
+    "wire": as_received,
     "plain": lambda _: PASSWORD,
-    "JSON": lambda _: json.dumps(
-        {"username": "ann", "password": PASSWORD}, ensure_ascii=False
-    ).replace("/", "\\/"),
+    "JSON": lambda _: IN_JSON.replace("/", "\\/"),
 }
 
 

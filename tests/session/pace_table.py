@@ -41,9 +41,11 @@ class Case:
     options: dict[str, Any] = attrs.field(factory=dict)
 
     def run(self, seed: int) -> Figures:
-        limiter = self.limiter
-        if callable(limiter):
-            limiter = limiter(seed)
+        limiter: Limiter | str | None
+        if callable(self.limiter):
+            limiter = self.limiter(seed)
+        else:
+            limiter = self.limiter
         service = SimulatedService(limiter or Limiter(), seed=seed, **self.service)
         return simulate(service, self.pages, **self.options)
 

@@ -89,12 +89,11 @@ async def test_call_that_never_succeeds_ends_before_its_deadline(
     assert isinstance(error.__cause__, ServerError)
 
 
-FAULTS: dict[str, Step] = SLOW | {
-    **{
-        name: BROKEN[name][0]
-        for name in ("reset", "closed", "short Content-Length", "HTML", "no HTTP")
-    },
-    **{str(status): answer(status=status) for status in (500, 503, 429)},
+UNFINISHED = ("reset", "closed", "short Content-Length", "HTML", "no HTTP")
+FAULTS: dict[str, Step] = dict(SLOW)
+FAULTS |= {name: BROKEN[name][0] for name in UNFINISHED}
+FAULTS |= {str(status): answer(status=status) for status in (500, 503, 429)}
+FAULTS |= {
     "429 with Retry-After 0": answer(status=429, headers=[("Retry-After", "0")]),
     "503 with Retry-After 0.05": answer(status=503, headers=[("Retry-After", "0.05")]),
     "endless body": pour(b"HTTP/1.1 200 OK\r\n\r\n", b" " * 65536, 10**9),
