@@ -168,7 +168,7 @@ def test_changing_a_dict_leaves_the_report_alone() -> None:
 def test_an_integer_beyond_64_bits_is_an_error_of_arrow_alone() -> None:
     huge = report(attrs.evolve(EMPTY, competitors=2**63))
     assert huge.to_dicts()[0]["competitors"] == 2**63
-    with pytest.raises(OverflowError):
+    with pytest.raises(OverflowError, match="competitors: an integer needs more"):
         huge.to_arrow()
 
 
