@@ -21,10 +21,10 @@ class Limits:
 @pytest.mark.parametrize(
     ("folder", "limits"),
     [
-        ("seorep_async", Limits(81_000, 7.2, 13, 0.3, 27, 25)),
+        ("seorep_async", Limits(82_500, 7.2, 13, 0.3, 27, 25)),
         ("seorep_async/sandbox", Limits(9_500, 7.7, 14, 0.0, 26, 3)),
         ("seorep_async/pytest_plugin", Limits(560, 6.5, 12, 0.0, 42, 0)),
-        ("tests", Limits(112_000, 8.6, 14, 0.1, 9, 42)),
+        ("tests", Limits(111_000, 8.6, 14, 0.1, 9, 42)),
         ("tests/cli", Limits(8_000, 8.3, 13, 0.0, 7, 3)),
         ("tests/export", Limits(15_200, 8.1, 14, 0.0, 7, 0)),
         ("tests/faults", Limits(6_400, 8.4, 14, 0.0, 12, 0)),
