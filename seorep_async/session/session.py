@@ -151,15 +151,11 @@ class Session:
 
         When it ends, `when_done` is called with it.
         """
-
-        def done(task: asyncio.Task[T]) -> None:
-            self._tasks.discard(task)
-            if when_done is not None:
-                when_done(task)
-
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(done)
+        task.add_done_callback(self._tasks.discard)
+        if when_done is not None:
+            task.add_done_callback(when_done)
         return task
 
     @property
