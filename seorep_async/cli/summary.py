@@ -349,6 +349,8 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
         counts = f"{counted(len(run.campaign_ids), 'campaign')}, {counted(run.rows, 'row')}"
         if run.failures:
             counts = f"{counts}, {counted(len(run.failures), 'report')} failed"
+        elif run.arguments.retry_failed and not run.campaign_ids:
+            counts = "nothing to retry, no report failed last time"
     else:
         account = one_line(run.arguments.account or "no account named")
         if run.arguments.snapshot_date is not None:
