@@ -85,7 +85,7 @@ def test_status_has_a_cause_and_says_how_far_it_got(
     assert {meaning_of(status) for status in statuses} == {meaning}
 
 
-# What Retry-After makes of a status, in answer to a GET, and to a write.
+# The cause that Retry-After gives a status, in answer to a GET, and to a write.
 @pytest.mark.parametrize(
     ("statuses", "cause_of_read", "cause_of_write"),
     [
