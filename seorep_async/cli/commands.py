@@ -267,8 +267,10 @@ def changes(
     "[default: SEOREP_REPORT_ENGINES, then SEOREP_PROFILE]",
 )
 @option("--open", "opens", is_flag=True, help="Show the page in a browser.")
-def report(database: str, profile: str | None, opens: bool, **choices: Any) -> None:
-    later("history", "write_report")(database, profile=profile, opens=opens, **choices)
+@option("--json", is_flag=True, help="Print the file and its size, or the error, as JSON.")
+def report(database: str, profile: str | None, opens: bool, json: bool, **choices: Any) -> None:
+    write_report = later("history", "write_report")
+    write_report(database, profile=profile, opens=opens, is_json=json, **choices)
 
 
 @command(
@@ -306,14 +308,17 @@ def doctor(out: str | None, json: bool, service: Service) -> int:
 @click.argument("path")
 @click.argument("parameters", nargs=-1, type=name_and_value, metavar="[NAME=VALUE...]")
 @option("-y", "--yes", is_flag=True, help="Do not ask for confirmation of a DELETE.")
+@option("--json", is_flag=True, help="Print an error as JSON, too; a response is always JSON.")
 @service_options
 def api(
     method: str,
     path: str,
     parameters: tuple[tuple[str, str], ...],
     yes: bool,
+    json: bool,
     service: Service,
 ) -> None:
+    # whether an error is JSON was found before the options were parsed
     later("calls", "send_any")(service, method=method, path=path, parameters=parameters, yes=yes)
 
 

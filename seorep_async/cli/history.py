@@ -180,7 +180,13 @@ def _headline(changes: Changes) -> str:
 
 
 def write_report(
-    database: str, *, profile: str | None, engines: str | None, opens: bool, **choices: Any
+    database: str,
+    *,
+    profile: str | None,
+    engines: str | None,
+    opens: bool,
+    is_json: bool,
+    **choices: Any,
 ) -> None:
     """Make a page, write its path, and show it in a browser if that is asked."""
     engine_names = find_engine_names(engines, profile)
@@ -188,7 +194,10 @@ def write_report(
         choices["engine_names"] = engine_names
     with logged():
         page = history.report(database, **choices)
-    write(f"{page}\n")
+    if is_json:
+        write(as_json({"file": str(page), "bytes": page.stat().st_size}))
+    else:
+        write(f"{page}\n")
     if opens:
         webbrowser.open(page.resolve().as_uri())
 

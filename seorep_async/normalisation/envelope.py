@@ -23,6 +23,9 @@ Subject: TypeAlias = tuple[str, int] | None
 a keyword's in a campaign's feed, is of another kind.
 """
 
+LARGEST_COUNT = 2**63 - 1
+"""The largest number of pages or records. A float can hold it, unlike 10**400."""
+
 _Scalar: TypeAlias = bool | int | float | str | None
 _JsonArray: TypeAlias = list[msgspec.Raw]
 _split: Callable[[bytes], dict[str, Any]]
@@ -187,8 +190,8 @@ def _read_metadata(page: RawPage) -> None:
     if not isinstance(metadata, dict):
         raise refused("metadata", str(values.refusal("an object", metadata)))
     unknown = dict(metadata)
-    page.total_pages = _whole_number(unknown.pop("total_pages", None))
-    page.total_records = _whole_number(unknown.pop("total_records", None))
+    page.total_pages = _count(unknown.pop("total_pages", None))
+    page.total_records = _count(unknown.pop("total_records", None))
     version = unknown.pop("version", None)
     if values.is_boolean(version):
         page.version = values.boolean(version)
@@ -226,6 +229,14 @@ def _refuse_another_id(value: object, path: str, kind: str, requested_id: int) -
                 "was asked for"
             )
             raise refused(f"{path}{name}", problem)
+
+
+def _count(value: object) -> int | None:
+    """Return a number of pages or records. Nonsense, such as 10**400, is no number."""
+    count = _whole_number(value)
+    if count is None or count > LARGEST_COUNT:
+        return None
+    return count
 
 
 def _whole_number(value: object) -> int | None:

@@ -34,7 +34,7 @@ from seorep_async.models import (
 )
 from seorep_async.models.gc_untracked import become, raw_row_struct
 from seorep_async.normalisation import values
-from seorep_async.normalisation.envelope import Subject, refuse_another_row
+from seorep_async.normalisation.envelope import LARGEST_COUNT, Subject, refuse_another_row
 from seorep_async.normalisation.row_values import Memo, PeriodValues, RankingValues
 from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.plain_values import CALENDAR, field_types
@@ -45,7 +45,7 @@ WireTypes: TypeAlias = dict[Any, Any]
 MakeModels: TypeAlias = Callable[[list[Any]], list[M]]
 ReadJson: TypeAlias = Callable[[bytes], Any]
 Names: TypeAlias = tuple[str, ...]
-_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)] | None
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)] | None
 
 REFUSALS = (ValueError, RecursionError, OverflowError)
 """The errors for refused pages and rows. Those of msgspec are ValueErrors."""

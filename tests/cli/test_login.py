@@ -8,6 +8,7 @@ from hypothesis import example, given, strategies as st
 
 from seorep_async.cli.errors import UsageError
 from seorep_async.cli.login import store_profile, toml_string, with_values
+from seorep_async.secret import Secret
 
 NEW = {"base_url": "https://new.example.com", "key": "new"}
 
@@ -57,9 +58,9 @@ def test_a_full_disk_leaves_no_part_of_a_profile(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 40, hard))
     try:
         with pytest.raises(UsageError, match="can't write"):
-            store_profile(file, "b", "https://new.example.com", "new")
+            store_profile(file, "b", "https://new.example.com", Secret("new"))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
     assert tomllib.loads(file.read_text(encoding="utf-8")) == {"a": {"key": "a"}}
-    store_profile(file, "b", "https://new.example.com", "new")
+    store_profile(file, "b", "https://new.example.com", Secret("new"))
     assert tomllib.loads(file.read_text(encoding="utf-8")) == {"a": {"key": "a"}, "b": NEW}

@@ -98,28 +98,33 @@ def no_date(name: str, bad: Any) -> str:
     return f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {bad!r}{hint}'
 
 
-WRONG: dict[str, tuple[Callable[[Operation, str], bool], list[Any], Callable[[str, Any], str]]] = {
-    "ids": (lambda _, name: name in IDS, BAD_IDS, no_id),
-    "dates": (
-        lambda operation, name: name in DATES and operation.verb != "update",
-        BAD_DATES,
-        no_date,
-    ),
-    "limits": (lambda _, name: name == "limit", [0, -1, True, "10", 1.5, 2**31], no_id),
-    "strings": (
-        lambda operation, name: name in operation.required and name not in CHECKED,
-        ["", None, 5],
-        lambda name, _: f"{name} must be a non-empty string",
-    ),
-    "statuses": (
-        lambda _, name: name == "status",
-        ["Published", "draft", "", 5, True, ["published"]],
-        lambda name, bad: f"{name} must be 'published' or 'unpublished', got {bad!r}",
-    ),
-}
-
-
-@pytest.mark.parametrize(("is_checked", "values", "said"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(
+    ("is_checked", "values", "said"),
+    [
+        pytest.param(lambda _, name: name in IDS, BAD_IDS, no_id, id="ids"),
+        pytest.param(
+            lambda operation, name: name in DATES and operation.verb != "update",
+            BAD_DATES,
+            no_date,
+            id="dates",
+        ),
+        pytest.param(
+            lambda _, name: name == "limit", [0, -1, True, "10", 1.5, 2**31], no_id, id="limits"
+        ),
+        pytest.param(
+            lambda operation, name: name in operation.required and name not in CHECKED,
+            ["", None, 5],
+            lambda name, _: f"{name} must be a non-empty string",
+            id="strings",
+        ),
+        pytest.param(
+            lambda _, name: name == "status",
+            ["Published", "draft", "", 5, True, ["published"]],
+            lambda name, bad: f"{name} must be 'published' or 'unpublished', got {bad!r}",
+            id="statuses",
+        ),
+    ],
+)
 async def test_a_wrong_argument_is_refused_and_named(
     is_checked: Any, values: list[Any], said: Any
 ) -> None:
@@ -276,13 +281,11 @@ def test_extra_params_that_are_no_mapping_of_strings_are_refused() -> None:
 
 
 def test_a_string_that_is_not_valid_unicode_is_refused() -> None:
-    messages = [
-        extra_of({"x": "\ud800"}),
-        extra_of({"x": ["\ud800"]}),
-        extra_of({"\ud800": "x"}),
-        refused(closed().campaigns.list, filter="\ud800"),
-        refused(closed().rankings.campaign, 42, *JANUARY, search="\ud800"),
-    ]
+    messages = [extra_of({"x": "\ud800"})]
+    messages.append(extra_of({"x": ["\ud800"]}))
+    messages.append(extra_of({"\ud800": "x"}))
+    messages.append(refused(closed().campaigns.list, filter="\ud800"))
+    messages.append(refused(closed().rankings.campaign, 42, *JANUARY, search="\ud800"))
     for said in messages:
         assert said.endswith("is not valid Unicode")
 

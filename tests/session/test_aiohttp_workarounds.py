@@ -2,12 +2,11 @@
 
 import asyncio
 import platform
-import subprocess
-import sys
 
 import aiohttp
 import pytest
 
+from tests.processes import run_python
 from tests.session.calls import StartServer
 from tests.session.scripted_server import FINE, Connection, answer, reset
 
@@ -72,7 +71,7 @@ print(first, faults())
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is about glibc")
 def test_glibc_maps_every_block_until_a_larger_one_was_freed() -> None:
-    done = subprocess.run([sys.executable, "-c", PAGE_FAULTS], capture_output=True, text=True)
+    done = run_python("-c", PAGE_FAULTS)
     assert done.stderr == ""
     before, after = map(int, done.stdout.split())
     assert before > 90 > 10 > after

@@ -4,8 +4,6 @@ import asyncio
 import base64
 import pickle
 import ssl
-import subprocess
-import sys
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -17,6 +15,7 @@ import trustme
 from yarl import URL
 
 from seorep_async import ConfigurationError, ConnectionFailedError, SeoRepClient, Settings
+from tests.processes import run_python
 from tests.session.calls import Connect, OpenClient, ask, failure
 from tests.session.canary import Canary, assert_key_is_not_in
 from tests.session.scripted_server import FINE, answer
@@ -124,8 +123,7 @@ gc.collect()
 
 
 def test_no_warning_of_an_abandoned_request_shows_the_password() -> None:
-    command = [sys.executable, "-X", "dev", "-W", "always", "-c", ABANDONED, PASSWORD]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = run_python("-X", "dev", "-W", "always", "-c", ABANDONED, PASSWORD)
     assert "Unclosed connection" in result.stderr
     CANARY.assert_not_in(result.stderr)
 
