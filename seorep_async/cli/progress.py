@@ -54,7 +54,11 @@ class Display:
         # the total is unknown before the campaigns are listed
         if state is None or state.total is None:
             return ""
-        return f" at {state.done:,} of {state.total:,} reports"
+        place = f" at {state.done:,} of {state.total:,} reports"
+        # a failed report is done, too, but it is not stored
+        if state.failures:
+            place = f"{place}, {state.failures:,} of them failed"
+        return place
 
     @property
     def activity(self) -> str:

@@ -120,7 +120,7 @@ class Database(Target):
             _warn_of_other_options(database, self.request)
 
     def accounts(self) -> set[str]:
-        """Return the names of the accounts of which it has pulls."""
+        """Return the names of the accounts that have pulls in it."""
         if not has_content(self.path):
             return set()
         with self._connected() as database:

@@ -201,11 +201,15 @@ async def _decode(decode: Decode[T], body: bytes) -> T:
     if _is_quick(decode, body):
         return decode(body)
     if len(body) <= DOCUMENTED and _is_page_decoder(decode):
-        page: T | None = decode.documented(body)
-        if page is not None:
-            return page
-        return await _in_thread(decode.odd, body)
+        return await _decode_page(decode, body)
     return await _in_thread(decode, body)
+
+
+async def _decode_page(page_decoder: PageDecoder[T], body: bytes) -> T:
+    page = page_decoder.documented(body)
+    if page is not None:
+        return page
+    return await _in_thread(page_decoder.odd, body)
 
 
 async def _in_thread(decode: Decode[T], body: bytes) -> T:

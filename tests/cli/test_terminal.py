@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from seorep_async import Feed
+from seorep_async.cli.progress import Display
+from seorep_async.export import PullProgress, Stage
 from tests.cli.running import KEY, Seorep, serving, terminal
 
 pytestmark = pytest.mark.heavy
@@ -203,3 +206,10 @@ def test_a_value_of_one_object_is_shown_whole_however_long(seorep: Seorep) -> No
         with terminal("users", "get", "1", columns=40) as person:
             assert person.end() == 0
     assert "\N{HORIZONTAL ELLIPSIS}" not in person.text
+
+
+def test_a_place_says_which_reports_are_not_stored() -> None:
+    progress = PullProgress(
+        stage=Stage.ROWS, feed=Feed.CAMPAIGN, done=33, total=200, resumed=0, rows=1300, failures=7
+    )
+    assert Display(state=progress).place == " at 33 of 200 reports, 7 of them failed"
