@@ -28,6 +28,11 @@ def unknown_field(row: Row, chance: random.Random) -> Row:
     return row | {"type": "real"}
 
 
+def unknown_name(row: Row, chance: random.Random) -> Row:
+    """An unknown field with a name that no other row has."""
+    return row | {f"serp{chance.randrange(10**9)}": 3}
+
+
 def unknown_object(row: Row, chance: random.Random) -> Row:
     """An unknown object in the row."""
     return row | {"serp": {"features": ["map", "video"], "ads": {"top": 3}}}
@@ -66,6 +71,7 @@ OF_KEYWORDS: tuple[Variation, ...] = (
 OF_LARGE_PAGES: tuple[Variation, ...] = (
     unknown_field,
     unknown_object,
+    unknown_name,
     integers_as_strings,
     missing_field,
 )

@@ -11,7 +11,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import decoder_for
-from seorep_async.plain_values import plain_string
+from seorep_async.plain_values import plain, plain_string
 from seorep_async.profiles import Access, find_access
 from seorep_async.resources import Backlinks, Campaigns, Keywords, Rankings, Users, raw_request
 from seorep_async.resources.arguments import ExtraParams, check_account_name, mask_secrets
@@ -81,7 +81,12 @@ class SeoRepClient:
             raise ConfigurationError(problem, argument="api_key")
         api_key = None if api_key is None else Secret.of(api_key)
         base_url = _masked(base_url)
-        _check_type("settings", settings, Settings)
+        if settings is not None and not isinstance(settings, Settings):
+            # a dictionary of settings may hold the password of a proxy
+            type_name = type(settings).__name__
+            del settings
+            problem = f"settings must be a Settings, got {type_name}"
+            raise ConfigurationError(problem, argument="settings")
         _check_type("session", session, aiohttp.ClientSession)
         _check_type("limits", limits, Limits)
         check_callback("on_attempt", on_attempt, "an Attempt")
@@ -212,6 +217,7 @@ class SeoRepClient:
         Raises:
             ConfigurationError: `seconds` is not a number above 0.
         """
+        seconds = plain(seconds)
         require_positive("seconds", seconds, "seconds")
         return self._session.call_timeout.limit(seconds)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-_LARGEST_BODY = 64 * 1024
+_LARGEST_BODY = 512 * 1024
 _LONGEST = 200
 """The maximum number of characters of a reason."""
 _MOST_ITEMS = 5

@@ -14,7 +14,7 @@ from seorep_async.errors import SeoRepError
 from seorep_async.models import Feed, RankingTotals
 from seorep_async.models.model import Model, extra_field
 from seorep_async.tables.columns import Column, Columns, Table
-from seorep_async.tables.html import SHOWN_ROWS, html_table
+from seorep_async.tables.html import SHOWN_ROWS, counted, html_table, is_important
 from seorep_async.tables.output_tables import TOTALS, table_of, totals_values
 from seorep_async.tables.tabular import TableList, Tabular
 
@@ -30,6 +30,7 @@ _ROWS_IN_REPR = 3
 _FAILURES_IN_REPR = 3
 _SHARED_COLUMNS = 2
 """The number of leading columns, account and night, that are equal in all rows of a pull."""
+_SKIP_FAILURES = "skip_failures=True leaves failed reports out of the table"
 
 
 def _first_rows(rows: Sequence[object]) -> str:
@@ -177,6 +178,9 @@ class PulledReport(PullOutcome[R_co]):
         """Return a dictionary for each row of the report; see `RankingReport.to_dicts`."""
         return self.report.to_dicts()
 
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
+
 
 @attrs.frozen
 class FailedReport(PullOutcome[Never]):
@@ -253,9 +257,12 @@ class PullOutcomes(TableList[Outcome[R]]):
         return isinstance(item, FailedReport)
 
     def _rows(self, skip_failures: bool) -> _Rows:
-        if not skip_failures:
-            for failure in self.failures[:1]:
-                failure.to_dicts()  # raises its error
+        if not skip_failures and self.failures:
+            error = self.failures[0].error
+            # the error may be raised several times
+            if _SKIP_FAILURES not in getattr(error, "__notes__", ()):
+                error.add_note(_SKIP_FAILURES)
+            self.failures[0].to_dicts()  # raises it
         return _Rows(self.reports, self._kind)
 
     def to_dicts(self, *, skip_failures: bool = False) -> list[dict[str, Any]]:
@@ -295,14 +302,16 @@ class PullOutcomes(TableList[Outcome[R]]):
         rows = chain.from_iterable(zip(*columns, strict=True) for columns in columns_of_reports)
         total = sum(len(report.rows) for report in reports)
         columns = _table(self._kind).columns[_SHARED_COLUMNS:]
-        return html_table(self._summary(), columns, rows, total)
+        # the first rows may all be of one report, and then don't say that there are others
+        first = [f"{self._kind.object_name}_id"]
+        return html_table(self._summary(), columns, rows, total, first=first)
 
     def _summary(self) -> str:
         """Return the numbers of reports and failures, and the first failed ids."""
         failures = self.failures
         counts = [
-            _count(len(self) - len(failures), "report"),
-            _count(len(failures), "failure"),
+            counted(len(self) - len(failures), "report"),
+            counted(len(failures), "failure"),
         ]
         summary = f"Pull of feed {self._kind.value}: {', '.join(counts)}"
         if failures:
@@ -329,11 +338,19 @@ class _Rows(Tabular):
 
 
 def _constants_last(table: Table, varying: Sequence[str]) -> list[Column]:
-    """Return a frame's columns, with those that are equal in all rows of a pull at the end."""
+    """Return a frame's columns: ids, phrase or date, ranks, others, and the constants of a pull."""
     lead = table.columns[: table.lead]
     ids = [column for column in lead if column.name in varying]
     constants = [column for column in lead if column.name not in varying]
-    return [*ids, *table.columns[table.lead :], *constants]
+    others = sorted(table.columns[table.lead :], key=_place_in_frame)
+    return [*ids, *others, *constants]
+
+
+def _place_in_frame(column: Column) -> int:
+    if not is_important(column.name):
+        return 2
+    # changes are null unless they were requested
+    return 1 if column.name.endswith("_change") else 0
 
 
 @cache
@@ -373,7 +390,3 @@ def column_values(
     lead_columns = [[value] * len(report.rows) for value in lead]
     rows = table_of(report.feed).column_values(report.rows, compared=report.compared)
     return [*lead_columns, *rows]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -6,7 +6,9 @@ The guide `errors-and-limits` explains when to change them.
 from __future__ import annotations
 
 import enum
+import functools
 import itertools
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -15,6 +17,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.plain_values import plain
+from seorep_async.secret import Secret
 from seorep_async.version import __version__
 
 _LARGEST_NUMBER = 1e9
@@ -243,6 +246,36 @@ class Settings:
             problem = "settings that hold a proxy password can't be pickled"
             raise TypeError(f"{problem}; create them where they are needed")
         return partial(Settings, **attrs.asdict(self, recurse=False)), ()
+
+
+def _hide_arguments(settings_type: type[Settings]) -> None:
+    """Mask strings before they reach the generated `__init__`.
+
+    Tracebacks with locals show its frame when a setting is refused, also the proxy's password.
+    """
+    init: Callable[..., None] = settings_type.__init__
+
+    @functools.wraps(init)
+    def masked_init(self: Settings, **values: Any) -> None:
+        # the converter makes plain strings of them again
+        values = {
+            name: Secret.of(value) if isinstance(value, str) else value
+            for name, value in values.items()
+        }
+        if values.get("proxy") is not None:
+            # any other type becomes an empty string, which is refused
+            values["proxy"] = Secret.of(values["proxy"])
+        try:
+            init(self, **values)
+        except TypeError:
+            # a name is unknown, and without attributes there is no repr for a traceback
+            del self
+            raise
+
+    settings_type.__init__ = masked_init  # type: ignore[method-assign]
+
+
+_hide_arguments(Settings)
 
 
 def _proxy_problem(address: object) -> str:

@@ -2,11 +2,11 @@
 
 import os
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import seorep_async
+from tests.processes import run_python
 
 REPO = Path(__file__).parent.parent
 OPTIONAL = [
@@ -34,11 +34,8 @@ Result = subprocess.CompletedProcess[str]
 def run_bare(code: str) -> Result:
     """Run code where no library of an extra can be imported."""
     hiding = f"import sys; sys.modules.update(dict.fromkeys({OPTIONAL}))"
-    command = [sys.executable, "-W", "error", "-c", f"{hiding}\n{code}"]
     environment = {**os.environ, "PAGER": "cat", "PYTHONPATH": str(REPO)}
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=60
-    )
+    return run_python("-W", "error", "-c", f"{hiding}\n{code}", env=environment)
 
 
 def test_every_library_of_an_extra_is_optional() -> None:
@@ -89,9 +86,6 @@ def test_a_method_names_the_extra_that_it_needs() -> None:
 
 
 def test_the_package_is_the_command() -> None:
-    command = [sys.executable, "-m", "seorep_async", "--version"]
-    result = subprocess.run(
-        command, cwd=REPO, capture_output=True, text=True, check=False, timeout=60
-    )
+    result = run_python("-m", "seorep_async", "--version", cwd=REPO)
     assert result.returncode == 0
     assert result.stdout == "seorep 0.1.0\n"

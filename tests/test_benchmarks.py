@@ -1,6 +1,7 @@
 """The benchmarks run. Their figures are not checked here."""
 
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,11 +30,10 @@ def test_benchmarks_print_all_bars_and_write_results(tmp_path: Path) -> None:
     printed = subprocess.run(command, cwd=REPO, capture_output=True, check=True, text=True).stdout
 
     lines = [line for line in printed.splitlines() if "≤" in line or "≥" in line]
-    assert [bar for bar in BARS if not any(bar in line for line in lines)] == []
-    assert all(
-        any(f"  {verdict}" in line for verdict in ("held", "MISSED", "limit", "skipped"))
-        for line in lines
-    )
+    for bar in BARS:
+        assert any(bar in line for line in lines)
+    for line in lines:
+        assert re.search("  (held|MISSED|limit|skipped)", line)
 
     results = (tmp_path / "results.md").read_text(encoding="utf-8")
     assert [part for part in ("load average", "aiohttp 3.", *BARS) if part not in results] == []

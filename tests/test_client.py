@@ -16,10 +16,17 @@ from seorep_async import (
     RequestEncoding,
     SeoRepClient,
     Settings,
-    errors,
+)
+from seorep_async.errors import (
+    DecodeError,
+    NotFoundError,
+    OutcomeUnknownError,
+    ProtocolError,
+    SeoRepError,
+    StatusError,
 )
 from seorep_async.export import pull_to
-from seorep_async.sandbox import Sandbox
+from tests.sandbox.calls import client_of_sandbox
 from tests.session.calls import KEY, Connect, OpenClient, ask
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, SeenRequest, answer, reset
 
@@ -50,34 +57,31 @@ async def test_any_request_gives_back_the_envelope(method: str, connect: Connect
 
 
 async def test_any_request_walks_through_the_sandbox() -> None:
-    async with (
-        Sandbox(campaigns=1) as sandbox,
-        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
-    ):
+    async with client_of_sandbox(campaigns=1) as client:
         created = await client.request("POST", "/v3/campaigns", body={"url": "u", "company": "c"})
         path = f"/v3/campaigns/{created['data']['id']}"
         changed = await client.request("PUT", path, body={"company": "d"})
         page = await client.request("GET", "/v3/campaigns", params={"page": 2, "limit": 1})
         assert await client.request("DELETE", path) == {}
-        with pytest.raises(errors.NotFoundError, match=path):
+        with pytest.raises(NotFoundError, match=path):
             await client.request("GET", path)
     assert changed["data"]["company"] == "d"
     assert page["metadata"]["total_pages"] == 2
     assert page["data"][0]["id"] == created["data"]["id"]
 
 
-NO_ENVELOPES: dict[bytes, type[errors.SeoRepError]] = {
-    **dict.fromkeys((b"", b"<html></html>", b'{"data": {'), errors.ProtocolError),
-    **dict.fromkeys((b"[]", b'{"metadata": {}}'), errors.DecodeError),
-    b'{"status": "error", "code": 404, "message": "no"}': errors.NotFoundError,
-    b'{"error": "no"}': errors.StatusError,
+NO_ENVELOPES: dict[bytes, type[SeoRepError]] = {
+    **dict.fromkeys((b"", b"<html></html>", b'{"data": {'), ProtocolError),
+    **dict.fromkeys((b"[]", b'{"metadata": {}}'), DecodeError),
+    b'{"status": "error", "code": 404, "message": "no"}': NotFoundError,
+    b'{"error": "no"}': StatusError,
 }
 
 
 @pytest.mark.parametrize("body", NO_ENVELOPES)
 async def test_what_is_no_envelope_is_an_error(body: bytes, connect: Connect) -> None:
     client, _ = await connect(forever=answer(body), max_attempts=2)
-    with pytest.raises(errors.SeoRepError) as refused:
+    with pytest.raises(SeoRepError) as refused:
         await client.request("GET", "/v3/campaigns/7")
     assert type(refused.value) is NO_ENVELOPES[body]
     assert refused.value.method == "GET"
@@ -149,7 +153,7 @@ async def test_only_what_may_happen_twice_is_sent_again(method: str, connect: Co
     body, sent = ({"url": "u"}, b"url=u") if method not in ("GET", "DELETE") else (None, b"")
     client, server = await connect(reset, answer(status=500), FINE)
     once = method in ("POST", "PATCH")
-    with pytest.raises(errors.OutcomeUnknownError) if once else nullcontext():
+    with pytest.raises(OutcomeUnknownError) if once else nullcontext():
         await client.request(method, "/v3/campaigns/7", body=body)
     assert [request.body for request in server.requests] == [sent] * (1 if once else 3)
 
@@ -185,7 +189,7 @@ async def test_a_block_records_its_answers_as_they_come(connect: Connect) -> Non
 
 async def test_responses_before_a_retry_or_error_are_recorded_too(connect: Connect) -> None:
     client, _ = await connect(answer(b"busy", status=500), reset, answer(b"no", status=404))
-    with client.record_answers() as answers, pytest.raises(errors.NotFoundError):
+    with client.record_answers() as answers, pytest.raises(NotFoundError):
         await ask(client)
     assert [(recorded.status, recorded.body) for recorded in answers] == [
         (500, b"busy"),
@@ -194,19 +198,15 @@ async def test_responses_before_a_retry_or_error_are_recorded_too(connect: Conne
 
 
 async def test_answers_to_pages_that_are_fetched_ahead_are_recorded(connect: Connect) -> None:
-    client, _ = await connect(
-        *(answer(page_of(number, 4)) for number in range(1, 5)), max_concurrency=1, page_size=None
-    )
+    pages = [answer(page_of(number, 4)) for number in range(1, 5)]
+    client, _ = await connect(*pages, max_concurrency=1, page_size=None)
     with client.record_answers() as answers:
         await client.campaigns.list()
     assert [json.loads(recorded.body)["data"][0]["id"] for recorded in answers] == [1, 2, 3, 4]
 
 
 async def test_answers_of_a_pull_are_recorded() -> None:
-    async with (
-        Sandbox(campaigns=3, keywords=2) as sandbox,
-        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
-    ):
+    async with client_of_sandbox(campaigns=3, keywords=2) as client:
         with client.record_answers() as answers:
             await client.rankings.pull([1, 2, 3], "2022-01-01", "2022-01-31")
     assert [recorded.path for recorded in answers] == ["/v3/resources/rankings/campaign"] * 3
@@ -287,9 +287,9 @@ async def test_what_is_in_flight_is_counted_and_what_has_landed_is_not(connect: 
 
 async def test_a_client_that_sent_nothing_has_no_figures(open_client: OpenClient) -> None:
     client = await open_client("https://api.example.com")
-    with pytest.raises(errors.ConfigurationError):
+    with pytest.raises(ConfigurationError):
         await client.request("GET", "//")
-    with pytest.raises(errors.ConfigurationError):
+    with pytest.raises(ConfigurationError):
         await client.users.get(0)
     stats = client.stats
     assert stats.requests == 0
@@ -303,7 +303,7 @@ async def test_a_client_that_sent_nothing_has_no_figures(open_client: OpenClient
 
 async def test_a_login_grant_asked_for_by_hand_is_asked_for_once(connect: Connect) -> None:
     client, _ = await connect(answer(b'{"data": {"token": "abc-grant-tok'))
-    with pytest.raises(errors.OutcomeUnknownError) as caught:
+    with pytest.raises(OutcomeUnknownError) as caught:
         await client.request("GET", "/v3/users/1/loginGrant")
     assert "abc-grant" not in str(caught.value)
 
@@ -328,21 +328,18 @@ def test_the_account_is_the_host_by_default() -> None:
 
 async def test_reports_and_files_bear_the_clients_account(tmp_path: Path) -> None:
     days = ("2023-01-01", "2023-01-31")
-    async with (
-        Sandbox(campaigns=1, keywords=2) as sandbox,
-        SeoRepClient(sandbox.base_url, sandbox.api_key, account="acme") as client,
-    ):
+    async with client_of_sandbox(campaigns=1, keywords=2, account="acme") as client:
         report = await client.rankings.campaign(1, *days)
         assert report.to_dicts()[0]["account"] == report.account == client.account == "acme"
         assert (await pull_to(client, None, *days, out=tmp_path / "a.csv")).account == "acme"
-        assert (
-            await pull_to(client, None, *days, out=tmp_path / "b.csv", account="other")
-        ).account == "other"
+        out = tmp_path / "b.csv"
+        summary = await pull_to(client, None, *days, out=out, account="other")
+        assert summary.account == "other"
 
 
 async def test_a_time_limit_of_the_client_is_a_plain_with_block(connect: Connect) -> None:
     client, _ = await connect()
-    with pytest.raises(errors.ConfigurationError, match="not `async with`"):
+    with pytest.raises(ConfigurationError, match="not `async with`"):
         async with client.timeout(1):  # type: ignore[attr-defined]  # as above
             pass
 
@@ -350,15 +347,13 @@ async def test_a_time_limit_of_the_client_is_a_plain_with_block(connect: Connect
 async def test_a_block_of_the_client_is_no_decorator(connect: Connect) -> None:
     client, _ = await connect()
     for block in (client.timeout(1.0), client.record_answers()):
-        with pytest.raises(errors.ConfigurationError, match="this is not a decorator"):
+        with pytest.raises(ConfigurationError, match="this is not a decorator"):
             block(ask)  # type: ignore[operator]  # a user without a type checker
 
 
 async def test_closing_in_another_loop_is_refused_and_harmless(connect: Connect) -> None:
     client, _ = await connect(FINE)
-    with pytest.raises(
-        errors.ConfigurationError, match="opened in another event loop; close it there"
-    ):
+    with pytest.raises(ConfigurationError, match="opened in another event loop; close it there"):
         await asyncio.to_thread(asyncio.run, client.close())
     assert (await ask(client)).items == ()
 

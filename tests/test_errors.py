@@ -10,30 +10,58 @@ from typing import Any
 import pytest
 
 from seorep_async import errors
+from seorep_async.errors import (
+    AttemptTimeoutError,
+    AuthenticationError,
+    BodyTooLargeError,
+    ConfigurationError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    DecodeError,
+    ExportError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    PaginationError,
+    ProtocolError,
+    PullPausedError,
+    RateLimitedError,
+    RedirectError,
+    SeoRepError,
+    ServerError,
+    StatusError,
+    TransportError,
+)
 
-PARENTS: dict[type[errors.SeoRepError], str] = {
-    errors.SeoRepError: "Exception",
-    errors.ConfigurationError: "SeoRepError, ValueError",
-    errors.TransportError: "SeoRepError",
-    errors.DeadlineExceededError: "SeoRepError",
-    errors.StatusError: "SeoRepError",
-    errors.DecodeError: "SeoRepError",
-    errors.PaginationError: "SeoRepError",
-    errors.OutcomeUnknownError: "SeoRepError",
-    errors.ExportError: "SeoRepError",
-    errors.PullPausedError: "SeoRepError",
-    errors.ConnectionFailedError: "TransportError",
-    errors.AttemptTimeoutError: "TransportError",
-    errors.ProtocolError: "TransportError",
-    errors.BodyTooLargeError: "TransportError",
-    errors.RedirectError: "TransportError",
-    errors.AuthenticationError: "StatusError",
-    errors.NotFoundError: "StatusError",
-    errors.RateLimitedError: "StatusError",
-    errors.InvalidRequestError: "StatusError",
-    errors.ServerError: "StatusError",
+CHILDREN: dict[str, list[type[SeoRepError]]] = {
+    "Exception": [SeoRepError],
+    "SeoRepError, ValueError": [ConfigurationError],
+    "SeoRepError": [
+        TransportError,
+        DeadlineExceededError,
+        StatusError,
+        DecodeError,
+        PaginationError,
+        OutcomeUnknownError,
+        ExportError,
+        PullPausedError,
+    ],
+    "TransportError": [
+        ConnectionFailedError,
+        AttemptTimeoutError,
+        ProtocolError,
+        BodyTooLargeError,
+        RedirectError,
+    ],
+    "StatusError": [
+        AuthenticationError,
+        NotFoundError,
+        RateLimitedError,
+        InvalidRequestError,
+        ServerError,
+    ],
 }
-
+PARENTS = {child: parents for parents, children in CHILDREN.items() for child in children}
 COMMON: dict[str, Any] = {
     "subject": "campaign 42",
     "method": "GET",
@@ -42,26 +70,26 @@ COMMON: dict[str, Any] = {
     "attempts": 3,
     "body_excerpt": "<h1>Oops</h1>",
 }
-OWN: dict[type[errors.SeoRepError], dict[str, Any]] = {
-    errors.ConfigurationError: {"argument": "snapshot_date"},
-    errors.ExportError: {"file": pathlib.Path("rankings.csv")},
-    errors.RedirectError: {"location": "https://elsewhere.example/v3"},
-    errors.StatusError: {"retry_after": 12.5},
-    errors.DecodeError: {"field_path": "data.rows[3].engineARanking"},
-    errors.PaginationError: {"expected_records": 300, "received_records": 299, "page": 3},
+OWN: dict[type[SeoRepError], dict[str, Any]] = {
+    ConfigurationError: {"argument": "snapshot_date"},
+    ExportError: {"file": pathlib.Path("rankings.csv")},
+    RedirectError: {"location": "https://elsewhere.example/v3"},
+    StatusError: {"retry_after": 12.5},
+    DecodeError: {"field_path": "data.rows[3].engineARanking"},
+    PaginationError: {"expected_records": 300, "received_records": 299, "page": 3},
 }
 
 every_class = pytest.mark.parametrize("kind", PARENTS, ids=lambda kind: kind.__name__)
 
 
-def full(kind: type[errors.SeoRepError]) -> errors.SeoRepError:
+def full(kind: type[SeoRepError]) -> SeoRepError:
     error = kind("it went wrong", **COMMON)
     for name, value in OWN.get(kind, {}).items():
         setattr(error, name, value)
     return error
 
 
-def fields(error: errors.SeoRepError) -> dict[str, Any]:
+def fields(error: SeoRepError) -> dict[str, Any]:
     return {name: getattr(error, name) for name in ("message", *COMMON, *OWN.get(type(error), {}))}
 
 
@@ -75,12 +103,12 @@ def test_the_page_holds_these_errors_and_no_others() -> None:
 
 
 @every_class
-def test_an_error_has_these_parents(kind: type[errors.SeoRepError]) -> None:
+def test_an_error_has_these_parents(kind: type[SeoRepError]) -> None:
     assert ", ".join(base.__name__ for base in kind.__bases__) == PARENTS[kind]
 
 
 @every_class
-def test_an_error_can_be_raised_with_a_sentence_alone(kind: type[errors.SeoRepError]) -> None:
+def test_an_error_can_be_raised_with_a_sentence_alone(kind: type[SeoRepError]) -> None:
     with pytest.raises(kind, match=r"^it went wrong$") as raised:
         raise kind("it went wrong")
     assert raised.value.attempts == 0
@@ -90,7 +118,7 @@ def test_an_error_can_be_raised_with_a_sentence_alone(kind: type[errors.SeoRepEr
 
 
 @every_class
-def test_an_error_keeps_all_in_a_pickle_or_copy(kind: type[errors.SeoRepError]) -> None:
+def test_an_error_keeps_all_in_a_pickle_or_copy(kind: type[SeoRepError]) -> None:
     error = full(kind)
     pickled = [
         pickle.loads(pickle.dumps(error, number))  # noqa: S301
@@ -140,11 +168,11 @@ def test_each_class_and_each_field_of_an_error_is_explained() -> None:
     ],
 )
 def test_an_error_reads_as_one_line(details: dict[str, Any], text: str) -> None:
-    assert str(errors.SeoRepError("it went wrong", **details)) == text
+    assert str(SeoRepError("it went wrong", **details)) == text
 
 
 def test_what_is_filled_in_later_is_in_the_message() -> None:
-    error = errors.NotFoundError("there is no such object")
+    error = NotFoundError("there is no such object")
     error.method = "GET"
     error.path = "/v3/campaigns/7"
     error.status = 404
@@ -152,28 +180,28 @@ def test_what_is_filled_in_later_is_in_the_message() -> None:
     assert str(error) == "there is no such object [GET /v3/campaigns/7, status 404, 1 attempt]"
 
 
-STATUSES: dict[type[errors.StatusError], list[int]] = {
-    errors.InvalidRequestError: [400, 402, 409, 422, 499],
-    errors.AuthenticationError: [401, 403],
-    errors.NotFoundError: [404],
-    errors.RateLimitedError: [429],
-    errors.ServerError: [500, 502, 503, 599],
-    errors.StatusError: [302],
-}
-
-
-@pytest.mark.parametrize("kind", STATUSES, ids=lambda kind: kind.__name__)
-def test_a_status_has_this_error(kind: type[errors.StatusError]) -> None:
-    assert {errors.status_error_type(status) for status in STATUSES[kind]} == {kind}
+@pytest.mark.parametrize(
+    ("kind", "statuses"),
+    [
+        (InvalidRequestError, [400, 402, 409, 422, 499]),
+        (AuthenticationError, [401, 403]),
+        (NotFoundError, [404]),
+        (RateLimitedError, [429]),
+        (ServerError, [500, 502, 503, 599]),
+        (StatusError, [302]),
+    ],
+)
+def test_a_status_has_this_error(kind: type[StatusError], statuses: list[int]) -> None:
+    assert {errors.status_error_type(status) for status in statuses} == {kind}
 
 
 def test_an_error_has_no_field_of_another_class() -> None:
     with pytest.raises(TypeError, match="ServerError has no field 'argument'"):
-        errors.ServerError("down", argument="limit")
+        ServerError("down", argument="limit")
 
 
 def test_an_error_of_a_user_evolves_whatever_makes_it() -> None:
-    class Own(errors.SeoRepError):
+    class Own(SeoRepError):
         def __init__(self, why: str) -> None:
             super().__init__(why, status=418)
 
@@ -184,12 +212,12 @@ def test_an_error_of_a_user_evolves_whatever_makes_it() -> None:
 
 
 def test_a_repr_names_the_subject() -> None:
-    error = errors.NotFoundError("there is no such object", subject="campaign 42")
+    error = NotFoundError("there is no such object", subject="campaign 42")
     assert repr(error) == "NotFoundError('campaign 42: there is no such object')"
 
 
 def test_a_note_on_a_copy_is_not_on_the_original() -> None:
-    error = errors.NotFoundError("gone")
+    error = NotFoundError("gone")
     error.add_note("one")
     changed = error.evolve(message="still gone")
     changed.add_note("two")

@@ -3,13 +3,13 @@
 import ast
 import importlib
 import re
-import subprocess
 import sys
 
 import pytest
 
 import seorep_async
 from seorep_async.cli import app
+from tests.processes import run_python
 from tests.sources import BY_NAME, PACKAGE, REPO, SOURCES, Function, Source
 
 FLOORS = [
@@ -259,9 +259,7 @@ print(failures)
 
 
 def test_eight_threads_may_use_the_package_first_at_once() -> None:
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", RACE], capture_output=True, text=True, check=False
-    )
+    result = run_python("-W", "error", "-c", RACE)
     assert result.stdout == "[]\n"
     assert result.stderr == ""
 
@@ -305,14 +303,9 @@ def modules_loaded_by(statement: str) -> set[str]:
     script = (
         f"import sys; before = {{*sys.modules}}; {statement}; print(*{{*sys.modules}} - before)"
     )
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script],
-        capture_output=True,
-        text=True,
-        cwd=REPO,
-        check=True,
-    )
+    result = run_python("-W", "error", "-c", script, cwd=REPO)
     assert result.stderr == ""
+    assert result.returncode == 0
     return set(result.stdout.split())
 
 

@@ -30,11 +30,11 @@ def test_spans_are_the_attempts_and_their_parent_has_the_retries(names: dict[str
 
 def test_prometheus_reads_the_metrics(names: dict[str, Any]) -> None:
     exposed = "\n".join(line for line in names["printed"] if line.startswith(("seorep_", "# ")))
-    samples = {
-        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families(exposed)
-        for sample in family.samples
-    }
+    samples = {}
+    for family in text_string_to_metric_families(exposed):
+        for sample in family.samples:
+            labels = tuple(sorted(sample.labels.items()))
+            samples[sample.name, labels] = sample.value
     count = samples["seorep_attempt_seconds_count", (("method", "GET"), ("outcome", "success"))]
     assert count == samples["seorep_wait_seconds_count", ()] > 0
     assert samples["seorep_concurrency", ()] == 16

@@ -4,8 +4,6 @@ import datetime as dt
 import enum
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pytest
 from seorep_async import RequestEncoding, SeoRepClient, Settings
 from seorep_async.plain_values import plain
 from seorep_async.resources.arguments import check_account_name, check_date, check_id, check_ids
+from tests.processes import run_python
 from tests.session.calls import Connect
 from tests.session.scripted_server import EMPTY_PAGE, answer
 
@@ -75,6 +74,15 @@ def test_a_value_of_a_subclass_becomes_plain(value: Any, expected: Any) -> None:
 )
 def test_a_checked_argument_is_plain(check: Callable[[], object]) -> None:
     assert type(check()) in (str, int, dt.date)
+
+
+async def test_a_page_and_a_timeout_may_be_integers_of_another_type(connect: Connect) -> None:
+    client, server = await connect(answer(EMPTY_PAGE))
+    seconds: Any = Index()
+    number: Any = Index()
+    with client.timeout(seconds):
+        await client.campaigns.list().page(number)
+    assert server.requests[0].query["page"] == "7"
 
 
 @pytest.mark.parametrize(
@@ -191,9 +199,6 @@ asyncio.run(main(sys.argv[1]))
 
 @pytest.mark.heavy
 def test_reports_become_tables_under_frozen_dates(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", FROZEN, str(tmp_path)]
-    result = subprocess.run(
-        command, env=os.environ | {"TZ": "UTC"}, capture_output=True, text=True, check=False
-    )
+    result = run_python("-c", FROZEN, str(tmp_path), env=os.environ | {"TZ": "UTC"})
     assert result.returncode == 0
     assert result.stderr == ""

@@ -30,6 +30,7 @@ from seorep_async import (
 from seorep_async.normalisation import FeedPage
 from seorep_async.sandbox import Sandbox
 from seorep_async.session.clock import Clock as ClientClock
+from tests.sandbox.calls import client_of_sandbox
 from tests.scripted_api import (
     FEED,
     SOURCES,
@@ -51,6 +52,14 @@ def whole(request: ApiRequest, pages: int = 3) -> Any:
 
 def rows_of(unit: int, pages: int = 3) -> list[int]:
     return [unit * 1000 + page for page in range(1, pages + 1)]
+
+
+def ids_of(outcomes: Iterable[PullOutcome[Any]]) -> list[int]:
+    return [outcome.id for outcome in outcomes]
+
+
+def successful_ids(outcomes: Iterable[PullOutcome[Any]]) -> list[int]:
+    return [outcome.id for outcome in outcomes if outcome.ok]
 
 
 def pull_of(client: SeoRepClient, ids: Iterable[int], **options: Any) -> Pull[Any]:
@@ -94,7 +103,7 @@ def everything(request: ApiRequest) -> bool:
 async def test_every_campaign_ends_in_a_report_with_all_its_rows() -> None:
     async with serving(whole) as (client, _):
         outcomes = await outcomes_of(client, range(1, 101))
-    assert sorted(outcome.id for outcome in outcomes) == list(range(1, 101))
+    assert sorted(ids_of(outcomes)) == list(range(1, 101))
     for outcome in outcomes:
         assert outcome.report is not None
         assert outcome.report.campaign_id == outcome.id
@@ -136,9 +145,9 @@ async def test_a_failure_is_the_outcome_of_its_campaign_alone(
         return answer if request.id == 3 else whole(request)
 
     async with serving(script) as (client, _):
-        outcomes = {outcome.id: outcome for outcome in await outcomes_of(client, range(1, 6))}
-    assert {unit for unit, outcome in outcomes.items() if outcome.ok} == {1, 2, 4, 5}
-    error = outcomes[3].error
+        outcomes = await outcomes_of(client, range(1, 6), ordered=True)
+    assert successful_ids(outcomes) == [1, 2, 4, 5]
+    error = outcomes[2].error
     assert isinstance(error, kind)
     assert error.subject == "campaign 3"
     assert error.status == status
@@ -150,7 +159,9 @@ async def test_each_id_is_pulled_once_whatever_holds_the_ids(
 ) -> None:
     async with serving(whole) as (client, service):
         outcomes = await outcomes_of(client, kind([2, 1, 2, 2, 1]), ordered=True)
-    assert [(type(outcome.id), outcome.id) for outcome in outcomes] == [(int, 2), (int, 1)]
+    ids = ids_of(outcomes)
+    assert ids == [2, 1]
+    assert all(type(id_) is int for id_ in ids)
     assert len(service.requests) == 6
 
 
@@ -172,14 +183,14 @@ async def test_every_feed_can_be_pulled(
     feed: Feed, source: Any, make_feed: Callable[[str], Feed]
 ) -> None:
     async with serving(lambda request: source.envelope([request.page], 3, 3)) as (client, _):
-        outcomes = await outcomes_of(
-            client, [7, 8], feed=make_feed(feed.value), ordered=True, on_error="raise"
-        )
-    reports = [outcome.report for outcome in outcomes if outcome.report]
-    assert [(report.feed, report.id, len(report.rows)) for report in reports] == [
-        (feed, 7, 3),
-        (feed, 8, 3),
-    ]
+        options: dict[str, Any] = {"feed": make_feed(feed.value), "on_error": "raise"}
+        outcomes = await outcomes_of(client, [7, 8], ordered=True, **options)
+    assert ids_of(outcomes) == [7, 8]
+    for outcome in outcomes:
+        assert outcome.report is not None
+        assert outcome.report.feed is feed
+        assert outcome.report.id == outcome.id
+        assert len(outcome.report.rows) == 3
 
 
 async def test_a_slow_consumer_of_deferred_reports_is_waited_for() -> None:
@@ -225,9 +236,10 @@ def first_waits_for_the_others(count: int) -> Callable[[ApiRequest], Any]:
 
 
 async def test_ordered_gives_outcomes_in_the_order_of_the_ids() -> None:
+    ids = [1, 8, 3, 5, 7, 4, 2, 6]
     async with serving(first_waits_for_the_others(8)) as (client, _):
-        outcomes = await outcomes_of(client, [1, 8, 3, 5, 7, 4, 2, 6], ordered=True)
-    assert [outcome.id for outcome in outcomes] == [1, 8, 3, 5, 7, 4, 2, 6]
+        outcomes = await outcomes_of(client, ids, ordered=True)
+    assert ids_of(outcomes) == ids
 
 
 async def test_waiting_outcomes_come_in_the_order_of_finishing() -> None:
@@ -244,7 +256,7 @@ async def test_waiting_outcomes_come_in_the_order_of_finishing() -> None:
             gates[unit].set()
             while client.stats.in_flight == in_flight:  # noqa: ASYNC110  # no event tells
                 await asyncio.sleep(0)
-        assert [outcome.id for outcome in await taken_from(outcomes)] == [2, 4, 1, 3]
+        assert ids_of(await taken_from(outcomes)) == [2, 4, 1, 3]
 
 
 # --- Depth-first and bounded
@@ -358,7 +370,7 @@ async def test_after_a_refusal_only_requests_in_flight_still_arrive(refusal: Any
     async with serving(script, max_concurrency=4) as (client, service):
         outcomes = await outcomes_of(client, range(1, 201))
     assert len(service.requests) <= 100 + 4 + (0 if refusal == 401 else 8 + 1)
-    assert sorted(outcome.id for outcome in outcomes) == list(range(1, 201))
+    assert sorted(ids_of(outcomes)) == list(range(1, 201))
     failed = [outcome for outcome in outcomes if not outcome.ok]
     assert all(isinstance(outcome.error, AuthenticationError) for outcome in failed)
     assert 200 - 100 // 3 <= len(failed) < 200
@@ -429,7 +441,7 @@ async def test_closing_the_client_gives_one_outcome_each(stuck: asyncio.Event) -
         await service.arrival(lambda service: service.in_flight == 8)
         await client.close()
         left = [outcome async for outcome in outcomes]
-    assert sorted(outcome.id for outcome in left) == list(range(1, 100))
+    assert sorted(ids_of(left)) == list(range(1, 100))
     assert all(isinstance(outcome.error, ConfigurationError) for outcome in left)
     assert all(str(outcome.error).startswith(f"campaign {outcome.id}:") for outcome in left)
 
@@ -578,7 +590,7 @@ async def test_in_order_one_that_others_wait_for_is_retried_at_once() -> None:
 
     async with serving(script, max_attempts=1, max_concurrency=1) as (client, _):
         outcomes = await outcomes_of(client, range(1, 31), ordered=True)
-    assert [outcome.id for outcome in outcomes if outcome.ok] == list(range(1, 31))
+    assert successful_ids(outcomes) == list(range(1, 31))
     assert 2 not in requested_ids[requested_ids.index(30) :]
 
 
@@ -598,7 +610,7 @@ async def test_in_order_one_is_tried_again_though_nothing_else_ends() -> None:
 
     async with serving(script, max_attempts=1, max_concurrency=2) as (client, _):
         outcomes = await outcomes_of(client, range(1, 4), ordered=True)
-    assert [outcome.id for outcome in outcomes if outcome.ok] == [1, 2, 3]
+    assert successful_ids(outcomes) == [1, 2, 3]
 
 
 async def test_reports_of_a_pull_bear_the_day_on_which_it_began(
@@ -609,10 +621,7 @@ async def test_reports_of_a_pull_bear_the_day_on_which_it_began(
 
     clock = ClientClock(wall_clock=lambda: now[-1].timestamp())
     monkeypatch.setattr("seorep_async.session.clock.SYSTEM", clock)
-    async with (
-        Sandbox(campaigns=2) as sandbox,
-        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
-    ):
+    async with client_of_sandbox(campaigns=2) as client:
         async with client.rankings.pull([1, 2], "2023-01-01", "2023-03-31") as outcomes:
             now.append(evening + dt.timedelta(hours=1))
             reports = [outcome.report async for outcome in outcomes if outcome.report]

@@ -52,7 +52,8 @@ def answering(status_of: Callable[[int], int | None]) -> SimulatedService:
         status = status_of(campaign_id)
         if status != 200:
             return status
-        return Response(200, json.dumps(FEED.envelope([campaign_id * 100], 1, 1)).encode())
+        body = json.dumps(FEED.envelope([campaign_id * 100], 1, 1))
+        return Response(200, body.encode())
 
     return SimulatedService(says=answer, latency=0.05)
 
@@ -60,6 +61,11 @@ def answering(status_of: Callable[[int], int | None]) -> SimulatedService:
 def forbidding(forbidden_ids: Iterable[int]) -> SimulatedService:
     forbidden = frozenset(forbidden_ids)
     return answering(lambda campaign_id: 403 if campaign_id in forbidden else 200)
+
+
+def refused_after_20_requests() -> SimulatedService:
+    service = answering(lambda campaign_id: 403 if len(service.paths) > 20 else 200)
+    return service
 
 
 @asynccontextmanager
@@ -112,7 +118,9 @@ async def test_questions_are_due_after_8_then_32_then_128_403s() -> None:
         await rankings.pull(range(1, 400), *JANUARY)
     first, second, third, fourth, *_ = questions(service)
     # Each time the question before comes on top.
-    assert [first, second - first, third - second] == [8, 32 + 1, 128 + 1]
+    assert first == 8
+    assert second - first == 32 + 1
+    assert third - second == 128 + 1
     assert fourth - third == 128 + 1
 
 
@@ -140,7 +148,8 @@ async def test_no_page_of_a_begun_report_is_sent_after_a_refusal() -> None:
     def answer(path: str) -> Any:
         if len(service.paths) > 50:
             return 403
-        return Response(200, json.dumps(FEED.envelope([page_of(path)], 40, 40)).encode())
+        body = json.dumps(FEED.envelope([page_of(path)], 40, 40))
+        return Response(200, body.encode())
 
     service = SimulatedService(says=answer, latency=0.05)
     async with rankings_of(service) as (_, rankings):
@@ -198,7 +207,8 @@ async def test_a_failed_page_does_not_cancel_its_listings_question() -> None:
             return 403
         if page_of(path) == 3:
             return 404
-        return Response(200, json.dumps(FEED.envelope([800], 3, 3)).encode())
+        body = json.dumps(FEED.envelope([800], 3, 3))
+        return Response(200, body.encode())
 
     service = SimulatedService(says=answer, jitter=0)
     async with rankings_of(service, max_concurrency=4) as (_, rankings):
@@ -289,7 +299,8 @@ async def test_a_refused_question_ends_everything(concurrency: int) -> None:
     assert sorted(failed_ids(outcomes)) == [*range(1, 101)]
     assert all(isinstance(outcome.error, AuthenticationError) for outcome in outcomes)
     said = "stopped, because the API key was refused for another request"
-    assert sum(said in str(outcome.error) for outcome in outcomes) >= 100 - concurrency - 8
+    with_reason = sum(said in str(outcome.error) for outcome in outcomes)
+    assert with_reason >= 100 - concurrency - 8
     assert isinstance(error, AuthenticationError)
     assert error.subject is None
 
@@ -312,7 +323,7 @@ async def test_a_401_ends_everything_at_once() -> None:
 
 
 async def test_a_key_revoked_late_raises_from_an_awaited_pull() -> None:
-    service = answering(lambda campaign_id: 403 if len(service.paths) > 20 else 200)
+    service = refused_after_20_requests()
     async with rankings_of(service, max_concurrency=1) as (_, rankings):
         with pytest.raises(AuthenticationError) as caught:
             await rankings.pull(range(1, 23), *JANUARY)
@@ -320,7 +331,7 @@ async def test_a_key_revoked_late_raises_from_an_awaited_pull() -> None:
 
 
 async def test_a_key_revoked_late_is_known_after_a_streamed_pull() -> None:
-    service = answering(lambda campaign_id: 403 if len(service.paths) > 20 else 200)
+    service = refused_after_20_requests()
     async with rankings_of(service, max_concurrency=1) as (_, rankings):
         pull = rankings.pull(range(1, 23), *JANUARY)
         outcomes, error = await streamed(pull)
@@ -384,8 +395,9 @@ async def test_ids_that_failed_before_the_question_are_retried() -> None:
             return next(first_answers, 200)
         return 200 if campaign_id in (LIST, 20) else 403
 
-    async with rankings_of(answering(status_of), max_concurrency=1, max_attempts=2) as (_, pulls):
-        outcomes = await pulls.pull([1, *range(2, 12), 20], *JANUARY)
+    service = answering(status_of)
+    async with rankings_of(service, max_concurrency=1, max_attempts=2) as (_, rankings):
+        outcomes = await rankings.pull([1, *range(2, 12), 20], *JANUARY)
     assert {outcome.id for outcome in outcomes if outcome.ok} == {1, 20}
 
 

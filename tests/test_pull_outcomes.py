@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 from seorep_async import (
+    Campaign,
     ConfigurationError,
     DeadlineExceededError,
     FailedReport,
@@ -27,16 +28,13 @@ from seorep_async.tables.output_tables import table_of
 from tests.scripted_api import FEED, ApiRequest, Clock, our_tasks, serving
 
 JANUARY = ("2023-01-01", "2023-01-31")
-FRAMES: dict[str, Callable[..., list[int]]] = {
-    "to_dicts": lambda outcomes, **options: [
-        row["keyword_id"] for row in outcomes.to_dicts(**options)
-    ],
-    "to_jsonl": lambda outcomes, **options: [
-        json.loads(line)["keyword_id"] for line in outcomes.to_jsonl(**options).splitlines()
-    ],
-    "to_arrow": lambda outcomes, **options: outcomes.to_arrow(**options)["keyword_id"].to_pylist(),
-    "to_pandas": lambda outcomes, **options: list(outcomes.to_pandas(**options)["keyword_id"]),
-    "to_polars": lambda outcomes, **options: outcomes.to_polars(**options)["keyword_id"].to_list(),
+# the keyword of each row of a result
+FRAMES: dict[str, Callable[[Any], list[int]]] = {
+    "to_dicts": lambda rows: [row["keyword_id"] for row in rows],
+    "to_jsonl": lambda lines: [json.loads(line)["keyword_id"] for line in lines.splitlines()],
+    "to_arrow": lambda table: table["keyword_id"].to_pylist(),
+    "to_pandas": lambda frame: list(frame["keyword_id"]),
+    "to_polars": lambda frame: frame["keyword_id"].to_list(),
 }
 
 
@@ -52,7 +50,7 @@ async def pulled(ids: Any, **options: Any) -> PullOutcomes[KeywordRanking]:
         return await client.rankings.pull(ids, *JANUARY, **options)
 
 
-async def test_awaiting_gives_imitationin_the_order_of_the_ids() -> None:
+async def test_awaiting_gives_outcomes_in_the_order_of_ids() -> None:
     outcomes = await pulled([3, 1, 404, 3, 2, 1])
     assert type(outcomes) is PullOutcomes
     assert [(outcome.id, outcome.ok) for outcome in outcomes] == [
@@ -63,25 +61,59 @@ async def test_awaiting_gives_imitationin_the_order_of_the_ids() -> None:
     ]
 
 
-@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
-async def test_a_table_has_the_rows_of_all_reports(frame: Callable[..., list[int]]) -> None:
-    assert frame(await pulled([3, 1])) == [30, 31, 10, 11]
+@pytest.mark.parametrize("method", FRAMES)
+async def test_a_table_has_the_rows_of_all_reports(method: str) -> None:
+    outcomes = await pulled([3, 1])
+    table = getattr(outcomes, method)()
+    assert FRAMES[method](table) == [30, 31, 10, 11]
 
 
-async def test_a_frame_ends_with_columns_equal_in_all_rows() -> None:
+async def test_a_frame_begins_with_ranks_and_ends_with_constants() -> None:
     outcomes = await pulled([3, 1])
     for columns in (list(outcomes.to_pandas().columns), outcomes.to_polars().columns):
-        assert columns[:3] == ["campaign_id", "keyword_id", "keyword_phrase"]
+        assert columns[:4] == [
+            "campaign_id",
+            "keyword_phrase",
+            "engine_a_ranking",
+            "engine_a_mobile_ranking",
+        ]
         assert columns[-4:] == ["account", "snapshot_date", "start_date", "end_date"]
 
 
-@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
-async def test_a_table_raises_the_first_failure_or_skips(frame: Callable[..., list[int]]) -> None:
+@pytest.mark.parametrize("method", FRAMES)
+async def test_a_table_raises_the_first_failure_or_skips(method: str) -> None:
     outcomes = await pulled([3, 404, 1])
+    make = getattr(outcomes, method)
     with pytest.raises(NotFoundError) as caught:
-        frame(outcomes)
+        make()
     assert caught.value is outcomes[1].error
-    assert frame(outcomes, skip_failures=True) == [30, 31, 10, 11]
+    assert FRAMES[method](make(skip_failures=True)) == [30, 31, 10, 11]
+
+
+async def test_a_raised_failure_says_once_how_to_leave_failures_out() -> None:
+    outcomes = await pulled([404])
+    for _ in range(2):
+        with pytest.raises(NotFoundError) as caught:
+            outcomes.to_dicts()
+    assert caught.value.__notes__ == ["skip_failures=True leaves failed reports out of the table"]
+
+
+async def test_models_in_place_of_ids_are_refused_with_the_way() -> None:
+    campaign = Campaign(1, "https://www.example.com", "Example Ltd")
+    async with SeoRepClient("https://api.example.com", "key") as client:
+        with pytest.raises(ConfigurationError, match=r"; pass its \.id"):
+            client.rankings.pull([campaign], "2023-01-01", "2023-01-31")  # type: ignore[list-item]
+
+
+async def test_a_notebook_names_the_campaign_of_each_row() -> None:
+    html = (await pulled([3, 1]))._repr_html_()
+    assert html.index("campaign_<wbr>id") < html.index("keyword_<wbr>phrase")
+
+
+async def test_a_notebook_shows_an_outcome_as_its_report() -> None:
+    (outcome,) = await pulled([3])
+    assert isinstance(outcome, PulledReport)
+    assert outcome._repr_html_() == outcome.report._repr_html_()
 
 
 @pytest.mark.parametrize("ids", [[], [404]])

@@ -22,21 +22,26 @@ NOT_NUMBERS: list[Any] = [None, "16", "", True, False, [], {}, object, 1j]
 NOT_COUNTS: list[Any] = [*NOT_NUMBERS, 0, -1, 16.0, math.nan, math.inf, HUGE, -HUGE]
 NOT_POSITIVE: list[Any] = [0, 0.0, -0.0, -1, -0.5, math.nan, -math.inf, -HUGE]
 NOT_DURATIONS: list[Any] = [*NOT_NUMBERS, *NOT_POSITIVE, math.inf, 10**400, HUGE, 1e10]
-# None means no limit for two settings.
-NOT_LIMITS = NOT_DURATIONS[1:]
+DURATIONS: list[Any] = [1, 0.001, 60.0, 86_400]
+
+# the least and the most
+COUNT_SETTINGS = {
+    "max_concurrency": (1, 1024),
+    "max_attempts": (1, 100),
+    "max_body_bytes": (1024, 2**40),
+    "max_pages": (1, 10**9),
+}
+DURATION_SETTINGS = (
+    "attempt_timeout",
+    "connect_timeout",
+    "backoff_initial",
+    "backoff_max",
+    "retry_after_max",
+)
+# None means no limit.
+LIMIT_SETTINGS = ("call_timeout", "requests_per_second")
 
 WRONG: dict[str, list[Any]] = {
-    "max_concurrency": [*NOT_COUNTS, 1025],
-    "max_attempts": [*NOT_COUNTS, 101],
-    "max_body_bytes": [*NOT_COUNTS, 1023, 2**40 + 1],
-    "max_pages": [*NOT_COUNTS, 10**9 + 1],
-    "attempt_timeout": NOT_DURATIONS,
-    "connect_timeout": NOT_DURATIONS,
-    "call_timeout": NOT_LIMITS,
-    "backoff_initial": NOT_DURATIONS,
-    "backoff_max": NOT_DURATIONS,
-    "retry_after_max": NOT_DURATIONS,
-    "requests_per_second": NOT_LIMITS,
     "page_size": ["default", "all", "", 0, -1, 2**31, 25.0, True, b"find", ["find"], HUGE],
     "request_encoding": [None, "form", ArrayEncoding.COMMA, 1],
     "array_encoding": [None, "brackets", "role[]", RequestEncoding.FORM],
@@ -44,30 +49,10 @@ WRONG: dict[str, list[Any]] = {
     "engine_names": [None, "google", {"engine_a": "google"}, ("google", "bing", "gwt")],
     "allow_insecure_http": [None, 0, 1, "true", "false"],
     "user_agent": [None, 7, b"agent", "two\nlines", "tab\t", "ünïcode", "nul\x00", "\x7f"],
-    "proxy": [
-        7,
-        b"http://proxy",
-        "",
-        "proxy:80",
-        "ftp://proxy",
-        "http://",
-        "http://proxy:x",
-        "http://a\tb",
-    ],
 }
-DURATIONS: list[Any] = [1, 0.001, 60.0, 86_400]
+WRONG["proxy"] = [7, b"http://proxy", "", "proxy:80", "ftp://proxy"]
+WRONG["proxy"] += ["http://", "http://proxy:x", "http://a\tb"]
 RIGHT: dict[str, list[Any]] = {
-    "max_concurrency": [1, 1024],
-    "max_attempts": [1, 100],
-    "max_body_bytes": [1024, 2**40],
-    "max_pages": [1, 10**9],
-    "attempt_timeout": DURATIONS,
-    "connect_timeout": DURATIONS,
-    "call_timeout": [*DURATIONS, None],
-    "backoff_initial": DURATIONS,
-    "backoff_max": DURATIONS,
-    "retry_after_max": DURATIONS,
-    "requests_per_second": [*DURATIONS, None],
     "page_size": [1, 2**31 - 1, "find", None],
     "request_encoding": [*RequestEncoding],
     "array_encoding": [*ArrayEncoding],
@@ -77,6 +62,15 @@ RIGHT: dict[str, list[Any]] = {
     "proxy": ["http://proxy.example:3128", None],
     "user_agent": ["my-reports/1.0 (+https://example.com)"],
 }
+for setting, (least, most) in COUNT_SETTINGS.items():
+    WRONG[setting] = [*NOT_COUNTS, least - 1, most + 1]
+    RIGHT[setting] = [least, most]
+for setting in DURATION_SETTINGS:
+    WRONG[setting] = NOT_DURATIONS
+    RIGHT[setting] = DURATIONS
+for setting in LIMIT_SETTINGS:
+    WRONG[setting] = [value for value in NOT_DURATIONS if value is not None]
+    RIGHT[setting] = [*DURATIONS, None]
 
 # Every setting differs from its default.
 EVERYTHING = Settings(

@@ -107,7 +107,8 @@ def guide(name: str | None) -> None:
     "--out",
     metavar="FILE",
     type=not_empty,
-    help="Write the changes to a file that ends in .xlsx (Excel) or .csv.",
+    help="Write the changes, or their numbers by campaign, to a file that ends in .xlsx (Excel) or "
+    ".csv.",
 )
 @option("--account", metavar="NAME", help="Name of the account, where the database has several.")
 @option(
@@ -192,10 +193,6 @@ def changes(
     limit: int | None,
     **choices: Any,
 ) -> int:
-    if by_campaign and out is not None:
-        raise click.UsageError(
-            "--by-campaign can't be combined with -o; --format csv prints it as CSV."
-        )
     if out is not None and format != "table":
         raise click.UsageError(
             "-o can't be combined with --format or --json: the ending of a file chooses its format."
@@ -209,7 +206,9 @@ def changes(
     if by_campaign:
         count_changes = later("history", "show_counts")
         return int(
-            count_changes(database, format=format, exit_code=exit_code, limit=limit, **choices)
+            count_changes(
+                database, out=out, format=format, exit_code=exit_code, limit=limit, **choices
+            )
         )
     show_changes = later("history", "show_changes")
     return int(
@@ -268,8 +267,10 @@ def changes(
     "[default: SEOREP_REPORT_ENGINES, then SEOREP_PROFILE]",
 )
 @option("--open", "opens", is_flag=True, help="Show the page in a browser.")
-def report(database: str, profile: str | None, opens: bool, **choices: Any) -> None:
-    later("history", "write_report")(database, profile=profile, opens=opens, **choices)
+@option("--json", is_flag=True, help="Print the file and its size, or the error, as JSON.")
+def report(database: str, profile: str | None, opens: bool, json: bool, **choices: Any) -> None:
+    write_report = later("history", "write_report")
+    write_report(database, profile=profile, opens=opens, is_json=json, **choices)
 
 
 @command(
@@ -307,14 +308,17 @@ def doctor(out: str | None, json: bool, service: Service) -> int:
 @click.argument("path")
 @click.argument("parameters", nargs=-1, type=name_and_value, metavar="[NAME=VALUE...]")
 @option("-y", "--yes", is_flag=True, help="Do not ask for confirmation of a DELETE.")
+@option("--json", is_flag=True, help="Print an error as JSON, too; a response is always JSON.")
 @service_options
 def api(
     method: str,
     path: str,
     parameters: tuple[tuple[str, str], ...],
     yes: bool,
+    json: bool,
     service: Service,
 ) -> None:
+    # whether an error is JSON was found before the options were parsed
     later("calls", "send_any")(service, method=method, path=path, parameters=parameters, yes=yes)
 
 

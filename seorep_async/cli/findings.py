@@ -44,6 +44,7 @@ class Findings:
     def __init__(self, *, shown: bool) -> None:
         self._is_shown = shown
         self._findings: list[Finding] = []
+        self._details: dict[str, Any] = {}
         self._error: Exception | None = None
 
     def add(self, level: Level, subject: str, message: object) -> None:
@@ -68,6 +69,10 @@ class Findings:
         if self._error is None:
             self._error = error
 
+    def add_details(self, name: str, details: Any) -> None:
+        """Add values for programs, which only JSON has."""
+        self._details[name] = details
+
     @property
     def code(self) -> ExitCode:
         """The exit code: that of the first failure."""
@@ -77,4 +82,4 @@ class Findings:
         """Return the findings as JSON has them."""
         checks = list(map(attrs.asdict, self._findings))
         error = None if self._error is None else facts_of_error(self._error)
-        return {"exit_code": int(self.code), "error": error, "checks": checks}
+        return {"exit_code": int(self.code), "error": error, "checks": checks} | self._details

@@ -80,7 +80,7 @@ def show_changes(
             write(heading + format_objects(rows, _COLUMNS_FOR_PEOPLE, format))
         else:
             messages().print(_headline(changes))
-            write(f"{file.write(rows)}\n")
+            write(f"{file.write(rows, ChangeRow)}\n")
     elif format == "json":
         write(as_json(_facts(changes, notes)))
     else:
@@ -110,20 +110,26 @@ def _known_engine_names(
 def show_counts(
     database: str,
     *,
+    out: str | None,
     format: str,
     engines: str | None,
     exit_code: bool,
     limit: int | None,
     **choices: Any,
 ) -> ExitCode:
-    """Show the number of changes of each campaign; return the exit code."""
+    """Show the number of changes of each campaign, or write them; return the exit code."""
     # the names of engines are not needed for numbers
     del engines
     arguments = {name: value for name, value in choices.items() if value is not None}
-    with logged(messages(quiet=format == "table")) as notes:
+    file = None if out is None else ChangeFile.of(out)
+    is_table_on_stdout = format == "table" and file is None
+    with logged(messages(quiet=is_table_on_stdout)) as notes:
         counts = history.changes_by_campaign(database, **arguments)
     campaigns = counts.campaigns[:limit]
-    if format == "table":
+    if file is not None:
+        messages().print(_headline_of_counts(counts))
+        write(f"{file.write(campaigns, CampaignChanges)}\n")
+    elif format == "table":
         lines = [_headline_of_counts(counts), *[f"Note: {note}" for note in notes]]
         heading = "".join(f"{line}\n" for line in lines)
         write(heading + format_objects(campaigns, _COUNTS_FOR_PEOPLE, format))
@@ -174,7 +180,13 @@ def _headline(changes: Changes) -> str:
 
 
 def write_report(
-    database: str, *, profile: str | None, engines: str | None, opens: bool, **choices: Any
+    database: str,
+    *,
+    profile: str | None,
+    engines: str | None,
+    opens: bool,
+    is_json: bool,
+    **choices: Any,
 ) -> None:
     """Make a page, write its path, and show it in a browser if that is asked."""
     engine_names = find_engine_names(engines, profile)
@@ -182,7 +194,10 @@ def write_report(
         choices["engine_names"] = engine_names
     with logged():
         page = history.report(database, **choices)
-    write(f"{page}\n")
+    if is_json:
+        write(as_json({"file": str(page), "bytes": page.stat().st_size}))
+    else:
+        write(f"{page}\n")
     if opens:
         webbrowser.open(page.resolve().as_uri())
 

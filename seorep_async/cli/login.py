@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
+import tomllib
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -28,7 +31,9 @@ def log_in(name: str | None) -> None:
         raise UsageError(f"NAME must be letters, digits, - and _, got {name!r}.")
     file = config_file()
     # before anything is typed
-    if name in stored_tables():
+    stored_profile = stored_tables().get(name)
+    may_replace = isinstance(stored_profile, Mapping) and can_ask()
+    if stored_profile is not None and not may_replace:
         raise UsageError(
             f"there is {name!r} in {file} already; change it there, or choose another name."
         )
@@ -37,6 +42,11 @@ def log_in(name: str | None) -> None:
             "there is no terminal to ask for address and key; set SEOREP_BASE_URL and "
             "SEOREP_API_KEY."
         )
+    if may_replace:
+        question = (
+            f"There is a profile {name} in {one_line(str(file))}. Replace its address and key?"
+        )
+        click.confirm(question, abort=True, err=True)
     base_url = _ask_for_address()
     key = _ask_for_key()
     access = Access(
@@ -48,18 +58,24 @@ def log_in(name: str | None) -> None:
     campaigns = wait_for(
         _count_campaigns(Connection(access=access, settings=Settings(max_attempts=2)))
     )
-    _store(file, name, base_url, key)
+    if may_replace:
+        _replace(file, name, {"base_url": base_url, "key": key})
+    else:
+        store_profile(file, name, base_url, key)
     option = "" if name == DEFAULT_PROFILE else f" --profile {name}"
     stored = one_line(f"Stored in {file}; try: seorep pull{option} --dry-run")
     messages().print(f"The key is good for {campaigns}. {stored}")
 
 
 def _ask_for_address() -> str:
-    address: str = _prompt("Address of the service (https://…)")
-    refused = base_url_problem(address, allow_insecure_http=False)
-    if refused is not None:
-        raise UsageError(refused[0].replace("base_url", "the address"))
-    return address
+    """Ask until the reply is an address that the client accepts."""
+    while True:
+        address: str = _prompt("Address of the service (https://…)")
+        refused = base_url_problem(address, allow_insecure_http=False)
+        if refused is None:
+            return address
+        problem = refused[0].replace("base_url", "the address")
+        messages().print(f"Error: {one_line(problem)}")
 
 
 def _ask_for_key() -> Secret:
@@ -89,23 +105,76 @@ async def _count_campaigns(connection: Connection) -> str:
     return counted(page.total_records, "campaign")
 
 
-def _store(file: Path, name: str, base_url: str, key: Secret) -> None:
+def store_profile(file: Path, name: str, base_url: str, key: Secret) -> None:
     """Append a profile to the file, which this user alone can read."""
     profile = f"[{name}]\nbase_url = {toml_string(base_url)}\nkey = {toml_string(key)}\n"
     try:
         file.parent.mkdir(0o700, parents=True, exist_ok=True)
         # never readable by others, not even between its creation and a change of its mode
         opener = partial(os.open, mode=0o600)
-        with open(file, "a", encoding="utf-8", newline="\n", opener=opener) as stream:
+        with open(file, "ab", buffering=0, opener=opener) as stream:
             # an older file may have been open to others, and gets a key now
             if sys.platform != "win32":
                 os.fchmod(stream.fileno(), 0o600)
-            # the last line of an older file may have no line end
-            if stream.tell() > 0:
-                stream.write("\n\n")
-            stream.write(profile)
+            size = stream.tell()
+            if size:
+                # the last line of an older file may have no line end
+                profile = f"\n\n{profile}"
+            data = profile.encode()
+            if stream.write(data) < len(data):
+                # a part of a profile would make the whole file unreadable
+                stream.truncate(size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
         raise UsageError(f"can't write {file}: {error.strerror or error}.") from None
+
+
+def _replace(file: Path, name: str, values: Mapping[str, str]) -> None:
+    """Write an address and a key into a stored profile, and keep everything else in the file."""
+    # a link to a file elsewhere stays a link
+    target = Path(os.path.realpath(file))
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    opener = partial(os.open, mode=0o600)
+    try:
+        replaced = with_values(Secret(target.read_text("utf-8-sig")), name, values)
+        if replaced is None:
+            problem = f"can't find the lines of {name!r} in {file}"
+            raise UsageError(f"{problem}; change them there, or choose another name.")
+        try:
+            with open(temporary, "x", encoding="utf-8", newline="\n", opener=opener) as stream:
+                stream.write(replaced)
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"can't write {file}: {error.strerror or error}.") from None
+
+
+def with_values(text: str, name: str, values: Mapping[str, str]) -> Secret | None:
+    """Return the text of a file of profiles with other values in one of them.
+
+    TOML has many ways to write a table, and only the usual one is edited: a line `[name]`, and one
+    line for each value. The result is parsed, and is None unless it is what was asked for.
+    """
+    header = re.compile(rf"\s*\[\s*{re.escape(name)}\s*\]\s*(#.*)?")
+    is_inside = False
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if line.lstrip().startswith("["):
+            is_inside = header.fullmatch(line) is not None
+            lines.append(line)
+            if is_inside:
+                lines += [f"{field} = {toml_string(value)}" for field, value in values.items()]
+        elif not is_inside or line.split("=")[0].strip() not in values:
+            lines.append(line)
+    replaced = Secret("\n".join(lines))
+    expected = tomllib.loads(text)
+    expected[name].update(values)
+    try:
+        parsed = tomllib.loads(replaced)
+    except tomllib.TOMLDecodeError:
+        return None
+    return replaced if parsed == expected else None
 
 
 def toml_string(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import importlib
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Any
 
 import click
 
+from seorep_async.cli.errors import ExitCode
 from seorep_async.errors import suggestion
 
 LARGEST = 2**31 - 1
@@ -98,7 +100,7 @@ def command(help: str, *, name: str | None = None, examples: str = "") -> Callab
 
 
 class Group(click.Group):
-    """A group that suggests a command for an unknown name.
+    """A group that shows its help without a command, and suggests one for an unknown name.
 
     Args:
         advice: what to do instead of a missing command.
@@ -111,6 +113,13 @@ class Group(click.Group):
         super().__init__(**more)
         self._advice = advice
         self._advice_by_name = advice_by_name or {}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # Click 8.2 and later raise the help as the text of an error, and 8.1 exits with 0.
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(ExitCode.USAGE)
+        return super().parse_args(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         subcommand = super().get_command(ctx, cmd_name)
@@ -196,6 +205,8 @@ def day(value: str) -> dt.date:
     try:
         return dt.datetime.strptime(value, "%Y-%m-%d").date()
     except ValueError:
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII):
+            raise click.BadParameter(f"the date {value} does not exist.") from None
         raise click.BadParameter(f"{value!r} is not a date such as 2023-01-31.") from None
 
 

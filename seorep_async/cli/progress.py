@@ -54,7 +54,11 @@ class Display:
         # the total is unknown before the campaigns are listed
         if state is None or state.total is None:
             return ""
-        return f" at {state.done:,} of {state.total:,} reports"
+        place = f" at {state.done:,} of {state.total:,} reports"
+        # a failed report is done, too, but it is not stored
+        if state.failures:
+            place = f"{place}, {state.failures:,} of them failed"
+        return place
 
     @property
     def activity(self) -> str:
@@ -84,7 +88,8 @@ class Display:
             parts.append(waiting)
         if state.failures:
             parts.append(f"{state.failures:,} failed")
-        if is_of_rows:
+        # a workbook of many rows takes a minute, so a person should know how many there are
+        if is_of_rows or state.stage is Stage.WRITING:
             parts.append(counted(state.rows, "row"))
         return " · ".join(parts)
 

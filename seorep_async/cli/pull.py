@@ -115,6 +115,9 @@ class PullArguments:
     def windows(self, today: dt.date) -> list[Days]:
         """Return the first and the last day of each pull.
 
+        Args:
+            today: the day from which --last and --month count, unless --snapshot-date is given.
+
         Raises:
             UsageError: the options contradict each other.
         """
@@ -126,11 +129,13 @@ class PullArguments:
                 f"{' and '.join(names)} can't be combined; give one of --last and --month, or "
                 "--from and --to."
             )
+        # a lost night is pulled later, with the days that it would have had
+        night = self.snapshot_date or today
         if self.month is not None:
-            return _months(self.month, today)
+            return _months(self.month, night)
         if self.last is not None:
-            return [_last(*self.last, today)]
-        return [self._from_to(today)]
+            return [_last(*self.last, night)]
+        return [self._from_to(night)]
 
     def _from_to(self, today: dt.date) -> Days:
         last_day = self.end or _end_of_last_month(today)
@@ -159,7 +164,10 @@ class PullArguments:
                 "--format: only with -o -; the ending of a file chooses its format."
             )
         if is_by_month and not target.endswith(".duckdb"):
-            raise click.UsageError("-o: several months, or --skip-complete, need a .duckdb file.")
+            raise click.UsageError(
+                "-o: several months, or --skip-complete, need a .duckdb file. For Excel, pull each "
+                "month into its own .xlsx file."
+            )
         # otherwise each run would fetch the first months again, and never reach the last ones
         if self.max_requests and len(windows) > 1 and not self._goes_on:
             raise click.UsageError(
@@ -402,15 +410,16 @@ def _text_of(path: str) -> str:
     section=_WHAT,
     metavar="PERIOD",
     type=read_period,
-    help="The last N days (30d), weeks (4w) or full months (3m) before today.",
+    help="The last N days (30d), weeks (4w) or full months (3m) before the --snapshot-date, or "
+    "before today.",
 )
 @option(
     "--month",
     section=_WHAT,
     metavar="MONTH",
     type=not_empty,
-    help="A month: 2023-03, last, or this (up to today). A range, 2021-01..2022-12 or "
-    "2021-01..last, pulls each month separately, into a database (.duckdb).",
+    help="A month: 2023-03, last, or this (up to the --snapshot-date, or today). A range, "
+    "2021-01..2022-12 or 2021-01..last, pulls each month separately, into a database (.duckdb).",
 )
 @option(
     "--campaign",
@@ -471,7 +480,8 @@ def _text_of(path: str) -> str:
     section=_HOW,
     metavar="DATE",
     type=day,
-    help="Snapshot date in every row.  [default: the UTC day on which the pull begins]",
+    help="Snapshot date in every row; --last and --month count from it.  [default: the UTC day on "
+    "which the pull begins]",
 )
 @option(
     "--restart",
@@ -485,7 +495,7 @@ def _text_of(path: str) -> str:
     is_flag=True,
     help="Fetch only the reports that tonight's last pull of the same days, or of each month, did "
     "not complete. Without such a pull, fetch everything, with a warning. On a later day, repeat "
-    "the --snapshot-date and the days (--from, --to), because --last names other days.",
+    "the night's --snapshot-date.",
 )
 @option(
     "--skip-complete",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import attrs
@@ -35,10 +35,12 @@ from seorep_async.export import (
     pull_to,
     stream,
 )
+from seorep_async.export.database import Database
 from seorep_async.export.pull_to import Place, opened_target
 from seorep_async.export.request import ExportOptions, ExportRequest
 from seorep_async.export.staging import Beginning
 from seorep_async.history import complete_windows
+from seorep_async.profiles import REPORT_ENGINES
 
 _CONTENTS = (
     "feeds",
@@ -122,7 +124,9 @@ def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> 
     log_console = messages() if arguments.quiet else console
     with logged(log_console, verbose=arguments.verbose) as warnings:
         engine_names = None
-        if arguments.target(windows[0]).lower().endswith(".xlsx") and service.embedded is None:
+        # the sandbox has no profile, only the variable
+        may_have_names = service.embedded is None or REPORT_ENGINES in os.environ
+        if arguments.target(windows[0]).lower().endswith(".xlsx") and may_have_names:
             engine_names = find_engine_names(profile=service.profile)
         running = _run(arguments, windows, connect(service), console, warnings, engine_names)
         return wait_for(running)
@@ -191,13 +195,17 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     async with opened_target(task.client, request, place, look) as target:
         request = target.target.request
         staged = target.staging.earlier_pull
+        accounts: set[str] = set()
+        if isinstance(target.target, Database):
+            accounts = await target.run(target.target.accounts)
     task.options["account"] = request.account
     unfinished = None
     if staged is not None and not staged.ended:
         unfinished = (staged.start_date, staged.end_date)
     last_pulls: dict[Days, _LastPull] = {}
-    # the order of months matters only if complete ones are left out
-    if arguments.skip_complete:
+    # The order of months matters only if complete ones are left out. An empty file, or a database
+    # of a person's own tables, can't be read as a history, but has no complete month either.
+    if arguments.skip_complete and request.account in accounts:
         last_pulls = await asyncio.to_thread(_last_pulls, task.target, request, windows)
     complete = {window for window, pull in last_pulls.items() if pull.is_complete}
     complete.discard(unfinished)  # its pull was started over, and must be finished
@@ -213,8 +221,6 @@ def _last_pulls(
     target: str, request: ExportRequest, windows: Sequence[Days]
 ) -> dict[Days, _LastPull]:
     """Return the last pull of each month whose requested feeds are all in the database."""
-    if not Path(target).exists():
-        return {}
     states_by_feed = complete_windows(
         target,
         account=request.account,

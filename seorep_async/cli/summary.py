@@ -289,7 +289,8 @@ def _show_next_night(run: PullRun, console: Console) -> None:
     """Say that a run finished an earlier night's pull."""
     last = run.pulls[-1]
     today = dt.datetime.now(dt.UTC).date()
-    if last.resumed and last.snapshot_date < today:
+    # a run that names its night would pull the same night again
+    if run.arguments.snapshot_date is None and last.resumed and last.snapshot_date < today:
         console.print(
             f"This finished the pull of {last.snapshot_date}. "
             f"To pull {today}, run the command once more."
@@ -302,16 +303,26 @@ def _show_next_step(run: PullRun, console: Console) -> None:
     failed = run.failed_ids
     ids = ",".join(map(str, failed)) if len(failed) <= _LISTED_IDS else "@FILE"
     if code in (ExitCode.PARTIAL, ExitCode.UNAVAILABLE):
-        advice = "with --retry-failed"
+        advice = f"with {_options_to_retry(run)}"
         if run.arguments.to_stdout:
             advice = f"for --campaign {ids}"
         elif run.arguments.skip_complete:
-            advice = "with --retry-failed in place of --skip-complete"
+            advice = f"{advice} in place of --skip-complete"
         console.print(f"Repeat the command {advice} to fetch only what failed.")
     elif code is ExitCode.SHAPE:
         console.print("Retrying will not help: please report the unexpected shape.")
     elif code is ExitCode.REFUSED:
         console.print(f"Retrying will not help{_advice_on_refused(run, ids)}.")
+
+
+def _options_to_retry(run: PullRun) -> str:
+    """Return the options that fetch only what failed, also on a later day."""
+    nights = {pull.snapshot_date for pull in run.pulls if pull.failures}
+    # Only the last month stays staged. The others are looked up in the database, by their night.
+    is_looked_up = run.by_month and run.arguments.snapshot_date is None
+    if is_looked_up and len(nights) == 1:
+        return f"--retry-failed --snapshot-date {nights.pop()}"
+    return "--retry-failed"
 
 
 def _advice_on_refused(run: PullRun, ids: str) -> str:
@@ -338,10 +349,24 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
         counts = f"{counted(len(run.campaign_ids), 'campaign')}, {counted(run.rows, 'row')}"
         if run.failures:
             counts = f"{counts}, {counted(len(run.failures), 'report')} failed"
+        elif run.arguments.retry_failed and not run.campaign_ids:
+            counts = "nothing to retry, no report failed last time"
     else:
         account = one_line(run.arguments.account or "no account named")
-        counts = "nothing written"
+        if run.arguments.snapshot_date is not None:
+            account = f"{account}, night of {run.arguments.snapshot_date}"
+        counts = f"nothing written{_early_end(run)}"
     return f"{now}: {account}: {counts}; exit code {code:d}"
+
+
+def _early_end(run: PullRun) -> str:
+    """Return the kind of error that ended a run, and how far the run came."""
+    if run.ended_by is None:
+        return ""
+    kind = "interrupted"
+    if not isinstance(run.ended_by, KeyboardInterrupt):
+        kind = type(run.ended_by).__name__
+    return f", {kind}{run.place}"
 
 
 # --- As JSON

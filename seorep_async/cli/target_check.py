@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import importlib.metadata
 import shutil
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from rich.filesize import decimal
 
 from seorep_async.cli.findings import Findings
+from seorep_async.cli.nights import add_nights
 from seorep_async.cli.output import counted, messages
 from seorep_async.cli.progress import logged
 from seorep_async.cli.pull import Days
@@ -24,20 +24,10 @@ from seorep_async.export.pull_to import Place, opened_target
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Beginning, StagedPull, staged_in
 from seorep_async.history import open_history
-from seorep_async.history.source import listed
 from seorep_async.tables.optional import require
 
 _LEAST_BYTES = 100_000_000
 """Free space below which a disk counts as full."""
-_LISTED_ACCOUNTS = 20
-_NIGHTS = """
-    SELECT account, list(DISTINCT snapshot_date ORDER BY snapshot_date)
-    FROM pulls
-    -- a night without any report is no night
-    WHERE rows > 0 OR failures = 0
-    GROUP BY account
-    ORDER BY account
-"""
 _OPEN_SECONDS = 5.0
 """After this time, a target that can't be opened counts as open in another program."""
 
@@ -98,6 +88,9 @@ async def _check_file(
         ):
             staged_pull = target.staging.earlier_pull
             checked_target = target.target
+            has_pulls = False
+            if isinstance(checked_target, Database):
+                has_pulls = bool(await target.run(checked_target.accounts))
     except TimeoutError:
         problem = f"{out} is open in another program"
         # the warning about the wait names the process
@@ -105,9 +98,9 @@ async def _check_file(
             problem = warning.rpartition(";")[0]
         findings.note("target", f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it")
         return
-    findings.ok("target", await asyncio.to_thread(_state_of, out))
-    if _is_database(out):
-        await asyncio.to_thread(_add_nights, findings, out, client.now().date())
+    findings.ok("target", await asyncio.to_thread(_state_of, out, has_pulls=has_pulls))
+    if has_pulls:
+        await asyncio.to_thread(add_nights, findings, out, client.now().date())
     if staged_pull is not None:
         findings.note("staged", _words_of_staged(staged_pull))
     if isinstance(checked_target, Database):
@@ -126,19 +119,15 @@ def _add_other_staged(findings: Findings, database: Database) -> None:
             findings.note("staged", _words_of_staged(staged))
 
 
-def _is_database(out: str) -> bool:
-    """Return whether a target is a database with contents."""
-    path = Path(out)
-    return path.suffix.lower() == ".duckdb" and has_content(path)
-
-
-def _state_of(out: str) -> str:
+def _state_of(out: str, *, has_pulls: bool) -> str:
     path = Path(out)
     if not has_content(path):
         return f"{out} will be new"
     size = decimal(path.stat().st_size)
-    if not _is_database(out):
+    if path.suffix.lower() != ".duckdb":
         return f"{out} ({size}) will be replaced"
+    if not has_pulls:
+        return f"{out} ({size}) has no pull yet; what it has will be kept"
     query = "SELECT count(*), max_by(version, started_at) FROM pulls"
     with open_history(out) as database:
         ((count, version),) = database.connection.execute(query).fetchall()
@@ -151,41 +140,3 @@ def _words_of_staged(staged: StagedPull) -> str:
     window = f"{staged.start_date} to {staged.end_date}"
     reports = counted(staged.reports, "report")
     return f"{night}: the pull of {window} {state}, with {reports}"
-
-
-# --- Nights
-
-
-def _add_nights(findings: Findings, out: str, today: dt.date) -> None:
-    """Report each account's newest night, and the missing nights if it is pulled daily."""
-    with open_history(out) as database:
-        accounts = database.connection.execute(_NIGHTS).fetchall()
-    for account, nights in accounts[:_LISTED_ACCOUNTS]:
-        newest = nights[-1]
-        count = counted(len(nights), "night")
-        findings.fact("nights", f"{account}: {count}, the newest of {newest}")
-        days = (newest - nights[0]).days + 1
-        is_daily = len(nights) > 1 and 2 * len(nights) > days
-        if not is_daily:
-            continue
-        missing = _missing_nights(nights)
-        if missing:
-            findings.note(
-                "nights",
-                f"{account}: missing are the nights of {listed(missing)}; `seorep guide command` "
-                "says how to make a lost night up",
-            )
-        age = (today - newest).days
-        # tonight's pull may not have run yet
-        if age > 1:
-            findings.note("nights", f"{account}: the newest night is {age:,} days old")
-    if len(accounts) > _LISTED_ACCOUNTS:
-        others = counted(len(accounts) - _LISTED_ACCOUNTS, "account")
-        findings.fact("nights", f"{others} more")
-
-
-def _missing_nights(nights: Sequence[dt.date]) -> list[dt.date]:
-    """Return the nights between the first and the last one that are missing."""
-    days = (nights[-1] - nights[0]).days
-    all_nights = [nights[0] + dt.timedelta(day) for day in range(days)]
-    return sorted(set(all_nights).difference(nights))

@@ -119,12 +119,16 @@ class Database(Target):
             _check_accounts(database, self.request, account_ids)
             _warn_of_other_options(database, self.request)
 
+    def accounts(self) -> set[str]:
+        """Return the names of the accounts that have pulls in it."""
+        if not has_content(self.path):
+            return set()
+        with self._connected() as database:
+            return _account_names(database)
+
     def is_first_pull(self) -> bool:
         """Return whether the database has other accounts, but no pull under the request's name."""
-        if not has_content(self.path):
-            return False
-        with self._connected() as database:
-            names = _account_names(database)
+        names = self.accounts()
         return bool(names) and self.request.account not in names
 
     def names_of(self, account_ids: Sequence[int]) -> list[str]:
@@ -287,7 +291,7 @@ class Database(Target):
         try:
             if self.path.exists() and not has_content(self.path):
                 shutil.copymode(self.path, file)
-                self.path.unlink()
+                self._remove_empty(folder)
             # unlike a replacement, a link spares a database that another pull has made meanwhile
             os.link(file, self.path)
         except OSError:
@@ -296,6 +300,16 @@ class Database(Target):
             discard(file)
         sync_folder(self.path.parent)
         return True
+
+    def _remove_empty(self, folder: Path) -> None:
+        """Remove an empty target, but not a database that another pull has just put there."""
+        aside = unfinished_path(folder, "empty")
+        # after a check, the file could still be replaced before its removal
+        os.rename(self.path, aside)
+        if has_content(aside):
+            os.rename(aside, self.path)
+        else:
+            discard(aside)
 
 
 def _connect(file: Path | str, *, is_new: bool) -> duckdb.DuckDBPyConnection:

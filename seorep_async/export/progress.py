@@ -19,7 +19,7 @@ from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_id
 from seorep_async.session import Stats, check_callback
 from seorep_async.tables.columns import Column, ColumnType
-from seorep_async.tables.html import html_table
+from seorep_async.tables.html import counted, html_table
 from seorep_async.tables.output_tables import table_of
 
 
@@ -30,6 +30,7 @@ class Stage(enum.Enum):
     KEYWORDS = "finding keywords"
     ROWS = "pulling rows"
     WRITING = "writing"
+    DONE = "done"
 
 
 @attrs.frozen(kw_only=True)
@@ -170,9 +171,9 @@ class PullSummary:
         return any(outcome.ok or outcome.rows for outcome in self.outcomes)
 
     def __repr__(self) -> str:
-        counts = [f"{self.campaigns:,} campaigns", f"{self.rows:,} rows"]
+        counts = [counted(self.campaigns, "campaign"), counted(self.rows, "row")]
         if self.failures:
-            counts.append(f"{len(self.failures):,} reports failed")
+            counts.append(f"{counted(len(self.failures), 'report')} failed")
         counts += [f"in {self.seconds:.3g} s", *self.notes]
         return f"<PullSummary of {self.account}, {self.snapshot_date}: {', '.join(counts)}>"
 
@@ -252,6 +253,11 @@ class Tracker:
                 failures=self.failures,
             )
         )
+
+    def finish(self) -> None:
+        """Report that everything is done."""
+        if self._progress is not None:
+            self._report(attrs.evolve(self._progress, stage=Stage.DONE))
 
     def advance(self, reports: int, rows: int, failures: int) -> None:
         """Count reports of the stage, stored and failed, and their rows."""

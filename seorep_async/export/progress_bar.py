@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 
 from seorep_async.export.progress import PullProgress, Stage
+from seorep_async.tables.html import counted
 from seorep_async.tables.optional import require
 
 _BAR_LETTERS = 20
@@ -34,10 +35,18 @@ def in_words(progress: PullProgress) -> str:
     if progress.total is not None:
         parts.append(f"{progress.done:,} of {progress.total:,}")
     if progress.rows:
-        parts.append(f"{progress.rows:,} rows")
+        parts.append(counted(progress.rows, "row"))
     if progress.failures:
         parts.append(f"{progress.failures:,} failed")
     return ", ".join(parts)
+
+
+def _part_done(progress: PullProgress) -> tuple[int, int]:
+    """Return how much of the bar is filled, and its length."""
+    # all reports are there by then
+    if progress.stage in (Stage.WRITING, Stage.DONE):
+        return 1, 1
+    return progress.done, progress.total or 1
 
 
 def _notebook_bar() -> Callable[[PullProgress], None] | None:
@@ -55,8 +64,11 @@ def _notebook_bar() -> Callable[[PullProgress], None] | None:
     require("IPython.display").display(widgets.HBox([bar, label]))
 
     def show(progress: PullProgress) -> None:
-        bar.max = progress.total or 1
-        bar.value = progress.done
+        filled, total = _part_done(progress)
+        bar.max = total
+        bar.value = filled
+        if progress.stage is Stage.DONE:
+            bar.bar_style = "warning" if progress.failures else "success"
         label.value = in_words(progress)
 
     return show
@@ -69,12 +81,10 @@ def _terminal_line() -> Callable[[PullProgress], None] | None:
     stderr = sys.stderr
 
     def show(progress: PullProgress) -> None:
-        filled = 0
-        if progress.total:
-            filled = _BAR_LETTERS * progress.done // progress.total
+        done, total = _part_done(progress)
+        filled = _BAR_LETTERS * done // total
         bar = "".ljust(filled, "█").ljust(_BAR_LETTERS, "░")
-        # the stage of writing is the last one
-        end = "\n" if progress.stage is Stage.WRITING else ""
+        end = "\n" if progress.stage is Stage.DONE else ""
         stderr.write(f"{_CLEAR_LINE}{bar} {in_words(progress)}{end}")
         stderr.flush()
 

@@ -159,7 +159,9 @@ async def _pulled(
                 await target.run(staging.file.clear)
             raise
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
-        return await target.run(_write, target, tracker)
+        summary = await target.run(_write, target, tracker)
+        tracker.finish()
+        return summary
 
 
 async def stream(
@@ -224,6 +226,7 @@ async def stream(
             if text:
                 await write(with_lead(text, lead % lead_ids))
         tracker.advance(1, len(report.rows), 0)
+    tracker.finish()
     return tracker.summary(request, outcomes_of(campaign_ids, written, fetcher.failures))
 
 

@@ -26,6 +26,7 @@ from seorep_async.resources.arguments import (
     check_feeds,
     check_ids,
     optional_strings,
+    unknown_argument,
 )
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.session.base_url import BaseURL
@@ -119,6 +120,9 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         Raises:
             ConfigurationError: an argument is wrong.
         """
+        unknown_names = options.keys() - ExportOptions.__annotations__.keys()
+        if unknown_names:
+            raise unknown_argument(min(unknown_names), list(ExportOptions.__annotations__))
         feeds = check_feeds(options.get("feeds", Feed.CAMPAIGN))
         # otherwise a wrong option would be refused only when its feed is fetched
         for feed in feeds:

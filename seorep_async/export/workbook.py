@@ -32,6 +32,7 @@ from seorep_async.export.files import (
 )
 from seorep_async.export.formats import WorkbookRows
 from seorep_async.export.pieces import unfinished_path
+from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Contents
 from seorep_async.models import Feed
 from seorep_async.tables.columns import (
@@ -49,6 +50,7 @@ from seorep_async.tables.output_tables import (
     failures_table,
     keywords_table,
     pulls_table,
+    table_of,
 )
 
 _LARGEST_INTEGER = 2**53
@@ -82,6 +84,10 @@ _ORDER = (
 )
 """The columns of a sheet that stand first, in this order."""
 _PROPERTIES = "docProps/core.xml"
+_FOOTER = "&L&A&R&P / &N"
+"""The name of the sheet, the number of the page, and the number of pages."""
+_LONGEST_HEADING = 250
+"""Excel takes 255 characters, codes included."""
 
 
 @attrs.frozen
@@ -123,14 +129,29 @@ class WorkbookFile(Target):
         return read_sheet(self.path, pulls_table()) if has_content(self.path) else []
 
     def losses(self, complete: int, failed: int = 0) -> tuple[str, ...]:
-        """Add a note if another program has the workbook open, and would save the older rows."""
-        losses = super().losses(complete, failed)
+        """Add notes on sheets that are removed, and on a program that has the workbook open.
+
+        That program would save the older rows.
+        """
+        losses = super().losses(complete, failed) + self._lost_sheets()
         # the lock files of Excel and LibreOffice
         lock_names = (f"~${self.path.name}", f".~lock.{self.path.name}#")
         if any(self.path.with_name(name).exists() for name in lock_names):
             advice = "close it there without saving"
             losses += (f"{self.path.name} is open in another program; {advice}",)
         return losses
+
+    def _lost_sheets(self) -> tuple[str, ...]:
+        """Return a note on the sheets of feeds that are not pulled any more."""
+        earlier_feeds: set[str] = set()
+        for earlier_pull in self.earlier_pulls():
+            earlier_feeds.update(str(earlier_pull.get("feeds")).split(","))
+        lost_sheets = [
+            table_of(feed).name
+            for feed in Feed
+            if feed.value in earlier_feeds and feed not in self.request.feeds
+        ]
+        return (f"removes the sheet {' and '.join(lost_sheets)}",) if lost_sheets else ()
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write the workbook in the staging folder, and put it in place in one step."""
@@ -185,12 +206,14 @@ class Sheet:
 
     Attributes:
         may_be_left_out: whether a workbook lacks the sheet if it has no rows.
+        heading: a line at the top of each printed page.
     """
 
     table: Table
     columns: tuple[Column, ...]
     parts: Callable[[], Iterator[Columns]]
     may_be_left_out: bool = False
+    heading: str = ""
 
     @classmethod
     def of(
@@ -268,10 +291,19 @@ def _sheets(
     if Feed.KEYWORD_BY_DATE in contents.request.feeds:
         key = ("campaign_id", "keyword_id")
         names.append(_Names.of(keywords_table(), "keyword_phrase", key, read(keywords_table())))
+    heading = _heading(contents.request, engine_names)
     for table in contents.request.tables:
         sheet = Sheet.of(table, names, partial(read, table))
         columns = tuple(_explained(column, engine_names) for column in sheet.columns)
-        yield attrs.evolve(sheet, columns=columns)
+        yield attrs.evolve(sheet, columns=columns, heading=heading)
+
+
+def _heading(request: ExportRequest, engine_names: tuple[str, str] | None) -> str:
+    """Return the days, the account and the engines of a workbook, which paper would not show."""
+    heading = f"{request.start_date} to {request.end_date}, {request.account}"
+    if engine_names is not None:
+        heading += "; engine A is {}, engine B is {}".format(*engine_names)
+    return heading
 
 
 def _explained(column: Column, engine_names: tuple[str, str] | None) -> Column:
@@ -334,6 +366,12 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
     indexes = [index for index, survey in enumerate(surveys) if survey.has_values]
     names = [sheet.columns[index].name for index in indexes]
     _set_views(worksheet, names, row_count)
+    if sheet.heading:
+        # An & begins a code, such as that of the page number. A doubled one is a plain &, but
+        # openpyxl does not know that.
+        heading = sheet.heading.replace("&", "and")
+        worksheet.set_header(f"&L{heading[:_LONGEST_HEADING]}")
+    worksheet.set_footer(_FOOTER)
     worksheet.autofilter(0, 0, row_count, len(indexes) - 1)
     header_format = workbook.add_format({"bold": True, "bottom": 1})
     indented_header_format = workbook.add_format({"bold": True, "bottom": 1, "indent": 1})

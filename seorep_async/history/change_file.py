@@ -1,4 +1,4 @@
-"""Changes for people, with names of engines and places moved, as a table or a file for Excel."""
+"""Changes, or their numbers by campaign, for people: as a table or a file for Excel."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import datetime as dt
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 import attrs
 
@@ -15,12 +15,13 @@ from seorep_async.errors import ExportError
 from seorep_async.export.files import check_file, has_content, refusal, replacing
 from seorep_async.export.formats import SHEET_ROWS
 from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
-from seorep_async.history.comparing import ENGINES, Change
+from seorep_async.history.comparing import ENGINES, KINDS, Change
+from seorep_async.history.counting import CampaignChanges, CountedChanges
 from seorep_async.resources.arguments import check_engine_names
-from seorep_async.tables.columns import Columns, Table, columns_of_model, model_columns
+from seorep_async.tables.columns import Columns, Table, columns_of_model
 
 _LONGEST_HEADER = 1024
-_DESCRIPTIONS = {
+_DESCRIPTIONS: dict[str, str] = {
     "company": "Company of the campaign, as it was last pulled.",
     "keyword_phrase": "Phrase of the keyword.",
     "location": "Search location of the keyword.",
@@ -35,7 +36,30 @@ _DESCRIPTIONS = {
     "account": "Name of the account.",
     "before_date": "Earlier day.",
     "after_date": "Later day.",
+    "changes": "Number of changed ranks, of the requested kinds and engines.",
+    "places": "Places by which these ranks became better, minus those by which they became worse.",
+    **{kind: f"Number of changes of the kind {kind}." for kind in KINDS},
 }
+_KEY_OF_CHANGES = (
+    "keyword_phrase",
+    "engine",
+    "before",
+    "after",
+    "moved",
+    "kinds",
+    "campaign_id",
+)
+_COUNTS = (
+    "company",
+    "changes",
+    "places",
+    *KINDS,
+    "campaign_id",
+    "account",
+    "before_date",
+    "after_date",
+)
+"""The columns of a file of numbers, in order."""
 
 
 @attrs.frozen
@@ -85,18 +109,22 @@ class ChangeRow:
         )
 
 
+Row: TypeAlias = ChangeRow | CampaignChanges
+
+
 def write_changes(
-    changes: Iterable[Change],
+    changes: Iterable[Change] | CountedChanges,
     out: str | os.PathLike[str],
     *,
     engine_names: tuple[str, str] | None = None,
 ) -> Path:
     """Write changes for people: company, keyword, location, engine, both ranks and places moved.
 
-    An existing file is replaced only if `write_changes` or `seorep changes` wrote it.
+    Of the result of `changes_by_campaign`, the numbers of each campaign are written. An existing
+    file is replaced only if `write_changes` or `seorep changes` wrote it.
 
     Args:
-        changes: the result of `changes(…)`, or some of it.
+        changes: the result of `changes(…)`, or some of it, or of `changes_by_campaign(…)`.
         out: the path of a workbook, `.xlsx` (extra `excel`), or of a `.csv` file.
         engine_names: names for engine A and engine B; by default `engine_a`, `engine_b` and so on.
 
@@ -107,7 +135,9 @@ def write_changes(
     """
     names = {} if engine_names is None else names_of_engines(engine_names)
     file = ChangeFile.of(os.fspath(out))
-    return file.write([ChangeRow.of(change, names) for change in changes])
+    if isinstance(changes, CountedChanges):
+        return file.write(changes.campaigns, CampaignChanges)
+    return file.write([ChangeRow.of(change, names) for change in changes], ChangeRow)
 
 
 def names_of_engines(engine_names: object) -> dict[str, str]:
@@ -123,7 +153,7 @@ def names_of_engines(engine_names: object) -> dict[str, str]:
 
 @attrs.frozen
 class ChangeFile:
-    """A file of changes: a workbook with one sheet, or CSV.
+    """A file of changes, or of their numbers by campaign: a workbook with one sheet, or CSV.
 
     Attributes:
         out: the path as the caller wrote it.
@@ -156,17 +186,21 @@ class ChangeFile:
         return self.path.suffix.lower() == ".xlsx"
 
     def _holds_changes(self) -> bool:
+        tables = [_table(ChangeRow), _table(CampaignChanges)]
         if self._is_workbook:
-            table = _table()
-            rows = read_sheet(self.path, table)
-            has_key = any(row.keys() >= set(table.key) for row in rows)
-            return has_key and not was_changed(self.path)
+            is_ours = any(_has_sheet(self.path, table) for table in tables)
+            return is_ours and not was_changed(self.path)
         with open(self.path, encoding="utf-8-sig", errors="replace", newline="") as file:
             # the header of changes is short, but other files may have a line without an end
-            return file.readline(_LONGEST_HEADER).rstrip("\r\n") == ",".join(_names())
+            header = file.readline(_LONGEST_HEADER).rstrip("\r\n")
+        return any(header == ",".join(_names(table)) for table in tables)
 
-    def write(self, rows: Sequence[ChangeRow]) -> Path:
+    def write(self, rows: Sequence[Row], model: type[Row]) -> Path:
         """Write a temporary file, put it in place in one step, and return its path.
+
+        Args:
+            rows: all of one type.
+            model: that type, because there may be no rows.
 
         Raises:
             ExportError: it can't be written, or a sheet can't hold the rows.
@@ -177,37 +211,54 @@ class ChangeFile:
             raise ExportError(f"can't write {self.out}: {problem}; {advice}", file=self.out)
         with replacing(self.out, self.path) as file:
             if self._is_workbook:
-                _write_workbook(file, rows)
+                _write_workbook(file, _table(model), rows)
             else:
-                _write_csv(file, rows)
+                _write_csv(file, _table(model), rows)
         return self.out
 
 
-def _names() -> list[str]:
-    return [column.name for column in _table().columns]
-
-
-def _table() -> Table:
-    columns = [
-        attrs.evolve(column, description=_DESCRIPTIONS[column.name])
-        for column in columns_of_model(ChangeRow)
+def _table(model: type[Row]) -> Table:
+    columns = {column.name: column for column in columns_of_model(model)}
+    if model is CampaignChanges:
+        name = "changes_by_campaign"
+        description = "The number of changed ranks of a campaign."
+        columns = {column_name: columns[column_name] for column_name in _COUNTS}
+        key: tuple[str, ...] = ("changes", "places", "campaign_id")
+    else:
+        name = "changes"
+        description = "A changed rank."
+        key = _KEY_OF_CHANGES
+    described_columns = [
+        attrs.evolve(column, description=_DESCRIPTIONS[column.name]) for column in columns.values()
     ]
-    key = ("keyword_phrase", "engine", "before", "after", "moved", "kinds", "campaign_id")
-    return Table("changes", "A changed rank.", tuple(columns), key)
+    return Table(name, description, tuple(described_columns), key)
 
 
-def _write_workbook(file: Path, rows: Sequence[ChangeRow]) -> None:
+def _names(table: Table) -> list[str]:
+    return [column.name for column in table.columns]
+
+
+def _has_sheet(file: Path, table: Table) -> bool:
+    return any(row.keys() >= set(table.key) for row in read_sheet(file, table))
+
+
+def _write_workbook(file: Path, table: Table, rows: Sequence[Row]) -> None:
     def parts() -> Iterator[Columns]:
         if rows:
-            yield model_columns(ChangeRow, rows)
+            yield [[getattr(row, name) for row in rows] for name in _names(table)]
 
-    table = _table()
+    heading = ""
+    if rows:
+        # all rows are of one account, and of the same days unless some were put together
+        heading = f"{rows[0].before_date} to {rows[0].after_date}, {rows[0].account}"
     created = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0)
-    write_workbook(file, [Sheet(table, table.columns, parts)], created, file.parent)
+    sheet = Sheet(table, table.columns, parts, heading=heading)
+    write_workbook(file, [sheet], created, file.parent)
 
 
-def _write_csv(file: Path, rows: Iterable[ChangeRow]) -> None:
+def _write_csv(file: Path, table: Table, rows: Iterable[Row]) -> None:
+    names = _names(table)
     with open(file, "w", encoding="utf-8", newline="") as opened:
         writer = csv.writer(opened)
-        writer.writerow(_names())
-        writer.writerows(attrs.astuple(row) for row in rows)
+        writer.writerow(names)
+        writer.writerows([getattr(row, name) for name in names] for row in rows)

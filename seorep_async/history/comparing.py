@@ -17,7 +17,7 @@ from seorep_async.history.source import History, listed, opened
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.resources.arguments import check_date, check_id
 from seorep_async.tables.columns import Column, ColumnType, Table
-from seorep_async.tables.html import html_table
+from seorep_async.tables.html import counted, html_table
 from seorep_async.tables.tabular import ModelList
 
 Days: TypeAlias = tuple[dt.date, dt.date]
@@ -52,9 +52,10 @@ _SHOWN_COLUMNS = (
     ("after", ColumnType.INTEGER),
     ("moved", ColumnType.INTEGER),
     ("engine", ColumnType.STRING),
-    ("kind", ColumnType.STRING),
     ("company", ColumnType.STRING),
     ("location", ColumnType.STRING),
+    # not `kind`: of a keyword that left the top 10, it hides that it fell
+    ("kinds", ColumnType.STRING),
     ("campaign_id", ColumnType.INTEGER),
     ("keyword_id", ColumnType.INTEGER),
     ("url", ColumnType.STRING),
@@ -247,7 +248,8 @@ class Change:
     Attributes:
         engine: `engine_a`, `engine_a_mobile`, `engine_a_places` or `engine_b`, or None if the
             keyword has no rank in any of them.
-        kind: the first of `kinds`.
+        kind: the first of `kinds`. Count with `kinds`: a keyword that fell out of the top 10 is
+            `left_top_10` here.
         kinds: all that apply, in this order; in a table, a list as JSON:
             `new` or `removed`, and no other: only the later or only the earlier report has the
             keyword.
@@ -319,7 +321,10 @@ class Changes(ModelList[Change]):
 
     def _repr_html_(self) -> str:
         columns = [Column(name, kind, "") for name, kind in _SHOWN_COLUMNS]
-        return html_table(self._title, columns, map(_shown_values, self), self.total)
+        title = self._title
+        if len(self) < self.total:
+            title += f", the largest of {self.total:,}"
+        return html_table(title, columns, map(_shown_values, self), len(self))
 
     def _frame_columns(self, table: Table) -> Sequence[Column]:
         columns = {column.name: column for column in table.columns}
@@ -330,7 +335,7 @@ class Changes(ModelList[Change]):
     def _title(self) -> str:
         title = f"Changes of {self.account}, {self.before} to {self.after}"
         if self.left_out:
-            return f"{title} ({len(self.left_out):,} campaigns not compared)"
+            return f"{title} ({counted(len(self.left_out), 'campaign')} not compared)"
         return title
 
 
@@ -408,7 +413,8 @@ def log_notes(notes: Sequence[str], left_out: Mapping[int, str]) -> None:
     for note in notes:
         _log.warning("%s", note)
     for reason, campaign_ids in campaigns_by_reason(left_out).items():
-        _log.warning("not compared, because %s: campaigns %s", reason, listed(campaign_ids))
+        noun = "campaign" if len(campaign_ids) == 1 else "campaigns"
+        _log.warning("not compared, because %s: %s %s", reason, noun, listed(campaign_ids))
 
 
 def campaigns_by_reason(left_out: Mapping[int, str]) -> dict[str, list[int]]:

@@ -19,6 +19,7 @@ from seorep_async.history.comparing import (
     log_notes,
 )
 from seorep_async.history.source import History, opened
+from seorep_async.tables.html import counted
 from seorep_async.tables.tabular import ModelList
 
 _COUNT_OF_A_KIND = "count(*) FILTER (list_contains(string_split(kinds, ','), '{kind}'))"
@@ -65,7 +66,6 @@ class CampaignChanges:
             for the following fields.
     """
 
-    account: str
     campaign_id: int
     company: str | None
     changes: int
@@ -82,13 +82,16 @@ class CampaignChanges:
     left_top_20: int
     rose: int
     fell: int
+    account: str
     before_date: dt.date
     after_date: dt.date
 
 
-@attrs.frozen
+@attrs.frozen(repr=False)
 class CountedChanges:
-    """The numbers of changes between two days.
+    """The numbers of changes between two days. A notebook shows the table `campaigns`.
+
+    `write_changes` writes them to a workbook.
 
     Attributes:
         account: the name of the account.
@@ -103,14 +106,21 @@ class CountedChanges:
     before: dt.date
     after: dt.date
     total: int
-    campaigns: ModelList[CampaignChanges] = attrs.field(repr=False)
-    left_out: Mapping[int, str] = attrs.field(repr=False)
+    campaigns: ModelList[CampaignChanges]
+    left_out: Mapping[int, str]
 
-    def __str__(self) -> str:
-        return (
-            f"<Changes of {self.account}, {self.before} to {self.after}: {self.total:,} in "
-            f"{len(self.campaigns):,} campaigns; {len(self.left_out):,} not compared>"
-        )
+    def __repr__(self) -> str:
+        return f"<{self._title}>"
+
+    def _repr_html_(self) -> str:
+        return self.campaigns.html(self._title)
+
+    @property
+    def _title(self) -> str:
+        count = f"{self.total:,} in {counted(len(self.campaigns), 'campaign')}"
+        if self.left_out:
+            count += f", {len(self.left_out):,} not compared"
+        return f"Changes of {self.account}, {self.before} to {self.after}: {count}"
 
 
 def changes_by_campaign(
@@ -148,9 +158,9 @@ def changes_by_campaign(
         moved=moved,
     )
     with opened(database) as history:
-        counted, notes = count_changes(history, request)
-    log_notes(notes, counted.left_out)
-    return counted
+        result, notes = count_changes(history, request)
+    log_notes(notes, result.left_out)
+    return result
 
 
 def count_changes(
@@ -185,7 +195,7 @@ def count_changes(
                 **counts_of_kinds,
             )
         )
-    counted = CountedChanges(
+    result = CountedChanges(
         account=account,
         before=before,
         after=after,
@@ -193,4 +203,4 @@ def count_changes(
         campaigns=ModelList(campaigns, CampaignChanges),
         left_out=compared.left_out,
     )
-    return counted, compared.notes
+    return result, compared.notes

@@ -137,12 +137,17 @@ class History:
             f"{problem} {listed(map(short_repr, accounts))}", argument="account"
         )
 
-    def days(self, account: str) -> list[dt.date]:
-        """Return the ranking days of an account, in order.
+    def days(self, account: str | None = None) -> list[dt.date]:
+        """Return the ranking days of an account, in order; without a name, of the only account.
 
         The ranking day of a report of the campaign feed is the last day of its window, or the
         night of its pull if that is earlier.
+
+        Raises:
+            ConfigurationError: no name is given, and there are several accounts.
         """
+        if account is None:
+            account = self.account(None)
         values = {"account": account, "campaign_ids": None}
         rows = self.connection.execute(RANKING_DAYS, values)
         return [day for (day,) in rows.fetchall()]

@@ -167,7 +167,7 @@ def _items(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> Iterator[Any
             rows = part.filter(pc.invert(is_failure)).select(schema.names)
             rows = _with_json(rows.cast(schema))
             failed = _failures(feed_pull.feed, part.filter(is_failure))
-            tally.add(counted.successes, failed)
+            tally.add(counted, failed)
             # also empty ones, because they create the tables
             yield dlt.mark.with_hints(rows, hints, create_table_variant=True)
             yield dlt.mark.with_hints(failed, hints_of_failures, create_table_variant=True)
@@ -180,15 +180,26 @@ class _Tally:
 
     table_name: str
     successes: int = 0
+    without_keywords: int = 0
     failures: int = 0
+    failed_keywords: int = 0
     example: str = ""
 
-    def add(self, successes: int, failed: pa.Table) -> None:
+    def add(self, counted: CountedTable, failed: pa.Table) -> None:
         if failed.num_rows and not self.failures:
             first = failed.slice(0, 1).to_pylist()[0]
             self.example = f"{first['error']}: {first['message']}"
-        self.successes += successes
+        self.successes += counted.successes
+        self.without_keywords += counted.without_keywords
         self.failures += failed.num_rows
+        self.failed_keywords += failed.num_rows - failed["keyword_id"].null_count
+
+    @property
+    def nothing_succeeded(self) -> bool:
+        """Whether every report failed. Campaigns without keywords count if no keyword failed."""
+        if self.successes:
+            return False
+        return self.failed_keywords > 0 or not self.without_keywords
 
     def report(self) -> None:
         """Log the failures.
@@ -199,7 +210,7 @@ class _Tally:
         """
         if not self.failures:
             return
-        if not self.successes:
+        if self.nothing_succeeded:
             raise SeoRepError(
                 f"every report of {self.table_name} failed, such as {self.example}; nothing was "
                 "loaded"

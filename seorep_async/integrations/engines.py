@@ -105,10 +105,16 @@ def pull_table(
 
 @attrs.frozen
 class CountedTable:
-    """A table, and the number of reports of its feed that succeeded, also without rows."""
+    """A table, and the numbers of successes that its rows don't show.
+
+    Attributes:
+        successes: the reports of the feed that succeeded, also those without rows.
+        without_keywords: the campaigns that succeeded, but have no keywords to pull.
+    """
 
     table: pa.Table
     successes: int
+    without_keywords: int
 
 
 def pull_counted_table(
@@ -271,7 +277,8 @@ class _TablePull:
                 if batch is not None:
                     batches.append(batch)
         table = require("pyarrow").Table.from_batches(batches, self._request.schema)
-        return CountedTable(table.combine_chunks(), self._successes)
+        without_keywords = sum(not keyword_ids for keyword_ids in self._keyword_ids.values())
+        return CountedTable(table.combine_chunks(), self._successes, without_keywords)
 
     def _owners_of_keywords(self) -> dict[int, list[int]]:
         """Return the campaigns of each keyword. A keyword whose id can't be sent is a failure."""

@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
@@ -25,6 +26,7 @@ from seorep_async.errors import (
     short_repr,
 )
 from seorep_async.export import PullProgress, PullSummary, pull_to
+from seorep_async.export.files import has_content
 from seorep_async.export.lookups import concerns_all, look_up
 from seorep_async.integrations.questions import (
     MOST_CHANGES,
@@ -281,7 +283,7 @@ class _Agent:
             return await ask(question)
 
     def _require_database(self) -> None:
-        if not os.path.exists(self.database):
+        if not has_content(Path(self.database)):
             raise ConfigurationError("there is no database yet: call pull first")
 
 

@@ -87,6 +87,11 @@ _IN_TOOL_WORDS = (
         r"pull the last 30 days each night \(seorep pull [^)]*\)",
         "call pull for 30 days that end on another day",
     ),
+    # a pull makes missing tables
+    (
+        r"(it has no table \w+|no pull wrote it); name a database that pulls wrote \(\.duckdb\)",
+        "no pull wrote it: call pull first",
+    ),
     (r"; name a database that pulls wrote \(\.duckdb\)", ""),
     (r"give this account a name of its own with account=…", "this server needs another account"),
     (r"restart=True", "restart true"),

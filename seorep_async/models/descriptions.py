@@ -132,7 +132,6 @@ _MEASURES: Descriptions = {
 _PERIOD: Descriptions = {
     "date": "Day of the row; the first of the month if the service sent only a month.",
     "date_precision": "`day` or `month`: what the service sent.",
-    "extra": _EXTRA,
 }
 
 
@@ -203,7 +202,6 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
     "Tag": {
         "id": "Id of the label.",
         "label": "Text of the label.",
-        "extra": _EXTRA,
     },
     "SearchLocation": {
         "id": f"Id of the keyword's search location; {_MORE}",
@@ -214,12 +212,10 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         "target_type": (
             "Judging by its name, kind of the search location; the values are not documented."
         ),
-        "extra": _EXTRA,
     },
     "SearchLanguage": {
         "id": f"Id of the keyword's search language; {_MORE}",
         "name": f"Name of the keyword's search language; {_MORE}",
-        "extra": _EXTRA,
     },
     "Campaign": {
         "id": "Id of the campaign.",
@@ -243,7 +239,6 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         "group_title": "Group that the campaign is assigned to, or null.",
         "timezone": _UNTYPED.format("the campaign's time zone"),
         "account_id": "The service's id of the account.",
-        "extra": _EXTRA,
     },
     "User": {
         "id": "Id of the user.",
@@ -258,7 +253,6 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
             "Which campaigns the user may see; `restricted` occurs, other values are not documented."
         ),
         "account_id": "The service's id of the account.",
-        "extra": _EXTRA,
     },
     "LoginGrant": {
         "token": "The secret that signs the user in once.",
@@ -266,7 +260,6 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         "user_id": "Id of the user who can sign in.",
         "time": f"When the grant was made; {_ZONE}",
         "origin_user_id": "Judging by its name, id of the user who asked for the grant.",
-        "extra": _EXTRA,
     },
     "Keyword": {
         "id": "Id of the keyword.",
@@ -275,7 +268,6 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         "date_modified": f"When it was last changed; {_ZONE}",
         "primary_keyword": "Whether it is a primary keyword, which the reference does not explain.",
         "campaign_id": "Id of the keyword's campaign.",
-        "extra": _EXTRA,
     },
     "Backlink": {
         "id": "Id of the backlink.",
@@ -291,15 +283,18 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         "campaign_id": "Id of the backlink's campaign. Null but in the response to `create`.",
         "domain_authority": f"Judging by its name, a measure of the website; {_MORE}",
         "page_authority": f"Judging by its name, a measure of the page; {_MORE}",
-        "extra": _EXTRA,
     },
 }
+
+
+_OF_EVERY_MODEL: Descriptions = {"extra": _EXTRA}
 
 
 def description_of(model: type, attribute: str) -> str:
     """Return the description of an attribute of a model, or "" if it has none here."""
     # by name, because the models import this module
-    return _DESCRIPTIONS.get(model.__name__, {}).get(attribute, "")
+    descriptions = _DESCRIPTIONS.get(model.__name__, {})
+    return descriptions.get(attribute) or _OF_EVERY_MODEL.get(attribute, "")
 
 
 def with_descriptions(model: type[M]) -> type[M]:

@@ -50,12 +50,13 @@ def raw_row_struct(
     model: type,
     wire_types: Mapping[str, Any],
     wire_names: Mapping[str, str],
-    unknown_names: Sequence[str] = (),
+    unknown_names: Sequence[str] | None = (),
 ) -> type[msgspec.Struct]:
     """Return a struct with the fields of a gc-untracked model and the types of the wire.
 
     Once each field holds a value that the model allows, `become` turns raw rows into models. Raw
-    rows with fields for `unknown_names` are larger, and cannot. Other unknown fields are refused.
+    rows with fields for `unknown_names` are larger, and cannot. Other unknown fields are refused,
+    or ignored if `unknown_names` is None.
     """
     declared: list[Any] = []
     rename = {}
@@ -68,7 +69,7 @@ def raw_row_struct(
         # No name on the wire begins with a space.
         rename[field.name] = wire_names.get(field.name, f" {field.name}")
     # An unknown name may be no name in Python, so these fields are numbered.
-    for place, unknown_name in enumerate(unknown_names):
+    for place, unknown_name in enumerate(unknown_names or ()):
         declared.append((f"unknown_{place}", Any, msgspec.UNSET))
         rename[f"unknown_{place}"] = unknown_name
     return msgspec.defstruct(
@@ -76,7 +77,7 @@ def raw_row_struct(
         declared,
         bases=model.__bases__,
         rename=rename,
-        forbid_unknown_fields=True,
+        forbid_unknown_fields=unknown_names is not None,
         gc=False,
     )
 

@@ -92,30 +92,39 @@ class FeedPage(msgspec.Struct, Generic[M], eq=False):
         return page.completed(self.number, models, totals)
 
     def _models(self, json_rows: list[msgspec.Raw], path: str) -> list[M]:
-        """Read rows in slices, so that only the slice of an odd row takes the slow path."""
-        reader: RowReader[M] = self.decoder.readers[self.row]
         rows: list[Any] = []
-        for first in range(0, len(json_rows), SLICE):
-            with suppress(*REFUSALS):
-                rows += reader.read_slice(json_rows[first : first + SLICE])
-                continue
-            parsed_rows = _parse_rows(json_rows[first : first + SLICE], first, path)
-            try:
-                rows += [
-                    self.decoder.converter.structure(row, self.row, f"{path}[{place}]")
-                    for place, row in enumerate(parsed_rows, first)
-                ]
-            except DecodeError:
-                # A later row that cannot be parsed, or is of another campaign, explains more than a
-                # bad field.
-                rows += _parse_rows(json_rows[first:], first, path)
-                envelopes.refuse_another_row(rows, path, self.subject)
-                raise
+        try:
+            for first in range(0, len(json_rows), SLICE):
+                rows += self._slice(json_rows[first : first + SLICE], first, path)
+        except DecodeError:
+            # A later row that cannot be parsed, or is of another campaign, explains more than a
+            # bad field.
+            rows += _parse_rows(json_rows[len(rows) :], len(rows), path)
+            envelopes.refuse_another_row(rows, path, self.subject)
+            raise
         envelopes.refuse_another_row(rows, path, self.subject)
         return rows
 
+    def _slice(self, json_rows: list[msgspec.Raw], first: int, path: str) -> list[M]:
+        """Read a slice of rows, so that only an odd row takes the slow path."""
+        reader: RowReader[M] = self.decoder.readers[self.row]
+        with suppress(*REFUSALS):
+            return reader.read_slice(json_rows)
+        models = []
+        for place, json in enumerate(json_rows, first):
+            with suppress(*REFUSALS):
+                models += reader.read_slice([json])
+                continue
+            row_path = f"{path}[{place}]"
+            row = envelopes.parse_json(json, row_path)
+            models.append(self.decoder.converter.structure(row, self.row, row_path))
+        return models
+
 
 def _parse_rows(json_rows: list[msgspec.Raw], first: int, path: str) -> list[Any]:
+    # Without the paths, which only an error needs, it takes three quarters of the time.
+    with suppress(*REFUSALS):
+        return [*map(msgspec.json.decode, json_rows)]
     return [
         envelopes.parse_json(json, f"{path}[{place}]")
         for place, json in enumerate(json_rows, first)

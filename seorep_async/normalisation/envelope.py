@@ -23,6 +23,9 @@ Subject: TypeAlias = tuple[str, int] | None
 a keyword's in a campaign's feed, is of another kind.
 """
 
+LARGEST_COUNT = 2**63 - 1
+"""The largest number of pages or records. A float can hold it, unlike 10**400."""
+
 _Scalar: TypeAlias = bool | int | float | str | None
 _JsonArray: TypeAlias = list[msgspec.Raw]
 _split: Callable[[bytes], dict[str, Any]]
@@ -130,16 +133,14 @@ def raw_page(envelope: dict[str, Any], *, is_feed: bool) -> RawPage:
     """
     extra = dict(envelope)
     data = extra.pop("data")
+    expected = "an array"
+    page = RawPage(data, "data", None, "totals", extra)
     if is_feed and isinstance(data, dict):
         page = _nested_page(data, extra)
-    elif is_feed and isinstance(data, list):
-        page = RawPage(data, "data", extra.pop("totals", None), "totals", extra)
-    else:
-        page = RawPage(data, "data", None, "totals", extra)
+    elif is_feed:
+        expected = "an array of rows, or an object with rows"
+        page.totals = extra.pop("totals", None)
     if not isinstance(page.items, list):
-        expected = "an array"
-        if is_feed and page.items is data:
-            expected = "an array of rows, or an object with rows"
         raise refused(page.items_path, str(values.refusal(expected, page.items)))
     if page.totals is False or values.is_no_object(page.totals):
         page.totals = None
@@ -189,14 +190,13 @@ def _read_metadata(page: RawPage) -> None:
     if not isinstance(metadata, dict):
         raise refused("metadata", str(values.refusal("an object", metadata)))
     unknown = dict(metadata)
-    page.total_pages = _whole_number(unknown.pop("total_pages", None))
-    page.total_records = _whole_number(unknown.pop("total_records", None))
-    # A version that is not a boolean is kept as an unknown field.
-    version = unknown.get("version")
+    page.total_pages = _count(unknown.pop("total_pages", None))
+    page.total_records = _count(unknown.pop("total_records", None))
+    version = unknown.pop("version", None)
     if values.is_boolean(version):
         page.version = values.boolean(version)
-    if page.version is not None or version is None:
-        unknown.pop("version", None)
+    elif version is not None:
+        unknown["version"] = version
     if unknown:
         page.extra["metadata"] = unknown
 
@@ -229,6 +229,14 @@ def _refuse_another_id(value: object, path: str, kind: str, requested_id: int) -
                 "was asked for"
             )
             raise refused(f"{path}{name}", problem)
+
+
+def _count(value: object) -> int | None:
+    """Return a number of pages or records. Nonsense, such as 10**400, is no number."""
+    count = _whole_number(value)
+    if count is None or count > LARGEST_COUNT:
+        return None
+    return count
 
 
 def _whole_number(value: object) -> int | None:

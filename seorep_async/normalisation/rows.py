@@ -3,22 +3,22 @@
 msgspec reads rows into raw rows: structs with a model's fields under the wire's names and of the
 wire's types. Then plain code converts the values that msgspec cannot. There are four readings:
 
-1. Current rows, the hot path: a whole page in one typed decode, converted in place.
-2. Older rows: the same with other types; a model is made of each raw row.
-3. Odd rows, such as rows with integers as strings: the same with wider types, and with fields for
-   the unknown names of the first row. A model keeps these in `extra`.
-4. A few odd rows among others: the rows arrive as JSON and are read in slices, so that only the
-   slices with odd rows take longer.
+1. A page of current rows, the hot path: one typed decode, converted in place.
+2. A page of older rows: the same with other types; a model is made of each raw row.
+3. A page of odd rows that are alike, such as rows with integers as strings: the same with wider
+   types, and with fields for the usual unknown names. A model keeps these in `extra`.
+4. A page with a few odd rows, or with other unknown names: the rows arrive as JSON and are read in
+   slices, so that only the slices with odd rows take longer.
 
 Whatever all four refuse goes to the reference converter, which names the bad field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cached_property, lru_cache, partial
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -34,7 +34,7 @@ from seorep_async.models import (
 )
 from seorep_async.models.gc_untracked import become, raw_row_struct
 from seorep_async.normalisation import values
-from seorep_async.normalisation.envelope import Subject, refuse_another_row
+from seorep_async.normalisation.envelope import LARGEST_COUNT, Subject, refuse_another_row
 from seorep_async.normalisation.row_values import Memo, PeriodValues, RankingValues
 from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.plain_values import CALENDAR, field_types
@@ -45,7 +45,7 @@ WireTypes: TypeAlias = dict[Any, Any]
 MakeModels: TypeAlias = Callable[[list[Any]], list[M]]
 ReadJson: TypeAlias = Callable[[bytes], Any]
 Names: TypeAlias = tuple[str, ...]
-_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)] | None
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)] | None
 
 REFUSALS = (ValueError, RecursionError, OverflowError)
 """The errors for refused pages and rows. Those of msgspec are ValueErrors."""
@@ -71,9 +71,9 @@ ACCEPTED: WireTypes = OLDER | {int: int | str, int | None: int | str | None}
 """The same for odd rows, whose integers may be strings."""
 
 SLICE = 32
-"""The number of rows that are read together on a page with mixed rows."""
+"""The number of rows that are read together on a page with odd rows."""
 _LONGEST_NAMES = 4096
-"""Characters of all unknown names in a slice. A type with fields for them is kept for a while, so
+"""Bytes of all unknown names in a slice. A type with fields for them is kept for a while, so
 it must not fill the memory.
 """
 
@@ -90,13 +90,6 @@ class _Metric(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     value: int | float | None
 
 
-class Others(NamedTuple):
-    """Rows that are not current: their unknown names, and whether integers may be strings."""
-
-    names: Names = ()
-    strings: bool = False
-
-
 class _FirstRow(Exception):
     """Ends the decoding of a page at its first row, which is the argument."""
 
@@ -108,7 +101,7 @@ class RowReader(Generic[M]):
         self._model = model
         self._types = field_types(model)
         self._names = wire_names(model, engine_names)
-        self._known_fields = frozenset(self._names.values())
+        self._known_names = frozenset(self._names.values())
         self._totals_names = wire_names(RankingTotals, engine_names)
         self._integer_strings = Memo(values.integer)
         self._values: RankingValues | PeriodValues = PeriodValues()
@@ -118,9 +111,11 @@ class RowReader(Generic[M]):
         current_row = self._raw_row(CURRENT)
         self._read_current_row = msgspec.json.Decoder(current_row).decode
         self._read_current_page = self._page_decoder(current_row)
-        self._other_decoders = lru_cache(maxsize=16)(self._make_other_decoders)
-        # The unknown names of the last odd rows. The next ones probably have the same.
-        self._odd_names: Names = ()
+        self._odd_row_decoder = lru_cache(maxsize=16)(partial(self._row_decoder, ACCEPTED))
+        self._uniform_page_decoders = lru_cache(maxsize=4)(self._make_uniform_page_decoders)
+        # The unknown names of the last odd slice, and those of two slices in a row.
+        self._last_names: Names = ()
+        self._usual_names: Names = ()
 
     def read_page(self, body: bytes, number: int) -> Page[M]:
         """Read a page of current or older rows, or raise one of `REFUSALS`."""
@@ -131,7 +126,7 @@ class RowReader(Generic[M]):
             pass
         # If only a later row is odd, reading the page as older rows would fail there as well.
         self._odd_first_row(body)
-        return self._read_other_page(body, number, Others())
+        return self._page(self._read_older_page(body), number, self._make_models)
 
     def read_uniform_page(self, body: bytes, number: int, subject: Subject) -> Page[M]:
         """Read a page whose rows are all odd in the same way, or raise one of `REFUSALS`.
@@ -139,40 +134,37 @@ class RowReader(Generic[M]):
         Raises:
             DecodeError: a row is about another campaign or keyword.
         """
-        first_row = self._odd_first_row(body)
-        names = self._unknown_names([first_row])
         # If even this refuses the first row, the rest of the page need not be read.
-        self._odd_names = names
-        self._read_odd_slice([msgspec.Raw(msgspec.json.encode(first_row))])
-        # Without unknown names, this has failed as a page of older rows.
-        if names:
-            with suppress(*REFUSALS):
-                return self._read_other_page(body, number, Others(names), subject)
-        return self._read_other_page(body, number, Others(names, strings=True), subject)
+        names = self._usual_names
+        first_row = self._odd_row_decoder(names)(self._odd_first_row(body))
+        self._make_models([first_row], self._integers, names)
+        read_older, read_odd = self._uniform_page_decoders(names)
+        make_models = partial(self._make_models, unknown_names=names)
+        with suppress(*REFUSALS):
+            return self._page(read_older(body), number, make_models, subject)
+        make_models = partial(make_models, integers=self._integers)
+        return self._page(read_odd(body), number, make_models, subject)
 
     def read_slice(self, json_rows: list[msgspec.Raw]) -> list[M]:
-        """Read a slice of a page with mixed rows, or raise one of `REFUSALS`."""
-        # There are three cases:
+        """Read a slice of an odd page, or raise one of `REFUSALS`."""
+        # There are four cases:
         # 1. Most slices have only current rows, and these become models in place.
         with suppress(*REFUSALS):
             return self._make_current([*map(self._read_current_row, json_rows)])
-        # 2. Odd rows usually have the same unknown names as the previous odd rows.
+        # 2. Rows with odd values or older ones. They may have the usual unknown names.
+        names = self._usual_names
         with suppress(*REFUSALS):
-            return self._read_odd_slice(json_rows)
-        # 3. Otherwise their names are collected first.
-        self._odd_names = self._unknown_names([*map(msgspec.json.decode, json_rows)])
-        return self._read_odd_slice(json_rows)
-
-    def _read_odd_slice(self, json_rows: list[msgspec.Raw]) -> list[M]:
-        others = Others(self._odd_names, strings=True)
-        read_row, _ = self._other_decoders(others)
-        return self._make_models(others, [*map(read_row, json_rows)])
-
-    def _read_other_page(
-        self, body: bytes, number: int, others: Others, subject: Subject = None
-    ) -> Page[M]:
-        _, read_page = self._other_decoders(others)
-        return self._page(read_page(body), number, partial(self._make_models, others), subject)
+            rows = [*map(self._odd_row_decoder(names), json_rows)]
+            return self._make_models(rows, self._integers, names)
+        # 3. Current rows with any unknown names.
+        with suppress(*REFUSALS):
+            rows = [*map(self._read_tolerant_row, json_rows)]
+            self._add_unknown_fields(rows, json_rows)
+            return self._make_current(rows)
+        # 4. Other rows with any unknown names.
+        rows = [*map(self._read_odd_tolerant_row, json_rows)]
+        self._add_unknown_fields(rows, json_rows)
+        return self._make_models(rows, self._integers)
 
     def _page(
         self, envelope: Any, number: int, make_models: MakeModels[M], subject: Subject = None
@@ -190,51 +182,57 @@ class RowReader(Generic[M]):
             version=metadata.version,
         )
 
-    def _odd_first_row(self, body: bytes) -> Any:
-        """Return the first row of a page as parsed JSON, or None.
-
-        Raises:
-            ValueError: it is a current row, so only a later row is odd.
-        """
-        first_row = None
+    def _odd_first_row(self, body: bytes) -> bytes:
+        """Return the first row of a page, or raise a ValueError if it is a current one."""
+        first_row = b"null"
         try:
-            with suppress(*REFUSALS):
-                self._find_first_row(body)
+            self._find_first_row(body)
         except _FirstRow as end:
-            first_row = end.args[0]
+            first_row = msgspec.json.encode(end.args[0])
         try:
-            self._read_current_row(msgspec.json.encode(first_row))
+            self._read_current_row(first_row)
         except REFUSALS:
             return first_row
         raise ValueError("only a later row is odd")
 
-    def _unknown_names(self, rows: Sequence[Any]) -> Names:
-        """Return the names of unknown fields in parsed rows, or none at all if they are long."""
-        # A dictionary, not a set: `extra` keeps the order of the wire.
-        names: dict[str, None] = {}
-        for row in rows:
-            if isinstance(row, dict):
-                names.update(dict.fromkeys(row))
-        unknown = tuple(name for name in names if name not in self._known_fields)
-        return unknown if sum(map(len, unknown)) <= _LONGEST_NAMES else ()
+    def _add_unknown_fields(self, rows: list[Any], json_rows: list[msgspec.Raw]) -> None:
+        """Add unknown fields, which their type ignores, to rows."""
+        known_names = self._known_names
+        parse = msgspec.json.decode
+        unknown_fields: dict[str, Any] = {}
+        for row, json in zip(rows, json_rows, strict=True):
+            fields = parse(json)
+            extra = {name: fields[name] for name in fields if name not in known_names}
+            if extra:
+                row.extra = extra
+                unknown_fields.update(extra)
+        # A type with fields for these names pays off only if more rows have the same names.
+        names = tuple(unknown_fields)
+        if names == self._last_names:
+            self._usual_names = names
+        written_names = msgspec.json.encode(names)
+        # The name of a field can have no escape.
+        can_be_fields = b"\\" not in written_names and len(written_names) <= _LONGEST_NAMES
+        self._last_names = names if can_be_fields else ()
 
     def _make_current(self, rows: list[Any]) -> list[M]:
         # An error leaves all rows unconverted, so the JSON can be read again.
         self._values.convert(rows)
         return become(rows, self._model)
 
-    def _make_models(self, others: Others, rows: list[Any]) -> list[M]:
-        """Make models of raw rows with older or odd values.
+    def _make_models(
+        self, rows: list[Any], integers: Iterable[int] = (), unknown_names: Names = ()
+    ) -> list[M]:
+        """Make models of raw rows with older or odd values. `integers` are places of strings.
 
         A model holds only a part of some values, such as the day of a date-time. The original is
         then in `extra`.
         """
         self._values.convert(rows)
-        if others.names:
-            _keep_unknown_fields(rows, others.names)
+        if unknown_names:
+            _keep_unknown_fields(rows, unknown_names)
         model = self._model
         integer_strings = self._integer_strings
-        integers = self._integers if others.strings else []
         partial_values = self._partial_values
         field_count = len(self._types)
         models = []
@@ -278,9 +276,24 @@ class RowReader(Generic[M]):
     def _find_first_row(self) -> ReadJson:
         return self._page_decoder(_FirstRow, _end_at_first_row)
 
-    def _make_other_decoders(self, others: Others) -> tuple[ReadJson, ReadJson]:
-        row = self._raw_row(ACCEPTED if others.strings else OLDER, others.names)
-        return msgspec.json.Decoder(row).decode, self._page_decoder(row)
+    @cached_property
+    def _read_older_page(self) -> ReadJson:
+        return self._page_decoder(self._raw_row(OLDER))
+
+    @cached_property
+    def _read_tolerant_row(self) -> ReadJson:
+        return self._row_decoder(CURRENT, None)
+
+    @cached_property
+    def _read_odd_tolerant_row(self) -> ReadJson:
+        return self._row_decoder(ACCEPTED, None)
+
+    def _make_uniform_page_decoders(self, unknown_names: Names) -> tuple[ReadJson, ReadJson]:
+        older_page = self._page_decoder(self._raw_row(OLDER, unknown_names))
+        return older_page, self._page_decoder(self._raw_row(ACCEPTED, unknown_names))
+
+    def _row_decoder(self, wire_types: WireTypes, unknown_names: Names | None) -> ReadJson:
+        return msgspec.json.Decoder(self._raw_row(wire_types, unknown_names)).decode
 
     def _page_decoder(
         self, row: Any, dec_hook: Callable[[type, Any], Any] | None = None
@@ -301,7 +314,7 @@ class RowReader(Generic[M]):
         fields = [(name, _Metric | None, None) for name in names]
         return msgspec.defstruct("Totals", fields, rename=names, forbid_unknown_fields=True)
 
-    def _raw_row(self, wire_types: WireTypes, unknown_names: Names = ()) -> Any:
+    def _raw_row(self, wire_types: WireTypes, unknown_names: Names | None = ()) -> Any:
         types = {name: wire_types[self._types[name]] for name in self._names}
         return raw_row_struct(self._model, types, self._names, unknown_names)
 

@@ -161,6 +161,8 @@ class Crawl(Generic[T]):
                     self._end(reading)
                 else:
                     reading = await self._fail(reading, error)
+                    # If the client is closed now, the reading that replaced this one has to fail.
+                    self._workers[worker] = reading
             if self._without_permit:
                 self._without_permit.discard(worker)
                 self._retrying.pop(worker, None)

@@ -8,10 +8,11 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
-from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError
+from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError, short_repr
 from seorep_async.models import Page
 from seorep_async.paging.query import Query, Schedule
 from seorep_async.paging.reading import Reading
+from seorep_async.plain_values import plain_integer
 from seorep_async.session import Session, cancel_all
 from seorep_async.tables.tabular import ModelList
 
@@ -73,11 +74,12 @@ class Listing(Generic[T, R_co]):
         Raises:
             ConfigurationError: `number` is not an integer of 1 or more.
         """
-        if type(number) is not int or number < 1:
-            problem = f"page must be an integer from 1, got {number!r}"
+        plain_number = plain_integer(number)
+        if plain_number is None or plain_number < 1:
+            problem = f"page must be an integer from 1, got {short_repr(number)}"
             raise ConfigurationError(problem, argument="number")
         schedule = Schedule(self._session.call_timeout.deadline())
-        return await self._session.send(self.query.page(number, schedule))
+        return await self._session.send(self.query.page(plain_number, schedule))
 
     async def first_page(self) -> Page[T]:
         """Fetch page 1 at the page size of a whole reading; see `Settings.page_size`."""

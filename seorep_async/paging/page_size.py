@@ -177,8 +177,13 @@ class PageSize:
         self._answered.clear()
         end = self._half_time(reading)
         try:
-            large_page = await self._ask_once(reading, page, seconds, end)
-            while self._state is State.ASKING and self._session.clock.monotonic() < end:
+            while True:
+                large_page = await self._ask_once(reading, page, seconds, end)
+                if large_page is not None:
+                    return large_page
+                is_late = self._session.clock.monotonic() >= end
+                if self._state is not State.ASKING or is_late:
+                    return page
                 # The service refused the rate, not the limit, if it accepts page 1 now. Another
                 # question costs less than the further pages.
                 patience = self._patience(page, seconds)
@@ -186,17 +191,13 @@ class PageSize:
                     page = await self._session.send(_patient(reading.request(1), patience, end))
                 except SeoRepError:
                     # The listing goes on from the page that it has.
-                    break
+                    return page
                 if not _is_worth_a_question(page):
-                    break
-                large_page = await self._ask_once(reading, page, seconds, end)
+                    return page
         finally:
             if self._state is State.ASKING:
                 self._state = State.UNKNOWN
             self._answered.set()
-        if large_page is None:
-            return page
-        return large_page
 
     async def _ask_once(
         self, reading: SizedListing[T], page: Page[T], seconds: float, end: float

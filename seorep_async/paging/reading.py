@@ -59,7 +59,8 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
 
     def at_default_size(self) -> Reading[T]:
         """Return a reading of the same listing from page 1, at the service's default size."""
-        again = Reading(self.query, self.schedule, self.max_pages, self.place)
+        again = self.again()
+        again.page_size = None
         again.blamed = self.page_size
         return again
 

@@ -17,7 +17,7 @@ from typing import Annotated, TypeAlias, TypeVar
 import msgspec
 
 from seorep_async.errors import ConfigurationError, DecodeError, short_repr, suggestion
-from seorep_async.models import Feed
+from seorep_async.models import Backlink, Campaign, Feed, Keyword, User
 from seorep_async.plain_values import (
     CALENDAR,
     SURROGATE,
@@ -99,6 +99,8 @@ def check_id(name: str, value: object) -> int:
     number = plain_integer(value)
     if number is None or number not in VALID_IDS:
         problem = f"{name} must be an integer from 1 to {MAX_ID}, got {short_repr(value)}"
+        if isinstance(value, Campaign | Keyword | User | Backlink):
+            problem += "; pass its .id"
         raise ConfigurationError(problem, argument=name)
     return number
 
@@ -118,7 +120,9 @@ def listed_ids(ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
 def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
     """Return the ids of campaigns or keywords in order and without duplicates."""
     name = f"{object_name}_id"
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    # an integer may be an array of NumPy without a dimension, which seems iterable but isn't
+    is_single = isinstance(values, str | bytes) or plain_integer(values) is not None
+    if is_single or not isinstance(values, Iterable):
         problem = f"ids must be several {object_name} ids, got {short_repr(values)}"
         raise ConfigurationError(problem, argument="ids")
     if isinstance(values, range):
@@ -171,6 +175,8 @@ def check_date(name: str, value: object) -> dt.date:
     problem = f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {short_repr(value)}'
     if isinstance(value, dt.datetime):
         problem += "; pass its .date()"
+    elif type(value).__name__ == "datetime64":
+        problem += '; pass its .astype("datetime64[D]").item()'
     raise ConfigurationError(problem, argument=name)
 
 

@@ -1,6 +1,6 @@
 """Error responses: who sent them, whether to retry, and the error for the caller.
 
-`origin_of` decides whether the service itself answered. The table in `retry_policy.py` decides
+`sender_of` decides whether the service itself answered. The table in `retry_policy.py` decides
 which failures are retried.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import json
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,8 +40,9 @@ from seorep_async.session.retry_policy import (
 )
 from seorep_async.session.secrets import Authentication, Scrubber
 
-_LONGEST_JSON = 64 * 1024
-"""The most bytes of a body that are parsed to find out who answered."""
+_LONGEST_JSON = 512 * 1024
+"""The most bytes of a body that are parsed to find out who answered. A longer body is JSON if it
+begins like it: PHP frameworks in debug mode add long traces to their errors."""
 _LONGEST_EXCERPT = 400
 """The most bytes of a body in an error."""
 _LONGEST_QUOTE = 600
@@ -88,7 +90,7 @@ class Response(msgspec.Struct, eq=False):
         return f"Response({self.status})"  # tracebacks show locals; the rest may be private
 
 
-class Origin(enum.Enum):
+class Sender(enum.Enum):
     """The sender of an error response."""
 
     SERVICE = "service"
@@ -96,7 +98,7 @@ class Origin(enum.Enum):
     STRANGER = "stranger"  # another server, at an address that is probably wrong
 
 
-def origin_of(response: Response, request: Request[Any], *, knows_service: bool) -> Origin:
+def sender_of(response: Response, request: Request[Any], *, knows_service: bool) -> Sender:
     """Find out who sent an error response.
 
     The shape of errors is not documented, but the service sends JSON. The sender matters for some
@@ -118,24 +120,23 @@ def origin_of(response: Response, request: Request[Any], *, knows_service: bool)
     # 5. Anything else comes from the service itself.
     status = response.status
     if status == 403 and knows_service and is_page(response):
-        return Origin.GATEWAY
+        return Sender.GATEWAY
     forbids_method = status == 405 and request.method != "GET"
     if status in _BLOCKING_STATUSES and knows_service and not forbids_method:
         is_about_object = _is_empty(response.body) and status in _ABSENT
-        if not is_about_object and _parsed(response.body) is _NOT_JSON:
-            return Origin.GATEWAY
+        if not is_about_object and not _is_json(response.body):
+            return Sender.GATEWAY
     if status == 404 and not knows_service and not _may_be_of_service(request, response.body):
-        return Origin.STRANGER
-    return Origin.SERVICE
+        return Sender.STRANGER
+    return Sender.SERVICE
 
 
 def is_page(response: Response) -> bool:
     """Return whether a response is an HTML page, which the service does not send."""
-    beginning = bytes(response.body[:_LONGEST_JSON]).removeprefix(b"\xef\xbb\xbf").lstrip()
-    if beginning.startswith((b"{", b"[")):
+    if _begins_like_json(response.body):
         return False  # PHP sends JSON as text/html by default
     is_called_html = "text/html" in response.headers.get("Content-Type", "").lower()
-    return is_called_html or beginning.startswith(b"<")
+    return is_called_html or _beginning(response.body) == b"<"
 
 
 def _is_empty(body: bytes) -> bool:
@@ -143,16 +144,37 @@ def _is_empty(body: bytes) -> bool:
     return not body.strip()
 
 
+def _begins_like_json(body: bytes) -> bool:
+    return _beginning(body) in (b"{", b"[")
+
+
+def _beginning(body: bytes) -> bytes:
+    """Return the first character of a body, after a byte order mark and spaces."""
+    return body[:_LONGEST_JSON].removeprefix(BOM_UTF8).lstrip()[:1]
+
+
+def _is_json(body: bytes) -> bool:
+    if len(body) > _LONGEST_JSON:
+        return _begins_like_json(body)
+    return _parsed(body) is not _NOT_JSON
+
+
 def _parsed(body: bytes) -> Any:
+    if len(body) > _LONGEST_JSON:
+        return _NOT_JSON
     try:
-        return json.loads(body[:_LONGEST_JSON])
+        return json.loads(body)
     except (ValueError, RecursionError):
         return _NOT_JSON
 
 
 def _may_be_of_service(request: Request[Any], body: bytes) -> bool:
     """Return whether a 404 before any success may be about an object that the request names."""
-    parsed = {"error": ""} if _is_empty(body) else _parsed(body)
+    has_only_a_beginning = len(body) > _LONGEST_JSON and _begins_like_json(body)
+    if _is_empty(body) or has_only_a_beginning:
+        parsed = {"error": ""}
+    else:
+        parsed = _parsed(body)
     if not isinstance(parsed, dict):
         return False
     if parsed.keys() & {"metadata", "data"} or parsed.get("status") in ("error", "fail", "failed"):
@@ -182,8 +204,8 @@ class ErrorReader:
             problem = "the service answered with a status that is neither a success nor an error"
             error = StatusError(problem)
             return self._failure(Sent.MAYBE, Cause.PERMANENT, error, request, response)
-        origin = origin_of(response, request, knows_service=knows_service)
-        if origin is Origin.GATEWAY:
+        sender = sender_of(response, request, knows_service=knows_service)
+        if sender is Sender.GATEWAY:
             error = RateLimitedError(_NOT_THE_SERVICE)
             failure = self._failure(Sent.RESPONDED, Cause.THROTTLE, error, request, response)
             return attrs.evolve(failure, by_gateway=True)
@@ -194,11 +216,11 @@ class ErrorReader:
         failure = self._failure(
             sent_of_status(status),
             verdict.cause,
-            _status_error(request, response, origin, verdict),
+            _status_error(request, response, sender, verdict),
             request,
             response,
         )
-        is_own_json = origin is Origin.SERVICE and not _is_empty(response.body)
+        is_own_json = sender is Sender.SERVICE and not _is_empty(response.body)
         return attrs.evolve(
             failure,
             most_attempts=verdict.most_attempts,
@@ -302,12 +324,12 @@ def _redirect_error(request: Request[Any], response: Response) -> SeoRepError:
 
 
 def _status_error(
-    request: Request[Any], response: Response, origin: Origin, verdict: Verdict
+    request: Request[Any], response: Response, sender: Sender, verdict: Verdict
 ) -> SeoRepError:
     """Return the error for a status of 400 or more, with the service's own reason."""
     status = response.status
     error_type = status_error_type(status)
-    if origin is Origin.STRANGER:
+    if sender is Sender.STRANGER:
         return error_type(_WRONG_SERVER)
     default = "the service refused" if status < 500 else "the service failed"
     message = _MESSAGES.get(status, default)

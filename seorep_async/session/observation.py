@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import attrs
 from multidict import CIMultiDict
 
-from seorep_async.errors import ConfigurationError, short_repr
+from seorep_async.errors import ConfigurationError, duration, short_repr
 from seorep_async.session.flow_control import Share
 from seorep_async.session.request import Call, Request
 from seorep_async.session.response import Response
@@ -250,9 +250,11 @@ class Observer:
         if _log.isEnabledFor(logging.DEBUG):
             request = call.request
             subject = request.subject or f"{request.method} {request.path}"
-            facts = subject, call.attempts, failure.error.message, delay
+            # a person has no use for milliseconds; the field has the number
+            wait = "at once" if delay < 0.05 else f"in {duration(round(delay, 1))}"
+            facts = subject, call.attempts, failure.error.message, wait
             fields = self._log_fields(call, delay=delay)
-            _log.debug("%s: attempt %d: %s; retried in %.3g s", *facts, extra=fields)
+            _log.debug("%s: attempt %d: %s; retried %s", *facts, extra=fields)
 
     def _log_fields(self, call: Call[Any], **more: object) -> dict[str, object]:
         failure = call.failure

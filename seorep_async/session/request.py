@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -27,7 +27,6 @@ For a page, it is a `FeedPage` or a `ModelPage` (`normalisation/decoder.py`).
 """
 
 
-@runtime_checkable
 class PageDecoder(Protocol[T_co]):
     """A decoder, such as `FeedPage`, that reads pages of documented shape faster than others."""
 

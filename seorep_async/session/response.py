@@ -6,7 +6,6 @@ import asyncio
 import math
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Any, TypeGuard, TypeVar
 
 from seorep_async.errors import AttemptTimeoutError, ConnectionFailedError, SeoRepError
@@ -187,14 +186,8 @@ def _is_quick(decode: Decode[Any], body: bytes) -> bool:
 
 
 def _is_page_decoder(decode: Decode[T]) -> TypeGuard[PageDecoder[T]]:
-    decoder: type = type(decode)
-    return _decodes_pages(decoder)
-
-
-@cache
-def _decodes_pages(decoder: type) -> bool:
-    # Checking a protocol takes as long as 4 rows, so each type is checked once.
-    return issubclass(decoder, PageDecoder)
+    # A check of the whole protocol takes as long as 4 rows.
+    return hasattr(decode, "documented")
 
 
 async def _decode(decode: Decode[T], body: bytes) -> T:
@@ -208,17 +201,26 @@ async def _decode(decode: Decode[T], body: bytes) -> T:
     if _is_quick(decode, body):
         return decode(body)
     if len(body) <= DOCUMENTED and _is_page_decoder(decode):
-        page: T | None = decode.documented(body)
-        if page is not None:
-            return page
-        return await _in_thread(decode.odd, body)
+        return await _decode_page(decode, body)
     return await _in_thread(decode, body)
+
+
+async def _decode_page(page_decoder: PageDecoder[T], body: bytes) -> T:
+    page = page_decoder.documented(body)
+    if page is not None:
+        return page
+    return await _in_thread(page_decoder.odd, body)
 
 
 async def _in_thread(decode: Decode[T], body: bytes) -> T:
     # A new thread, because the loop's threads may be busy with blocking work of the caller.
     thread = ThreadPoolExecutor(1, "seorep_async decode")
     try:
-        return await asyncio.get_running_loop().run_in_executor(thread, decode, body)
+        result = asyncio.get_running_loop().run_in_executor(thread, decode, body)
+    except RuntimeError:
+        # No thread can be started. It is better to hold up the loop than to lose the response.
+        return decode(body)
     finally:
+        # The thread ends after this body.
         thread.shutdown(wait=False)
+    return await result

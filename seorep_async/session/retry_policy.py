@@ -75,7 +75,7 @@ class Failure:
         retry_after: seconds that the service asked the client to wait, or None.
         inconclusive: whether it says nothing about the service, because the call's time was over
             or our event loop was blocked.
-        no_room: whether our process, or the machine, has too many open files.
+        no_room: whether our process, or the machine, has too many open files or threads.
         most_attempts: a limit on the request's attempts below `Settings.max_attempts`, or None.
         is_own_json: whether the service itself reported it, in JSON.
         by_gateway: whether a page of a server in front of the service reported it.

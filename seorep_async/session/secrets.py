@@ -89,8 +89,10 @@ class Scrubber:
         forms = {secret for secret in secrets if len(secret) >= _SHORTEST}
         # these remain unchanged by any kind of escaping
         runs = {run for form in forms for run in _LONG_RUN.findall(form)}
+        latest = forms
         for _round in range(3):  # for example JSON as a string in JSON, with slashes escaped
-            forms |= {quote(form) for form in forms for quote in _QUOTES}
+            latest = {quote(form) for form in latest for quote in _QUOTES} - forms
+            forms = forms | latest
         self._forms = forms | runs
         heads = sorted({form[:_HEAD_LENGTH] for form in self._forms}, key=len, reverse=True)
         self._heads = re.compile("|".join(map(_pattern, heads)), re.IGNORECASE)

@@ -151,15 +151,11 @@ class Session:
 
         When it ends, `when_done` is called with it.
         """
-
-        def done(task: asyncio.Task[T]) -> None:
-            self._tasks.discard(task)
-            if when_done is not None:
-                when_done(task)
-
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(done)
+        task.add_done_callback(self._tasks.discard)
+        if when_done is not None:
+            task.add_done_callback(when_done)
         return task
 
     @property
@@ -264,7 +260,12 @@ class Session:
         received: Response | Failure | None = None
         try:
             received = await self._receive(call, permit)
-            result = await self._read(call, permit, received)
+            outcome = self._learn(call, permit, received)
+            result: T | Failure
+            if isinstance(outcome, Failure):
+                result = outcome
+            else:
+                result = await self._reader.read(call, outcome)
         except BaseException as error:
             # A cancelled attempt is reported as well.
             self.observer.report(call, received, error)
@@ -283,15 +284,15 @@ class Session:
             self.share.take_back_cancelled(permit)
             raise
         call.ended = self.clock.monotonic()
-        # `_read` calls `learn`, which grants the permit to another attempt. There is no await in
-        # between, because that attempt must know the outcome of this one.
+        # `_learn` grants the permit to another attempt. There is no await in between, because that
+        # attempt must know the outcome of this one.
         self.share.take_back(permit)
         return received
 
-    async def _read(
-        self, call: Call[T], permit: Permit, received: Response | Failure
-    ) -> T | Failure:
-        """Learn from the response, and decode it."""
+    def _learn(
+        self, call: Call[Any], permit: Permit, received: Response | Failure
+    ) -> Response | Failure:
+        """Learn from the response, and return it, or its failure."""
         try:
             outcome = self._reader.check(call.request, received)
         except BaseException:
@@ -301,12 +302,11 @@ class Session:
         self.share.learn(permit, outcome)
         if isinstance(received, Response):
             self.observer.record(call, received)
-        if isinstance(outcome, Failure):
-            return outcome
-        lane = call.request.lane
-        if len(outcome.body) > ODD and lane is not None and lane.on_huge_response is not None:
-            lane.on_huge_response()
-        return await self._reader.read(call, outcome)
+        if isinstance(outcome, Response) and len(outcome.body) > ODD:
+            lane = call.request.lane
+            if lane is not None and lane.on_huge_response is not None:
+                lane.on_huge_response()
+        return outcome
 
     def _decide(
         self, call: Call[Any], failure: Failure, permit: Permit, *, others_refused: bool

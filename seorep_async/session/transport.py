@@ -38,7 +38,7 @@ from seorep_async.session.response import Response
 from seorep_async.session.retry_policy import Cause, Failure, Sent, parse_retry_after
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import AttemptTimeouts, TimeLimit
-from seorep_async.session.wire_failures import failure_of
+from seorep_async.session.wire_failures import failure_of, is_lack_of_threads
 from seorep_async.settings import Settings
 
 
@@ -179,7 +179,10 @@ class Transport:
                 is_very_late = limit.is_very_late(self._settings.connect_timeout)
                 return attrs.evolve(failure, inconclusive=is_very_late)
             return failure
-        except Exception as error:  # a bug of ours, or of a borrowed session
+        except Exception as error:
+            if is_lack_of_threads(error):
+                return failure_of(error, request)
+            # a bug of ours, or of a borrowed session
             frames = traceback.format_tb(error.__traceback__)  # without locals
             error.add_note("".join(frames))
             raise error.with_traceback(None) from None

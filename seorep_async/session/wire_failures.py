@@ -42,8 +42,19 @@ _UNKNOWN_ISSUER = (18, 19, 20, 21)
 """OpenSSL's codes for a certificate that is self-signed or has an unknown issuer."""
 
 
+def is_lack_of_threads(error: Exception) -> bool:
+    """Return whether Python could not start a thread, for example to look up a name.
+
+    Containers limit the number of processes and threads.
+    """
+    return isinstance(error, RuntimeError) and "new thread" in str(error)
+
+
 def failure_of(error: Exception, request: Request[Any]) -> Failure:
-    """Return the failure of an attempt that ended with an exception of aiohttp."""
+    """Return the failure of an attempt that ended with an exception of aiohttp.
+
+    A RuntimeError is a lack of threads.
+    """
     diagnosis = _diagnose(error)
     message = f"{diagnosis.problem} ({_reason(error, request)}){diagnosis.advice}"
     return Failure(
@@ -81,6 +92,12 @@ def _diagnose(error: Exception) -> _Diagnosis:  # noqa: C901, PLR0912, a table o
             is_out_of_files = error.os_error.errno in (errno.EMFILE, errno.ENFILE)
             return _Diagnosis(
                 "the connection could not be opened", sent=Sent.NO, no_room=is_out_of_files
+            )
+        case RuntimeError():
+            return _Diagnosis(
+                "no thread could be started to look up the service's address",
+                sent=Sent.NO,
+                no_room=True,
             )
         case TimeoutError():
             return _Diagnosis(

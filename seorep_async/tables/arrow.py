@@ -54,7 +54,11 @@ def record_batch(table: Table, columns: Columns) -> pa.RecordBatch:
     pa = require("pyarrow")
     arrays = []
     for column, values in zip(table.columns, columns, strict=True):
-        arrays.append(_array(pa, column.type, values))
+        try:
+            arrays.append(_array(pa, column.type, values))
+        except OverflowError:
+            problem = f"{column.name}: an integer needs more than 64 bits"
+            raise OverflowError(problem) from None
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
 
 

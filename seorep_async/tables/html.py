@@ -44,12 +44,17 @@ class _HtmlColumn:
     @property
     def rank(self) -> int:
         """The place among the columns: important ones come first, constant ones last."""
-        if _FIRST.fullmatch(self.name):
+        if is_important(self.name):
             return 0
         # a single row doesn't show whether a column is constant
         if len(self.values) > 1 and self.values.count(self.values[0]) == len(self.values):
             return 2
         return 1
+
+
+def is_important(column_name: str) -> bool:
+    """Return whether a column comes first for a person: phrase or date, a rank or its change."""
+    return _FIRST.fullmatch(column_name) is not None
 
 
 def html_table(
@@ -58,6 +63,8 @@ def html_table(
     rows: Iterable[Values],
     total: int,
     totals: Mapping[str, Any] | None = None,
+    *,
+    first: Sequence[str] = (),
 ) -> str:
     """Return the first rows as an HTML table without empty columns.
 
@@ -70,6 +77,7 @@ def html_table(
         rows: all rows, or at least the first ones.
         total: the number of all rows.
         totals: totals by the names of their columns. They become the last line.
+        first: the names of columns that come before all others.
     """
     first_rows = list(islice(rows, SHOWN_ROWS))
     line_of_totals = {name: value for name, value in (totals or {}).items() if value not in _EMPTY}
@@ -80,7 +88,7 @@ def html_table(
         html_column = _HtmlColumn(column.name, side, values, line_of_totals.get(column.name))
         if not html_column.is_empty:
             html_columns.append(html_column)
-    html_columns.sort(key=lambda column: column.rank)
+    html_columns.sort(key=lambda column: -1 if column.name in first else column.rank)
     head = [_head_cell(column) for column in html_columns]
     lines = []
     # rows without any value have no column, and an empty line would be useless
@@ -100,14 +108,18 @@ def html_table(
     )
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, which is regular."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def _head_cell(column: _HtmlColumn) -> str:
     name = _BREAK.sub("_<wbr>", html.escape(column.name))
     return _HEAD.format(side=column.side, name=name)
 
 
 def _with_numbers(caption: str, row_count: int, total: int, *, has_totals: bool) -> str:
-    rows = "row" if total == 1 else "rows"
-    words = f"{caption}: {total:,} {rows}"
+    words = f"{caption}: {counted(total, 'row')}"
     if row_count < total:
         words += f", the first {row_count} shown"
     if has_totals:

@@ -186,6 +186,11 @@ class ModelList(TableList[T]):
         table = Table(self._kind.__name__, "", tuple(columns_of_model(self._kind)), ("id",))
         return table, [model_columns(self._kind, self)]
 
-    def _repr_html_(self) -> str:
+    def html(self, caption: str) -> str:
+        """Return the first rows as an HTML table for a notebook."""
         table, (columns,) = self._parts()
-        return html_table(f"{table.name}s", table.columns, zip(*columns, strict=True), len(self))
+        return html_table(caption, table.columns, zip(*columns, strict=True), len(self))
+
+    def _repr_html_(self) -> str:
+        name = self._kind.__name__
+        return self.html(name if name.endswith("s") else f"{name}s")

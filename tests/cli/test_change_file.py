@@ -59,6 +59,7 @@ def test_a_workbook_of_changes_looks_like_that_of_a_pull(seorep: Seorep, databas
     assert sheet.freeze_panes == "C2"
     assert sheet.auto_filter.ref == sheet.dimensions
     assert all(cell.font.b and cell.comment.text for cell in sheet[1])
+    assert sheet.oddHeader.left.text == "2026-03-01 to 2026-03-02, acme"
 
 
 def test_a_workbook_without_changes_has_a_header(seorep: Seorep, database: Path) -> None:
@@ -72,6 +73,28 @@ def test_a_file_of_changes_is_replaced(seorep: Seorep, database: Path, name: str
     seorep("changes", database, "-o", name)
     assert seorep("changes", database, "--kind", "fell", "-o", name).code == 0
     assert len(rows_of(Path(name))) == 1
+
+
+@pytest.mark.parametrize("name", ["counts.xlsx", "counts.csv"])
+def test_numbers_by_campaign_are_a_file(seorep: Seorep, database: Path, name: str) -> None:
+    # numbers may replace changes, and the other way round
+    seorep("changes", database, "-o", name)
+    ended = seorep("changes", database, "--by-campaign", "-o", name)
+    assert (ended.code, ended.out) == (0, f"{name}\n")
+    assert "4 changes in 2 campaigns" in ended.err
+    rows = rows_of(Path(name))
+    names = ("company", "changes", "places", "rose", "fell", "lost", "campaign_id")
+    values = [[row[name] for name in names] for row in rows]
+    assert values == [["Company 1", 3, 2, 1, 1, 0, 1], ["Company 2", 1, 0, 0, 0, 1, 2]]
+    assert seorep("changes", database, "-o", name).code == 0
+
+
+def test_a_file_of_no_numbers_has_a_header(seorep: Seorep, database: Path) -> None:
+    ended = seorep("changes", database, "--by-campaign", "--kind", "removed", "-o", "none.xlsx")
+    assert ended.code == 0
+    (sheet,) = openpyxl.load_workbook("none.xlsx")
+    assert (sheet.title, sheet.max_row) == ("changes_by_campaign", 1)
+    assert all(cell.comment.text for cell in sheet[1])
 
 
 @pytest.mark.parametrize("name", ["mine.xlsx", "mine.csv", "none.txt"])

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
+import duckdb
 import pytest
 
 from seorep_async.cli import doctor, target_check
@@ -155,6 +157,63 @@ def test_missing_nights_of_daily_pulls_are_named(
 def test_a_night_without_any_report_is_missing(seorep: Seorep, tmp_path: Path) -> None:
     stored(tmp_path, [5, 6, 8], failed=7)
     assert "missing are the nights of 2023-03-07" in lines(seorep, "nights", "-o", "a.duckdb")[1]
+
+
+def incomplete(tmp_path: Path, failed: tuple[int, ...], nights: int = 1) -> None:
+    """Make a.duckdb as nights leave it whose reports of some campaigns failed."""
+    night = dt.date(2023, 3, 5)
+    first = night - dt.timedelta(30)
+    last = night - dt.timedelta(1)
+    pulls = [
+        Pull(night + dt.timedelta(day), first, last, {31: 1}, failed=failed, account="a b")
+        for day in range(nights)
+    ]
+    database_of(tmp_path / "a.duckdb", pulls)
+
+
+def test_a_night_that_lacks_reports_is_named(seorep: Seorep, tmp_path: Path) -> None:
+    incomplete(tmp_path, (1, 2))
+    line = lines(seorep, "nights", "-o", "a.duckdb")[1]
+    assert "a b, night of 2023-03-05: 2 reports failed (campaigns 1, 2: " in line
+    window = "--from 2023-02-03 --to 2023-03-04 --retry-failed"
+    command = f"seorep pull -o a.duckdb --account 'a b' --snapshot-date 2023-03-05 {window}"
+    assert line.endswith(f"to fetch only what failed: {command}")
+
+
+def test_a_report_that_would_fail_again_has_no_command(seorep: Seorep, tmp_path: Path) -> None:
+    incomplete(tmp_path, (1,))
+    with duckdb.connect(tmp_path / "a.duckdb") as database:
+        database.execute("UPDATE failures SET error = 'NotFoundError', status = 404")
+    line = lines(seorep, "nights", "-o", "a.duckdb")[1]
+    assert line.endswith("1 report failed (campaign 1: NotFoundError); a retry would fail again")
+
+
+def test_the_newest_incomplete_nights_are_listed(seorep: Seorep, tmp_path: Path) -> None:
+    incomplete(tmp_path, (1,), nights=9)
+    _, _, *notes, rest = lines(seorep, "nights", "-o", "a.duckdb")
+    assert len(notes) == 7
+    assert "night of 2023-03-13: " in notes[0]
+    assert rest.endswith("a b: 2 earlier pulls with failed reports; --json lists them all")
+
+
+def test_json_lists_missing_and_incomplete_nights(seorep: Seorep, tmp_path: Path) -> None:
+    stored(tmp_path, [5, 6, 8])
+    ended = seorep("doctor", "-s", "campaigns=1", "-o", "a.duckdb", "--json")
+    (account,) = json.loads(ended.out)["nights"]
+    assert (account["missing"], account["incomplete"]) == (["2023-03-07"], [])
+
+
+@pytest.mark.heavy
+def test_the_command_of_an_incomplete_night_completes_it(seorep: Seorep) -> None:
+    night = ("-o", "a.duckdb", "--feed", "campaign-by-date", "--snapshot-date", "2023-03-05")
+    with seorep.account(campaigns=4, failing=[2]):
+        assert seorep("pull", *night, "--last", "7d", "-c", "max_attempts=1").code == 4
+        ended = seorep("doctor", "-o", "a.duckdb", "--json")
+    (pull,) = json.loads(ended.out)["nights"][0]["incomplete"]
+    with seorep.account(campaigns=4):
+        assert seorep(*shlex.split(pull["command"])[1:]).code == 0
+        ended = seorep("doctor", "-o", "a.duckdb", "--json")
+    assert json.loads(ended.out)["nights"][0]["incomplete"] == []
 
 
 def test_daily_nights_that_ended_are_old(seorep: Seorep, tmp_path: Path) -> None:

@@ -8,8 +8,6 @@ import inspect
 import io
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -38,6 +36,7 @@ from seorep_async.resources.arguments import MAX_ID
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.output_tables import all_tables
 from tests.cli.running import Seorep
+from tests.processes import run_python
 
 PAGES = Path(__file__).with_name("help")
 
@@ -74,6 +73,12 @@ def options_of(*words: str) -> dict[str, click.Option]:
     return {str(option.name): option for option in options if not option.hidden}
 
 
+@pytest.mark.parametrize("words", [(), ("campaigns",)])
+def test_a_group_without_a_command_shows_its_help(seorep: Seorep, words: tuple[str, ...]) -> None:
+    ended = seorep(*words)
+    assert (ended.code, ended.out, ended.err) == (2, "", seorep(*words, "--help").out)
+
+
 @pytest.mark.parametrize("words", COMMANDS, ids="-".join)
 def test_a_help_page_is_as_it_was_read(
     monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
@@ -83,7 +88,8 @@ def test_a_help_page_is_as_it_was_read(
 
 
 def test_every_help_page_belongs_to_a_command() -> None:
-    assert {path.name for path in PAGES.iterdir()} == {file(words).name for words in COMMANDS}
+    names = {file(words).name for words in COMMANDS}
+    assert {path.name for path in PAGES.iterdir()} == names
 
 
 def test_no_line_of_help_is_wide_and_no_sentence_cut() -> None:
@@ -94,13 +100,9 @@ def test_no_line_of_help_is_wide_and_no_sentence_cut() -> None:
 
 
 def test_help_explains_without_docstrings() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-OO", "-m", "seorep_async", "pull", "--help"],
-        env={**os.environ, "COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    environment = {**os.environ, "COLUMNS": "80"}
+    ended = run_python("-OO", "-m", "seorep_async", "pull", "--help", env=environment)
+    assert ended.returncode == 0
     assert ended.stdout == file(("pull",)).read_text(encoding="utf-8")
 
 
@@ -110,15 +112,17 @@ def test_pull_has_at_most_32_options() -> None:
 
 @pytest.mark.parametrize("words", COMMANDS, ids="-".join)
 def test_every_option_is_explained(words: tuple[str, ...]) -> None:
-    assert [name for name, option in options_of(*words).items() if not option.help] == []
+    for option in options_of(*words).values():
+        assert option.help
 
 
-ONCE = [
-    (words, max(option.opts, key=len), 0 if option.is_flag else option.nargs)
-    for words in COMMANDS
-    for option in options_of(*words).values()
-    if not option.multiple and not option.is_eager
-]
+ONCE = []
+for command_words in COMMANDS:
+    for option in options_of(*command_words).values():
+        if not option.multiple and not option.is_eager:
+            name = max(option.opts, key=len)
+            count = 0 if option.is_flag else option.nargs
+            ONCE.append((command_words, name, count))
 """The options that are not repeatable: their command, their name, the number of their values."""
 
 
@@ -182,7 +186,7 @@ def test_changes_has_an_option_for_every_argument() -> None:
 
 def test_report_has_an_option_for_every_argument() -> None:
     arguments = set(inspect.signature(history.report).parameters) - {"database", "engine_names"}
-    assert set(options_of("report")) - {"engines", "profile", "opens"} == arguments
+    assert set(options_of("report")) - {"engines", "json", "profile", "opens"} == arguments
 
 
 def test_the_sandbox_has_an_option_for_every_attribute() -> None:

@@ -1,10 +1,16 @@
 """A profile of `seorep login` can be read again, for any address and any key."""
 
 import tomllib
+from pathlib import Path
 
+import pytest
 from hypothesis import example, given, strategies as st
 
-from seorep_async.cli.login import toml_string
+from seorep_async.cli.errors import UsageError
+from seorep_async.cli.login import store_profile, toml_string, with_values
+from seorep_async.secret import Secret
+
+NEW = {"base_url": "https://new.example.com", "key": "new"}
 
 
 @given(st.text())  # without surrogates, which no prompt returns
@@ -13,3 +19,48 @@ from seorep_async.cli.login import toml_string
 @example("\x00\x1b\x7f\x85\u2028\ufeff")
 def test_a_string_of_toml_is_read_as_it_was_written(text: str) -> None:
     assert tomllib.loads(f"a = {toml_string(text)}") == {"a": text}
+
+
+def test_a_replaced_profile_keeps_its_other_lines() -> None:
+    text = "# ours\n[a]\nkey = 'a'\n\n[b]  # mine\nbase_url = 'x'\naccount = 'B'\nkey = 'b'\n"
+    replaced = with_values(text, "b", NEW)
+    assert replaced == (
+        "# ours\n[a]\nkey = 'a'\n\n[b]  # mine\n"
+        'base_url = "https://new.example.com"\nkey = "new"\naccount = \'B\'\n'
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = {base_url = 'x', key = 'y'}",
+        "a.base_url = 'x'\na.key = 'y'",
+        "[a]\n'base_url' = 'x'\nkey = 'y'",
+        "[a]\nkey = 'y'\naccount = '''\n[b]\nkey = 'z'\n'''\nbase_url = 'x'",
+    ],
+)
+def test_a_profile_of_unusual_form_is_not_replaced(text: str) -> None:
+    assert with_values(text, "a", NEW) is None
+
+
+def test_a_missing_value_is_added_to_a_replaced_profile() -> None:
+    replaced = with_values("[a]\r\naccount = 'A'\r\n", "a", NEW)
+    assert replaced is not None
+    assert tomllib.loads(replaced) == {"a": {**NEW, "account": "A"}}
+
+
+def test_a_full_disk_leaves_no_part_of_a_profile(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    file = tmp_path / "config.toml"
+    file.write_text("[a]\nkey = 'a'\n", encoding="utf-8")
+    most, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # a file that may not grow any further fails like a full disk, after a part of the text
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 40, hard))
+    try:
+        with pytest.raises(UsageError, match="can't write"):
+            store_profile(file, "b", "https://new.example.com", Secret("new"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    assert tomllib.loads(file.read_text(encoding="utf-8")) == {"a": {"key": "a"}}
+    store_profile(file, "b", "https://new.example.com", Secret("new"))
+    assert tomllib.loads(file.read_text(encoding="utf-8")) == {"a": {"key": "a"}, "b": NEW}

@@ -24,7 +24,7 @@ SCRIPT = README.read_text(encoding="utf-8").partition("```sh\n#!/bin/sh\n")[2].p
 
 
 def nightly(
-    folder: Path, *, on_sleep: str = "", program: str = "-m seorep_async", pauses: str = ""
+    folder: Path, *, on_sleep: str = "", program: str = "-m seorep_async", **variables: str
 ) -> tuple[Ended, str]:
     """Run the script, with a `sleep` that takes no time and a `seorep` that is this one.
 
@@ -39,10 +39,9 @@ def nightly(
     for name, text in programs.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
-    variables = ("SEOREP_BASE_URL", "SEOREP_API_KEY")
-    lines = [f"{name}={shlex.quote(os.environ[name])}\n" for name in variables]
-    if pauses:
-        lines.append(f"PAUSES='{pauses}'\n")
+    for name in ("SEOREP_BASE_URL", "SEOREP_API_KEY"):
+        variables[name] = os.environ[name]
+    lines = [f"{name}={shlex.quote(value)}\n" for name, value in variables.items()]
     (folder / "environment").write_text("".join(lines))
     environment = {
         "PATH": f"{folder}:{os.environ['PATH']}",
@@ -90,7 +89,16 @@ def test_a_second_run_that_could_not_write_pulls_after_all(tmp_path: Path, seore
 
 def test_a_rehearsal_has_pauses_of_its_own(tmp_path: Path, seorep: Seorep) -> None:
     with seorep.account(failing={2: 501}):
-        assert nightly(tmp_path, pauses="0 5 6")[1] == "0\n5\n6\n"
+        assert nightly(tmp_path, PAUSES="0 5 6")[1] == "0\n5\n6\n"
+
+
+def test_a_named_night_has_the_days_before_it(tmp_path: Path, seorep: Seorep) -> None:
+    with seorep.account():
+        assert nightly(tmp_path, NIGHT="2023-03-05")[0].code == 0
+    query = "SELECT DISTINCT snapshot_date, start_date, end_date FROM keyword_rankings"
+    with duckdb.connect(tmp_path / "rankings.duckdb") as opened:
+        (days,) = opened.execute(query).fetchall()
+    assert [f"{day:%m-%d}" for day in days] == ["03-05", "02-03", "03-04"]
 
 
 def test_a_killed_night_does_not_stop_the_next(tmp_path: Path, seorep: Seorep) -> None:
@@ -125,7 +133,7 @@ def test_nothing_is_fetched_again_where_it_could_not_be_written(
         assert (ended.code, slept) == (0, "0\n600\n")
         # each try ends with a line
         first, second = re.findall(r"^20.*UTC: acme.*", ended.err, re.MULTILINE)
-        assert first.endswith(": acme: nothing written; exit code 7")
+        assert ": nothing written, ExportError; exit code 7" in first
         assert second.endswith(": 30 campaigns, 180 rows; exit code 0")
         # the campaigns, a report of each, and the look at one with which a resumed pull begins
         assert sandbox.stats.requests <= 2 + 30 + 1
@@ -140,6 +148,23 @@ def test_months_start_over_where_what_is_staged_is_damaged(tmp_path: Path, seore
         command = ("pull", "-o", "a.duckdb", *months, "--account", "acme", "--quiet")
         assert seorep(*command).code != 0
         assert seorep(*command, "--restart").code == 0
+
+
+@pytest.mark.parametrize("statement", [None, "CREATE TABLE own AS SELECT 1"])
+def test_a_database_without_pulls_has_no_complete_month(
+    seorep: Seorep, statement: str | None
+) -> None:
+    if statement is None:
+        Path("a.duckdb").touch()
+    else:
+        with duckdb.connect("a.duckdb") as own:
+            own.execute(statement)
+    months = ("--month", "2023-01..2023-02", "--skip-complete")
+    with seorep.account():
+        checked = seorep("doctor", "-o", "a.duckdb")
+        assert checked.code == 0, checked.out
+        assert seorep("pull", "-o", "a.duckdb", *months, "--quiet").code == 0
+        assert "every month is complete" in seorep("pull", "-o", "a.duckdb", *months).err
 
 
 @pytest.mark.parametrize("options", [(), ("--skip-complete",)])
@@ -157,6 +182,18 @@ def test_months_start_over_after_a_locked_database(
             other.execute("ATTACH 'a.duckdb' AS attached")
             assert seorep(*months, "--restart").code == 7
         assert seorep(*months).code == 0
+
+
+def test_the_advice_on_failed_months_holds_on_a_later_day(seorep: Seorep) -> None:
+    command = ("pull", "-o", "a.duckdb", "--month", "2023-01..2023-02")
+    with seorep.account(failing={2: 501}):
+        ended = seorep(*command, "--skip-complete")
+    advice = re.search(r"with (--retry-failed --snapshot-date \S+) in place of --skip", ended.err)
+    assert advice is not None
+    with seorep.account() as sandbox:
+        assert seorep(*command, *advice[1].split()).code == 0
+    # the list and a report for each month, and the look at the campaign of a staged pull
+    assert sandbox.stats.requests <= 6
 
 
 # --- The guide

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from seorep_async import Feed
+from seorep_async.cli.progress import Display
+from seorep_async.export import PullProgress, Stage
 from tests.cli.running import KEY, Seorep, serving, terminal
 
 pytestmark = pytest.mark.heavy
@@ -50,7 +53,8 @@ def test_an_unencrypted_address_is_refused_before_the_key(tmp_path: Path) -> Non
     with terminal("login", environment={"XDG_CONFIG_HOME": str(tmp_path)}) as person:
         person.wait_for("Address of the service")
         person.type("http://api.example.com\n")
-        assert person.end() == 2
+        person.wait_for("unencrypted")
+        assert person.interrupt() == 130
     assert "API key" not in person.text
     assert "-c" not in person.text
     assert ": the address must begin with https:// (http:// would" in person.text
@@ -65,6 +69,45 @@ def test_a_login_keeps_what_the_file_held(tmp_path: Path) -> None:
     assert (
         config(tmp_path).read_text().startswith("# ours\n[other]\nkey = 'another'\n\n[default]\n")
     )
+
+
+def test_a_mistyped_address_is_asked_for_again(tmp_path: Path) -> None:
+    with (
+        serving(api_key=KEY) as sandbox,
+        terminal("login", environment={"XDG_CONFIG_HOME": str(tmp_path)}) as person,
+    ):
+        person.wait_for("Address of the service")
+        person.type("api.example.com\n")
+        person.wait_for("the address needs a scheme")
+        person.type(f"{sandbox.base_url}\n")
+        person.wait_for("API key")
+        person.type(f"{KEY}\n")
+        assert person.end() == 0
+    assert config(tmp_path).exists()
+
+
+@pytest.mark.parametrize(("answer", "code", "stored"), [("y", 0, KEY), ("n", 130, "old")])
+def test_a_person_is_asked_before_a_profile_is_replaced(
+    tmp_path: Path, answer: str, code: int, stored: str
+) -> None:
+    config(tmp_path).parent.mkdir()
+    config(tmp_path).write_text("[default]\nbase_url = 'https://x.example.com'\nkey = 'old'\n")
+    config(tmp_path).chmod(0o600)
+    with (
+        serving(api_key=KEY) as sandbox,
+        terminal("login", environment={"XDG_CONFIG_HOME": str(tmp_path)}) as person,
+    ):
+        person.wait_for("Replace its address and key?")
+        person.type(f"{answer}\n")
+        if answer == "y":
+            person.wait_for("Address of the service")
+            person.type(f"{sandbox.base_url}\n")
+            person.wait_for("API key")
+            person.type(f"{KEY}\n")
+        assert person.end() == code
+    assert tomllib.loads(config(tmp_path).read_text())["default"]["key"] == stored
+    assert config(tmp_path).stat().st_mode & 0o777 == 0o600
+    assert list(config(tmp_path).parent.iterdir()) == [config(tmp_path)]
 
 
 @pytest.mark.parametrize("question", ["Address of the service", "API key"])
@@ -163,3 +206,10 @@ def test_a_value_of_one_object_is_shown_whole_however_long(seorep: Seorep) -> No
         with terminal("users", "get", "1", columns=40) as person:
             assert person.end() == 0
     assert "\N{HORIZONTAL ELLIPSIS}" not in person.text
+
+
+def test_a_place_says_which_reports_are_not_stored() -> None:
+    progress = PullProgress(
+        stage=Stage.ROWS, feed=Feed.CAMPAIGN, done=33, total=200, resumed=0, rows=1300, failures=7
+    )
+    assert Display(state=progress).place == " at 33 of 200 reports, 7 of them failed"

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from seorep_async import Feed, PullPausedError, SeoRepClient, Settings
 from seorep_async.export import PullSummary, pull_to
-from seorep_async.sandbox import Sandbox
+from tests.sandbox.calls import client_of_sandbox
 
 FOLDER = Path(__file__).parent / "golden_nights"
 START = dt.date(2023, 2, 1)
@@ -61,10 +61,7 @@ async def account(seed: int = 1, **options: Any) -> AsyncIterator[SeoRepClient]:
     """
     usual: dict[str, Any] = {"campaigns": 4, "keywords": 3, "seed": seed, "failing": {2: 404}}
     settings = Settings(max_concurrency=1)
-    async with (
-        Sandbox(**usual | options) as sandbox,
-        SeoRepClient(sandbox.base_url, sandbox.api_key, settings=settings) as client,
-    ):
+    async with client_of_sandbox(settings=settings, **usual | options) as client:
         yield client
 
 
@@ -148,10 +145,8 @@ async def accounts(out: Path) -> None:
                 await pull(client, out, account=name, force=True, feeds=feeds)
 
 
-NIGHTS = {
-    night.__name__: night
-    for night in (nested, flat, mixed, by_keyword, resumed, again, nights, accounts)
-}
+ALL_NIGHTS = (nested, flat, mixed, by_keyword, resumed, again, nights, accounts)
+NIGHTS = {night.__name__: night for night in ALL_NIGHTS}
 
 
 def read(out: Path) -> Tables:
@@ -163,7 +158,8 @@ def read(out: Path) -> Tables:
         tables = _from_workbook(out)
     if not tables:
         for path in sorted(out.parent.glob(f"{out.stem}*{out.suffix}")):
-            name = path.name.removeprefix(out.stem).removesuffix(out.suffix).strip(".")
+            ending = path.name.removeprefix(out.stem)
+            name = ending.removesuffix(out.suffix).strip(".")
             tables[name or "rows"] = _from_file(path)
     return {name: _without(name, *table) for name, table in tables.items()}
 
@@ -185,11 +181,12 @@ def _from_workbook(out: Path) -> Tables:
     workbook = openpyxl.load_workbook(out)
     for sheet in workbook:
         # A column that varies between pulls may be empty, and is not in the sheet then.
-        columns = [
-            [cell.value for cell in column]
-            for column in sheet.iter_cols()
-            if column[0].value not in VARYING.get(sheet.title, ())
-        ]
+        columns = []
+        varying = VARYING.get(sheet.title, ())
+        for cells in sheet.iter_cols():
+            column = [cell.value for cell in cells]
+            if column[0] not in varying:
+                columns.append(column)
         header, *rows = map(list, zip(*columns, strict=True))
         sheets[sheet.title] = (header, rows)
     feeds = sheets.keys() & {"keyword_rankings", "campaign_periods", "keyword_periods"}
@@ -200,7 +197,8 @@ def _from_workbook(out: Path) -> Tables:
 
 def _from_file(path: Path) -> tuple[list[str], list[list[Any]]]:
     if path.suffix == ".csv":
-        header, *rows = csv.reader(io.StringIO(path.read_bytes().decode(), newline=""), strict=True)
+        text = io.StringIO(path.read_bytes().decode(), newline="")
+        header, *rows = csv.reader(text, strict=True)
         return header, rows
     if path.suffix == ".parquet":
         table = pq.read_table(path)

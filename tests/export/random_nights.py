@@ -32,30 +32,17 @@ REPORTS: list[tuple[Feed, int] | None] = [None]
 REPORTS += [(feed, campaign_id) for feed in FEEDS_OF_CAMPAIGNS for campaign_id in CAMPAIGNS]
 REPORTS += [(Feed.KEYWORD_BY_DATE, keyword_id) for keyword_id in KEYWORDS]
 REPORT = ("table_name", "campaign_id", "keyword_id", "start_date", "end_date")
+SPAN = ("start_date", "end_date")
+PERIOD = (*SPAN, "date", "date_precision", "competitors")
 COLUMNS = {
-    "keyword_rankings": ("campaign_id", "keyword_id", "start_date", "end_date", "competitors"),
-    "campaign_periods": (
-        "campaign_id",
-        "start_date",
-        "end_date",
-        "date",
-        "date_precision",
-        "competitors",
-    ),
-    "keyword_periods": (
-        "campaign_id",
-        "keyword_id",
-        "start_date",
-        "end_date",
-        "date",
-        "date_precision",
-        "competitors",
-    ),
+    "keyword_rankings": ("campaign_id", "keyword_id", *SPAN, "competitors"),
+    "campaign_periods": ("campaign_id", *PERIOD),
+    "keyword_periods": ("campaign_id", "keyword_id", *PERIOD),
     "totals": (*REPORT, "engine_a_ranking"),
     "campaigns": ("campaign_id", "company"),
     "keywords": ("campaign_id", "keyword_id", "keyword_phrase"),
     "failures": (*REPORT, "status"),
-    "pulls": ("feeds", "start_date", "end_date", "campaigns", "rows", "failures"),
+    "pulls": ("feeds", *SPAN, "campaigns", "rows", "failures"),
 }
 """The columns that are compared, besides account and snapshot date."""
 Row: TypeAlias = dict[str, Any]
@@ -125,7 +112,8 @@ class World:
 
     def dates(self, feed: Feed, id_: int, start: dt.date, end: dt.date) -> list[str]:
         random = Random(f"{self.number} {feed} {id_}")
-        days = [start + dt.timedelta(number) for number in range(-1, (end - start).days + 1)]
+        length = (end - start).days
+        days = [start + dt.timedelta(number) for number in range(-1, length + 1)]
         if id_ in (MONTHLY, MONTHLY * 10):
             # The first day is not in the window.
             dates = {f"{day:%Y-%m}" for day in days[1:]}
@@ -219,11 +207,11 @@ class Pull:
 
     @property
     def failures(self) -> list[tuple[Feed, int, int | None]]:
-        return [
-            (feed, campaign, keyword)
-            for feed, campaign, keyword, world in self.reports()
-            if world is None
-        ]
+        failures = []
+        for feed, campaign, keyword, world in self.reports():
+            if world is None:
+                failures.append((feed, campaign, keyword))
+        return failures
 
     @property
     def fails_as_a_whole(self) -> bool:
@@ -255,9 +243,10 @@ class Pull:
             if world.has_totals(feed, id_):
                 tables["totals"].append(report | {"engine_a_ranking": world.number})
             tables[TABLE[feed]] += self._rows(feed, campaign_id, keyword_id, world)
+        rows = sum(len(tables[TABLE[feed]]) for feed in self.feeds)
         counts = {
             "campaigns": len(self.campaign_ids),
-            "rows": sum(len(tables[TABLE[feed]]) for feed in self.feeds),
+            "rows": rows,
             "failures": len(tables["failures"]),
         }
         feeds = ",".join(feed.value for feed in self.feeds)
@@ -377,7 +366,8 @@ def _key(row: Row) -> tuple[Any, ...]:
     values = {"competitors", "engine_a_ranking", "status", "company", "keyword_phrase"}
     if "date" in row or "company" in row or "keyword_phrase" in row:
         values |= {"snapshot_date", "start_date", "end_date"}
-    return tuple(sorted((name, value) for name, value in row.items() if name not in values))
+    names = sorted(row.keys() - values)
+    return tuple((name, row[name]) for name in names)
 
 
 def expected(tables: Tables) -> dict[str, Counter[tuple[Any, ...]]]:

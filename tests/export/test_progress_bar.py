@@ -35,7 +35,9 @@ async def test_a_terminal_has_one_line(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(sys, "stderr", terminal)
     await pull(tmp_path)
     lines = terminal.getvalue().split("\r")
-    assert f"{'█' * 20} pulling rows, 2 of 2, 1 rows, 1 failed" in lines[-2]
+    assert f"{'█' * 20} pulling rows, 2 of 2, 1 row, 1 failed" in lines[-3]
+    assert f"{'█' * 20} writing, 1 row, 1 failed" in lines[-2]
+    assert f"{'█' * 20} done, 1 row, 1 failed\n" in lines[-1]
     assert terminal.getvalue().count("\n") == 1
 
 
@@ -75,7 +77,9 @@ async def test_a_notebook_has_a_widget(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(progress_bar, "require", lambda _: widgets)
     await pull(tmp_path)
     assert widgets.displayed == [[widgets.bar, widgets.label]]
-    assert widgets.label.value == "writing, 1 rows, 1 failed"
+    assert widgets.label.value == "done, 1 row, 1 failed"
+    assert (widgets.bar.value, widgets.bar.max) == (1, 1)
+    assert widgets.bar.bar_style == "warning"
 
 
 async def test_a_notebook_without_widgets_works(

@@ -45,7 +45,7 @@ from tests.export.golden_nights import END, FORMATS, NIGHT, START, program
 from tests.export.staged import folder_of, staged_in
 from tests.scripted_api import ApiRequest
 
-STAGES = [Stage.LISTING, Stage.ROWS, Stage.ROWS, Stage.WRITING]
+STAGES = [Stage.LISTING, Stage.ROWS, Stage.ROWS, Stage.WRITING, Stage.DONE]
 
 
 @pytest.fixture
@@ -87,6 +87,7 @@ def unsent(client: SeoRepClient) -> bool:
         ({"out": "a\udcff.csv"}, "its name is not UTF-8; name another"),
         ({"out": 7}, "out must be a path"),
         ({"excel": True}, "there is no argument 'excel'"),
+        ({"feed": "campaign"}, "there is no argument 'feed'. Did you mean feeds?"),
         ({"restart": True, "retry_failed": True}, "can't be combined"),
         ({"feeds": ()}, "at least one feed"),
         ({"feeds": "nothing"}, "feed must be one of"),
@@ -495,7 +496,7 @@ async def test_progress_names_each_stage(client: SeoRepClient, tmp_path: Path) -
     states: list[PullProgress] = []
     await pull(client, tmp_path / "x.csv", on_progress=states.append)
     assert [state.stage for state in states] == STAGES
-    last = states[-2]
+    last = states[-3]
     assert (last.done, last.total, last.rows, last.failures) == (4, 4, 9, 1)
 
 
@@ -584,7 +585,7 @@ async def test_a_summary_shows_itself(client: SeoRepClient, tmp_path: Path) -> N
     summary = await pull(client, tmp_path / "x.csv")
     (failure,) = summary.failures
     assert (failure.error, failure.status, failure.campaign_id) == ("NotFoundError", 404, 2)
-    assert "4 campaigns, 9 rows, 1 reports failed" in repr(summary)
+    assert "4 campaigns, 9 rows, 1 report failed" in repr(summary)
     assert "NotFoundError" in summary._repr_html_()
 
 

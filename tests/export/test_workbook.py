@@ -168,6 +168,30 @@ async def test_a_printed_sheet_shows_names_and_ranks(tmp_path: Path) -> None:
     assert sheet.print_area == f"'keyword_rankings'!$A$1:$G${sheet.max_row}"
 
 
+async def test_a_printed_page_names_days_account_and_engines(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx", account="A & B", engine_names=("Google", "Bing"))
+    for sheet in openpyxl.load_workbook(tmp_path / "x.xlsx"):
+        assert sheet.oddHeader.left.text == (
+            "2023-02-01 to 2023-03-31, A and B; engine A is Google, engine B is Bing"
+        )
+        assert sheet.oddFooter.right.text == "&P / &N"
+
+
+async def test_a_long_name_does_not_remove_the_heading(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx", account="&" * 100)
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"]
+    assert sheet.oddHeader.left.text.startswith("2023-02-01 to 2023-03-31, andand")
+
+
+async def test_sheets_that_a_pull_removes_are_noted(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx", feeds=[Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE])
+        summary = await pull(client, tmp_path / "x.xlsx", feeds=Feed.CAMPAIGN)
+    assert summary.notes == ("removes the sheet campaign_periods",)
+
+
 async def test_a_sheet_of_rows_begins_with_the_company(tmp_path: Path) -> None:
     async with golden_nights.account() as client:
         await pull(client, tmp_path / "x.xlsx", feeds=Feed)

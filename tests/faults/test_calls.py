@@ -42,12 +42,12 @@ async def test_a_server_that_closes_connections_costs_no_read(
     with server.serving(Plan(faults={"closes": share})) as served:
         async with SeoRepClient(served.base_url, KEY) as client:
             calls = [call(client, 1 + number % 20) for number in range(300)]
-            errors = [error for error in await asyncio.gather(*calls) if error is not None]
+            results = await asyncio.gather(*calls)
             attempts = client.stats.attempts
     check(
         "12",
         fault,
-        errors=(len(errors), 0),
+        errors=(len(results) - results.count(None), 0),
         counts_differ_by=(abs(attempts - served.history.requests), 0),
     )
 
@@ -116,7 +116,8 @@ async def seconds_of_100_calls(client: SeoRepClient) -> float:
     best = ENDLESS
     for _ in range(3):
         begun = time.monotonic()
-        errors = await asyncio.gather(*(call(client, unit) for unit in range(1, 101)))
+        calls = [call(client, unit) for unit in range(1, 101)]
+        errors = await asyncio.gather(*calls)
         best = min(best, time.monotonic() - begun)
         assert set(errors) == {None}
     return best
@@ -129,9 +130,8 @@ OUTAGES: list[Any] = ["503", "hang", "reset", "refused"]
 STATUSES = ("403", "404", "408", "429", "500", "502", "503", "504")
 ALWAYS = {fault: Plan(faults={fault: 1.0}) for fault in (*BROKEN, *STATUSES)}
 DOWN = {f"outage: {kind}": Plan(outage=Outage(kind, 0, ENDLESS)) for kind in OUTAGES}
-PLANS: dict[str, Plan] = {
-    **ALWAYS,
-    **DOWN,
+PLANS: dict[str, Plan] = ALWAYS | DOWN
+PLANS |= {
     "1/s, Retry-After: 1": Plan(limit=Limit(1, 1, "seconds", 1)),
     "1/s, Retry-After: 3600": Plan(limit=Limit(1, 1, "seconds", 3600)),
     "1/s, Retry-After as a date": Plan(limit=Limit(1, 1, "date", 2)),
@@ -148,9 +148,9 @@ def cases() -> Iterator[Any]:
     """Yield each call under each plan, with its limit in seconds. All but one of them are slow."""
     for fault, name in product(PLANS, CALLS):
         if (fault, name) == ("hang", "everything"):
-            # A machine that wakes a process late costs one more round of `GRACE`. Without a
-            # deadline the call would take the 30 seconds of an attempt.
-            yield pytest.param(fault, name, 3.0, marks=alone)
+            # A busy machine wakes a process late. Without a deadline, the call would take the 30
+            # seconds of an attempt, so this bound is broken only by a real fault.
+            yield pytest.param(fault, name, 10.0, marks=alone)
         yield pytest.param(fault, name, 1.1, marks=slow)
 
 

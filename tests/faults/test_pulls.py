@@ -17,6 +17,8 @@ pytestmark = pytest.mark.heavy
 
 GRACE = 0.05
 """Seconds in which requests still arrive that were under way when a wait was announced."""
+LONG_GRACE = 0.5
+"""The same on a busy machine. A client that ignores the wait sends requests for all of its 1 s."""
 
 HEAVY = {"reset": 0.2, "500": 0.2, "cut": 0.05}
 DEFAULT = Settings()
@@ -34,29 +36,30 @@ def _recovery(run: Run) -> float:
     if run.history.outage is None:
         return math.inf
     end = run.history.outage[1]
-    served_at = [request.time for request in run.history.seen if request.fate == "served"]
-    first = min((time for time in served_at if time >= end), default=math.inf)
+    first = math.inf
+    for request in run.history.seen:
+        if request.fate == "served" and request.time >= end:
+            first = min(first, request.time)
     return first + run.plan.latency - end
 
 
-MEASURES: dict[str, Callable[[Run], float]] = {
+LOSSES: dict[str, Callable[[Run], float]] = {
     "rows lost or double": lambda run: run.lost_or_double,
     "units failed": lambda run: run.failed,
     "pages never served": lambda run: run.never_served,
     "left over": lambda run: run.left_over,
+}
+MEASURES: dict[str, Callable[[Run], float]] = {
     "amplification": lambda run: run.amplification,
     "429s a page": lambda run: run.history.fates["throttled"] / run.plan.pages_needed,
     "time / ideal": lambda run: run.seconds / _ideal(run),
     "started inside a wait": lambda run: run.history.started_inside_windows(GRACE),
+    "started late inside a wait": lambda run: run.history.started_inside_windows(LONG_GRACE),
     "first success after recovery, s": _recovery,
     "longest attempt, s": lambda run: run.longest_attempt,
 }
-ALWAYS = {
-    "rows lost or double": 0.0,
-    "units failed": 0.0,
-    "pages never served": 0.0,
-    "left over": 0.0,
-}
+MEASURES |= LOSSES
+ALWAYS = dict.fromkeys(LOSSES, 0.0)
 
 
 @attrs.frozen
@@ -81,6 +84,7 @@ FAST = Plan(units=600, limit=Limit(200, 40))
 SLOW = Plan(units=60)
 LONG = Plan(units=200, latency=0.02)
 FAULTY = Plan(units=400, faults=LIGHT)
+BLACK_HOLES = Plan(units=400, faults=LIGHT | {"hang": 0.01})
 OUTAGES: list[Any] = ["503", "refused", "hang", "reset"]
 
 BOUNDS_OF_A_RATE = {"429s a page": 0.03, "amplification": 1.05, "time / ideal": 1.5}
@@ -93,7 +97,7 @@ def limited(plan: Plan, limit: Limit) -> Plan:
     return attrs.evolve(plan, limit=limit)
 
 
-FULL = [
+OF_FAULTS = [
     Scenario("1", "5 % RST + 5 % 500 + 2 % cut", FAULTY, {"amplification": 1.16}),
     Scenario("1", "the same over TLS", FAULTY, {"amplification": 1.16}, secure=True),
     Scenario(
@@ -105,10 +109,12 @@ FULL = [
     Scenario(
         "3",
         "row 1 + 1 % black hole",
-        Plan(units=400, faults=LIGHT | {"hang": 0.01}),
+        BLACK_HOLES,
         {"amplification": 1.17, "longest attempt, s": 1.1},
         settings=IMPATIENT,
     ),
+]
+OF_RATES = [
     Scenario("4", "200/s, 429", FAST, BOUNDS_OF_A_RATE),
     Scenario(
         "5",
@@ -126,17 +132,12 @@ FULL = [
     Scenario("6", "20/s, burst 40", limited(SLOW, Limit(20, 40)), BOUNDS_OF_A_SLOW_RATE),
     Scenario("7", "rows 4 and 1", attrs.evolve(FAST, faults=LIGHT), {"amplification": 1.2}),
 ]
+FULL = OF_FAULTS + OF_RATES
 for kind in OUTAGES:
-    outage = Outage(kind, after=300, seconds=3.0)
-    FULL.append(
-        Scenario(
-            "8",
-            f"3 s outage: {kind}",
-            attrs.evolve(LONG, outage=outage),
-            BOUNDS_OF_AN_OUTAGE,
-            settings=IMPATIENT if kind == "hang" else DEFAULT,
-        )
-    )
+    plan = attrs.evolve(LONG, outage=Outage(kind, after=300, seconds=3.0))
+    settings = IMPATIENT if kind == "hang" else DEFAULT
+    scenario = Scenario("8", f"3 s outage: {kind}", plan, BOUNDS_OF_AN_OUTAGE, settings)
+    FULL.append(scenario)
 SHORT = [
     Scenario("1", "short", Plan(units=60, faults=LIGHT), {"amplification": 1.25}, seeds=2),
     Scenario(
@@ -151,22 +152,16 @@ SHORT = [
         "5",
         "short",
         Plan(units=40, limit=Limit(400, 40, "seconds")),
-        {"amplification": 1.2, "started inside a wait": 0},
+        {"amplification": 1.2, "started late inside a wait": 0},
         seeds=1,
     ),
 ]
 for kind in OUTAGES:
-    outage = Outage(kind, after=100, seconds=0.5)
-    SHORT.append(
-        Scenario(
-            "8",
-            f"short: {kind}",
-            Plan(units=60, latency=0.02, outage=outage),
-            {"amplification": 1.2, "first success after recovery, s": 3.0},
-            settings=Settings(attempt_timeout=0.3) if kind == "hang" else DEFAULT,
-            seeds=1,
-        )
-    )
+    plan = Plan(units=60, latency=0.02, outage=Outage(kind, after=100, seconds=0.5))
+    settings = IMPATIENT if kind == "hang" else DEFAULT
+    # It takes some 0.2 s. Probes that ignored how short the outage was would take 4 s.
+    bounds = {"amplification": 1.2, "first success after recovery, s": 3.0}
+    SHORT.append(Scenario("8", f"short: {kind}", plan, bounds, settings, seeds=1))
 
 
 def runs_of(

@@ -64,12 +64,14 @@ class Pull:
         return dict(zip(PLACE, values, strict=True))
 
 
+def pull_of_night(number: int, ranks: Ranks, **options: Any) -> Pull:
+    """Return the pull of a night, of a window that ends with the night."""
+    return Pull(day(number), day(number - 30), day(number), ranks, **options)
+
+
 def nightly(*nights: Ranks, account: str = "acme") -> list[Pull]:
-    """Return a pull for each night from FIRST on, of a window that ends with the night."""
-    return [
-        Pull(day(number), day(number - 30), day(number), ranks, account=account)
-        for number, ranks in enumerate(nights)
-    ]
+    """Return the pull of each night from FIRST on."""
+    return [pull_of_night(number, ranks, account=account) for number, ranks in enumerate(nights)]
 
 
 def database_of(path: Path, pulls: Iterable[Pull], **columns: Any) -> Path:

@@ -1,8 +1,10 @@
 """Changes between two days: kinds, order, campaigns left out, and refused arguments."""
 
 import copy
+import csv
 import datetime as dt
 import json
+import operator
 import pickle
 import re
 from pathlib import Path
@@ -14,7 +16,7 @@ import pytest
 from seorep_async import ConfigurationError
 from seorep_async.history import Change, changes, changes_by_campaign, write_changes
 from seorep_async.history.comparing import ChangeKind
-from tests.history.databases import FIRST, Pull, database_of, day, nightly
+from tests.history.databases import FIRST, Pull, database_of, day, nightly, pull_of_night
 
 KINDS: list[tuple[int | None, int | None, str]] = [
     (40, 37, "rose"),
@@ -59,8 +61,8 @@ def test_keywords_are_new_or_removed(kinds_of_keywords: dict[int, tuple[str, ...
 
 
 def test_the_first_kind_is_the_kind_of_a_change(two_days: Path) -> None:
-    compared = changes(two_days)
-    assert [change.kind for change in compared] == [change.kinds[0] for change in compared]
+    for change in changes(two_days):
+        assert change.kind == change.kinds[0]
 
 
 @pytest.fixture(scope="module")
@@ -102,21 +104,13 @@ def test_each_engine_is_compared_by_itself(tmp_path: Path) -> None:
         "engine_a_ranking_url": "https://a.example",
         "engine_b_ranking_url": "https://b.example",
     }
-    database_of(
-        database,
-        [Pull(day(1), day(-29), day(1), {11: 2})],
-        engine_b_ranking=5,
-        engine_a_places_ranking=8,
-        **urls,
-    )
-    facts = [
-        (change.engine, change.before, change.after, change.url) for change in changes(database)
-    ]
-    assert facts == [
-        ("engine_b", None, 5, "https://b.example"),
-        ("engine_a_places", None, 8, None),
-        ("engine_a", 9, 2, "https://a.example"),
-    ]
+    ranks = {"engine_b_ranking": 5, "engine_a_places_ranking": 8}
+    database_of(database, [pull_of_night(1, {11: 2})], **ranks, **urls)
+    of_b, of_places, of_a = changes(database)
+    facts = operator.attrgetter("engine", "before", "after", "url")
+    assert facts(of_b) == ("engine_b", None, 5, "https://b.example")
+    assert facts(of_places) == ("engine_a_places", None, 8, None)
+    assert facts(of_a) == ("engine_a", 9, 2, "https://a.example")
 
 
 @pytest.mark.parametrize(
@@ -129,7 +123,7 @@ def test_each_engine_is_compared_by_itself(tmp_path: Path) -> None:
 )
 def test_one_engine_can_be_compared_alone(tmp_path: Path, engine: Any, engines: list[str]) -> None:
     database = database_of(tmp_path / "a.duckdb", nightly({11: 9}))
-    database_of(database, [Pull(day(1), day(-29), day(1), {11: 2})], engine_b_ranking=5)
+    database_of(database, [pull_of_night(1, {11: 2})], engine_b_ranking=5)
     compared = changes(database, engine=engine)
     assert [change.engine for change in compared] == engines
     assert compared.total == len(engines)
@@ -139,7 +133,8 @@ def test_counts_of_campaigns_are_those_of_their_changes(two_days: Path) -> None:
     counted = changes_by_campaign(two_days)
     compared = changes(two_days)
     for campaign in counted.campaigns:
-        its_changes = [change for change in compared if change.campaign_id == campaign.campaign_id]
+        id_ = campaign.campaign_id
+        its_changes = [change for change in compared if change.campaign_id == id_]
         assert campaign.changes == len(its_changes)
         assert campaign.places == sum(change.moved or 0 for change in its_changes)
         for kind in get_args(ChangeKind):
@@ -150,10 +145,36 @@ def test_counts_of_campaigns_are_those_of_their_changes(two_days: Path) -> None:
 
 def test_the_campaign_with_the_most_changes_comes_first(two_days: Path) -> None:
     counted = changes_by_campaign(two_days)
-    assert [(campaign.campaign_id, campaign.changes) for campaign in counted.campaigns] == [
-        (1, 4),
-        (2, 1),
-    ]
+    counts = {campaign.campaign_id: campaign.changes for campaign in counted.campaigns}
+    assert counts == {1: 4, 2: 1}
+
+
+def test_a_notebook_shows_counted_changes_as_a_table(two_days: Path) -> None:
+    counted = changes_by_campaign(two_days)
+    assert repr(counted) == "<Changes of acme, 2026-03-01 to 2026-03-02: 5 in 2 campaigns>"
+    assert f"{repr(counted)[1:-1]}: 2 rows</div>" in counted._repr_html_()
+
+
+def test_a_list_of_counted_changes_has_a_caption(two_days: Path) -> None:
+    assert "<div>CampaignChanges: 2 rows</div>" in (
+        changes_by_campaign(two_days).campaigns._repr_html_()
+    )
+
+
+def test_counted_changes_are_written_to_a_file(two_days: Path, tmp_path: Path) -> None:
+    file = write_changes(changes_by_campaign(two_days), tmp_path / "a.csv")
+    with open(file, encoding="utf-8-sig", newline="") as stream:
+        assert [row["changes"] for row in csv.DictReader(stream)] == ["4", "1"]
+
+
+def test_a_notebook_shows_every_kind_of_a_change(tmp_path: Path) -> None:
+    compared = changes(database_of(tmp_path / "a.duckdb", nightly({11: 9}, {11: 15})))
+    assert "left_top_10, fell" in compared._repr_html_()
+    assert "kinds" in list(compared.to_pandas().columns[:8])
+
+
+def test_a_notebook_says_of_how_many_changes_it_shows_some(two_days: Path) -> None:
+    assert "the largest of 5: 2 rows</div>" in changes(two_days, limit=2)._repr_html_()
 
 
 def test_only_the_requested_kinds_are_counted(two_days: Path) -> None:
@@ -166,13 +187,16 @@ def test_a_requested_kind_hides_no_count_of_another(tmp_path: Path) -> None:
     nights = nightly({11: 3, 12: 5, 21: 7}, {11: 12, 12: None, 21: 1})
     counted = changes_by_campaign(database_of(tmp_path / "a.duckdb", nights), kind="fell")
     (campaign,) = counted.campaigns
-    assert (campaign.changes, campaign.fell, campaign.lost) == (1, 1, 1)
+    assert campaign.changes == 1
+    assert campaign.fell == 1
+    assert campaign.lost == 1
     assert counted.total == 1
 
 
 def test_counts_without_changes_are_an_empty_table(two_days: Path) -> None:
     counted = changes_by_campaign(two_days, kind="removed")
-    assert (counted.total, counted.campaigns.to_pandas().shape) == (0, (0, 19))
+    assert counted.total == 0
+    assert counted.campaigns.to_pandas().shape == (0, 19)
 
 
 def test_counts_name_the_campaigns_left_out(
@@ -188,7 +212,10 @@ def test_a_slice_of_changes_knows_its_days(two_days: Path) -> None:
     compared = changes(two_days)
     copied = copy.copy(compared[:2].copy())
     first = pickle.loads(pickle.dumps(copied))  # noqa: S301
-    assert (first.account, first.before, first.total, first.left_out) == ("acme", FIRST, 5, {})
+    assert first.account == "acme"
+    assert first.before == FIRST
+    assert first.total == 5
+    assert first.left_out == {}
     assert [change.keyword_id for change in first] == [21, 13]
     assert len((compared[1:] + compared[:1]).to_pandas()) == 5
 
@@ -214,11 +241,11 @@ def test_changes_are_a_table(two_days: Path) -> None:
     ("after", "left_out"),
     [
         (
-            Pull(day(1), day(-29), day(1), {11: 1}, failed=(2,)),
+            pull_of_night(1, {11: 1}, failed=(2,)),
             {2: f"the report of {day(1)} failed (ServerError)"},
         ),
-        (Pull(day(1), day(-29), day(1), {11: 1}), {2: f"there are no rows of {day(1)}"}),
-        (Pull(day(1), day(-29), day(1), {11: 1, 21: 9}), {}),
+        (pull_of_night(1, {11: 1}), {2: f"there are no rows of {day(1)}"}),
+        (pull_of_night(1, {11: 1, 21: 9}), {}),
     ],
 )
 def test_a_campaign_without_both_reports_is_left_out(
@@ -229,7 +256,7 @@ def test_a_campaign_without_both_reports_is_left_out(
     assert compared.left_out == left_out
     assert [*compared] == []
     for reason in left_out.values():
-        assert f"not compared, because {reason}: campaigns 2" in caplog.text
+        assert f"not compared, because {reason}: campaign 2" in caplog.text
 
 
 def test_a_failure_is_nothing_where_a_day_has_rows(tmp_path: Path) -> None:
@@ -244,8 +271,8 @@ def test_a_failure_is_nothing_where_a_day_has_rows(tmp_path: Path) -> None:
 def days_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a database of a nightly campaign, two weekly ones, and one that failed."""
     pulls = [
-        Pull(day(-9), day(-39), day(-9), {21: 3, 31: 3}),
-        Pull(day(-2), day(-32), day(-2), {21: 9}, failed=(4,)),
+        pull_of_night(-9, {21: 3, 31: 3}),
+        pull_of_night(-2, {21: 9}, failed=(4,)),
         *nightly({11: 5}, {11: 6}),
     ]
     return database_of(tmp_path_factory.mktemp("days") / "a.duckdb", pulls)
@@ -336,14 +363,14 @@ SEVERAL = {11: 1, 21: 1, 31: 1}
     ("last", "last_day", "note"),
     [
         (
-            Pull(day(2), day(-28), day(2), {11: 3}),
+            pull_of_night(2, {11: 3}),
             day(1),
             "2026-03-03 has rankings of 1 campaign only",
         ),
-        (Pull(day(2), day(-28), day(2), {11: 3}, failed=(2, 3)), day(2), "not compared, because"),
-        (Pull(day(2), day(-28), day(2), {11: 3, 21: 3}), day(2), "not compared, because there"),
+        (pull_of_night(2, {11: 3}, failed=(2, 3)), day(2), "not compared, because"),
+        (pull_of_night(2, {11: 3, 21: 3}), day(2), "not compared, because there"),
         (
-            Pull(day(2), day(-28), day(2), {}, failed=(1, 2)),
+            pull_of_night(2, {}, failed=(1, 2)),
             day(1),
             "All 2 reports of 2026-03-03 f",
         ),
@@ -360,7 +387,7 @@ def test_the_last_day_is_one_of_most_campaigns(
 
 
 def test_a_day_of_few_campaigns_is_compared_where_it_is_named(tmp_path: Path) -> None:
-    last = Pull(day(2), day(-28), day(2), {11: 9})
+    last = pull_of_night(2, {11: 9})
     nights = nightly(SEVERAL, SEVERAL)
     (change,) = changes(database_of(tmp_path / "a.duckdb", [*nights, last]), after=day(2))
     assert (change.before_date, change.after_date) == (day(1), day(2))
@@ -373,7 +400,8 @@ def test_a_second_day_is_compared_with_a_first_of_more(tmp_path: Path) -> None:
 
 
 def test_campaigns_of_messages_are_sorted_as_numbers(tmp_path: Path) -> None:
-    ranks = {number * 10: 1 for number in (2, 9, 10, 30, 100, 101, 102, 103, 104, 105, 106, 107)}
+    campaign_ids = (2, 9, 10, 30, *range(100, 108))
+    ranks = {campaign_id * 10: 1 for campaign_id in campaign_ids}
     database = database_of(tmp_path / "a.duckdb", nightly(ranks, ranks))
     with pytest.raises(
         ConfigurationError, match=r"campaign 7; it has campaigns 2, 9, 10, 30, 100, …, 103, 104"
@@ -444,8 +472,7 @@ def test_printed_changes_count_campaigns_without_a_report(tmp_path: Path) -> Non
     pulls = nightly({11: 1, 21: 9}, {11: 5})
     compared = changes(database_of(tmp_path / "a.duckdb", pulls))
     assert (
-        repr(compared)
-        == "<Changes of acme, 2026-03-01 to 2026-03-02 (1 campaigns not compared): 1>"
+        repr(compared) == "<Changes of acme, 2026-03-01 to 2026-03-02 (1 campaign not compared): 1>"
     )
 
 
@@ -490,7 +517,7 @@ def test_a_notebook_shows_keyword_and_both_ranks_first(two_days: Path, kind: Any
 
 @pytest.fixture(scope="module")
 def four_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pulls = [Pull(day(n), day(n - 30), day(n), {11: 5 + n}) for n in (0, 1, 2, 5)]
+    pulls = [pull_of_night(n, {11: 5 + n}) for n in (0, 1, 2, 5)]
     return database_of(tmp_path_factory.mktemp("days") / "a.duckdb", pulls)
 
 

@@ -5,6 +5,7 @@
 
 import calendar
 import datetime as dt
+import operator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,8 +18,9 @@ from seorep_async import ConfigurationError
 from seorep_async.history import changes, open_history, report
 from tests.history.databases import Pull, Ranks, counted, database_of, day, days, expected_changes
 
-MONTHS = [dt.date(2021 + number // 12, number % 12 + 1, 1) for number in range(24)]
-NIGHTS = [dt.date(2026, 3, 3) + dt.timedelta(number) for number in range(30)]
+MONTHS = [dt.date(year, month, 1) for year in (2021, 2022) for month in range(1, 13)]
+THE_NIGHT = dt.date(2026, 3, 3)
+NIGHTS = [THE_NIGHT + dt.timedelta(number) for number in range(30)]
 A_DAY = dt.timedelta(1)
 RANKS: Ranks = {11: 7, 12: None, 21: 30}
 
@@ -47,7 +49,7 @@ def last_30_days(last_day: int) -> list[Pull]:
 SHAPES: dict[str, tuple[list[Pull], int]] = {}
 """Pulls of each shape, and the number of their ranking days."""
 SHAPES["thirty nights of the last 30 days"] = (last_30_days(-1), 30)
-months = [Pull(dt.date(2026, 3, 3), first, last_of_month(first), RANKS) for first in MONTHS]
+months = [Pull(THE_NIGHT, first, last_of_month(first), RANKS) for first in MONTHS]
 SHAPES["two years in months"] = (months, 24)
 default_windows = [Pull(night, *full_months(night), RANKS) for night in NIGHTS]
 SHAPES["the default window each night"] = (default_windows, 2)
@@ -89,10 +91,10 @@ def test_month_to_date_east_of_utc_has_a_day_less_than_nights(tmp_path: Path) ->
 
 
 def test_a_backfill_of_months_compares_the_last_two(tmp_path: Path) -> None:
-    pulls = [
-        Pull(dt.date(2026, 3, 3), first, last_of_month(first), {11: 30 - number})
-        for number, first in enumerate(MONTHS)
-    ]
+    pulls = []
+    for number, first in enumerate(MONTHS):
+        ranks = {11: 30 - number}
+        pulls.append(Pull(THE_NIGHT, first, last_of_month(first), ranks))
     compared = changes(database_of(tmp_path / "a.duckdb", pulls), moved=1)
     assert compared.before == dt.date(2022, 11, 30)
     assert compared.after == dt.date(2022, 12, 31)
@@ -151,10 +153,9 @@ def test_notes_are_about_the_campaigns_of_a_comparison(
 
 
 def test_both_days_that_a_page_compares_with_are_checked(tmp_path: Path) -> None:
-    pulls = [
-        Pull(day(number), day(number - length), day(number), RANKS)
-        for number, length in enumerate([30, 7, 30])
-    ]
+    pulls = []
+    for number, length in enumerate([30, 7, 30]):
+        pulls.append(Pull(day(number), day(number - length), day(number), RANKS))
     page = page_of(database_of(tmp_path / "a.duckdb", pulls))
     assert page.count("compare badly") == 1
     assert f"The ranks of {day(1)} are of a window from {day(-6)}" in page
@@ -186,7 +187,8 @@ def test_windows_of_other_lengths_are_told(
 def test_of_a_day_the_last_nights_longest_window_counts(tmp_path: Path, pulls: list[Pull]) -> None:
     before = Pull(day(-1), day(-30), day(-1), {11: 50})
     database = database_of(tmp_path / "a.duckdb", [before, *pulls])
-    assert [(change.before, change.after) for change in changes(database)] == [(50, 2)]
+    (change,) = changes(database)
+    assert (change.before, change.after) == (50, 2)
 
 
 # --- Any nights, against dicts
@@ -197,10 +199,12 @@ def any_pulls(draw: st.DrawFn) -> Pull:
     first = draw(st.integers(-6, 4))
     last = first + draw(st.integers(0, 6))
     keywords = st.sampled_from([11, 12, 13, 21, 22, 31])
-    ranks = draw(st.dictionaries(keywords, st.none() | st.integers(0, 120), max_size=5))
+    any_rank = st.none() | st.integers(0, 120)
+    ranks = draw(st.dictionaries(keywords, any_rank, max_size=5))
     # The report of a campaign either came or failed.
     campaign_ids = {keyword // 10 for keyword in ranks}
-    failed = draw(st.sets(st.sampled_from([1, 2, 3]), max_size=2)) - campaign_ids
+    may_fail = st.sampled_from([1, 2, 3])
+    failed = draw(st.sets(may_fail, max_size=2)) - campaign_ids
     account = draw(st.sampled_from(["acme", "acme", "other"]))
     night = day(draw(st.integers(-3, 5)))
     return Pull(night, day(first), day(last), ranks, tuple(failed), account)
@@ -221,11 +225,10 @@ def without_replaced(pulls: list[Pull]) -> list[Pull]:
 
 
 def without_reports_of(pull: Pull, earlier: Pull) -> Pull:
-    ranks = {
-        keyword: rank
-        for keyword, rank in earlier.ranks.items()
-        if keyword // 10 not in pull.reports
-    }
+    ranks = {}
+    for keyword, rank in earlier.ranks.items():
+        if keyword // 10 not in pull.reports:
+            ranks[keyword] = rank
     failed = {*earlier.failed} - pull.reports - {*pull.failed}
     return attrs.evolve(earlier, ranks=ranks, failed=tuple(failed))
 
@@ -272,27 +275,30 @@ def check_any_nights(file: Path, all_pulls: list[Pull], moved: int, dice: Random
         return
     before, after = sorted(dice.sample(ranking_days, 2))
     compared = changes(database, account="acme", before=before, after=after, moved=moved)
-    rows = [
-        (change.campaign_id, change.keyword_id, change.kinds, change.before, change.after)
-        for change in compared
-    ]
+    row_of = operator.attrgetter("campaign_id", "keyword_id", "kinds", "before", "after")
+    rows = [row_of(change) for change in compared]
     assert (rows, compared.left_out) == expected_changes(pulls, before, after, moved)
 
 
 def check_views(database: Path, pulls: list[Pull]) -> None:
-    rows = sorted(
-        (account, as_of, keyword, rank, pull.night)
-        for (account, campaign_id, as_of), pull in counted(pulls).items()
-        for keyword, rank in pull.ranks.items()
-        if keyword // 10 == campaign_id
-    )
+    rows = []
+    for (account, campaign_id, as_of), pull in counted(pulls).items():
+        for keyword, rank in pull.ranks.items():
+            if keyword // 10 == campaign_id:
+                rows.append((account, as_of, keyword, rank, pull.night))
+    rows.sort()
     last_days = {(account, keyword // 10): as_of for account, as_of, keyword, _, _ in rows}
-    latest = [row for row in rows if row[1] == last_days[row[0], row[2] // 10]]
+    latest = []
+    for row in rows:
+        account, as_of, keyword, _, _ = row
+        if as_of == last_days[account, keyword // 10]:
+            latest.append(row)
     query = (
         "SELECT account, as_of, keyword_id, engine_a_ranking, snapshot_date "
         "FROM keyword_rankings_{} ORDER BY ALL"
     )
     with open_history(database) as history:
-        assert history.connection.execute(query.format("by_day")).fetchall() == rows
-        assert history.connection.execute(query.format("latest")).fetchall() == latest
+        connection = history.connection
+        assert connection.execute(query.format("by_day")).fetchall() == rows
+        assert connection.execute(query.format("latest")).fetchall() == latest
         assert history.days("acme") == days(pulls)

@@ -44,9 +44,8 @@ def database(two_days: Path, tmp_path: Path) -> Path:
 
 
 def page_of(database: Path, **options: Any) -> str:
-    return report(database, out=database.with_name("page.html"), **options).read_text(
-        encoding="utf-8"
-    )
+    page = report(database, out=database.with_name("page.html"), **options)
+    return page.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -66,30 +65,29 @@ def words(element: Any) -> str:
 
 def panel(page: str, title: str) -> list[list[str]]:
     """Return the cells of the table under a title."""
-    (division,) = (
-        division
-        for division in parsed(page).iter("div")
-        if [words(head) for head in division.findall("h3")] == [title]
-    )
-    return [[words(cell) for cell in row] for row in division.find("table").find("tbody")]
+    for division in parsed(page).iter("div"):
+        if any(words(head) == title for head in division.findall("h3")):
+            body = division.find("table").find("tbody")
+            return [[words(cell) for cell in row] for row in body]
+    raise LookupError(title)
 
 
 def paths(page: str, kind: str) -> list[str]:
     """Return the lines of a kind in the charts."""
     elements = parsed(page).iter("{http://www.w3.org/2000/svg}path")
-    return [path.get("d") for path in elements if path.get("class") == kind]
+    of_kind = [path for path in elements if path.get("class") == kind]
+    return [path.get("d") for path in of_kind]
 
 
 def test_zero_and_null_are_not_ranked_and_in_no_average(page_of_two_days: str) -> None:
     page = page_of_two_days
-    assert panel(page, "Engine A") == [
-        ["1 to 3", "1", "1", "±0"],
-        ["4 to 10", "0", "1", "+1"],
-        ["11 to 20", "1", "0", "\N{MINUS SIGN}1"],
-        ["21 to 50", "1", "0", "\N{MINUS SIGN}1"],
-        ["51 on", "0", "0", "±0"],
-        ["not ranked", "1", "2", "+1"],
-    ]
+    top, to_10, to_20, to_50, beyond, not_ranked = panel(page, "Engine A")
+    assert top == ["1 to 3", "1", "1", "±0"]
+    assert to_10 == ["4 to 10", "0", "1", "+1"]
+    assert to_20 == ["11 to 20", "1", "0", "\N{MINUS SIGN}1"]
+    assert to_50 == ["21 to 50", "1", "0", "\N{MINUS SIGN}1"]
+    assert beyond == ["51 on", "0", "0", "±0"]
+    assert not_ranked == ["not ranked", "1", "2", "+1"]
     cards = [words(card) for card in parsed(page).iter("dl")]
     assert [re.sub(r"\W*since 1 Mar 2026\W*", "; ", card) for card in cards] == [
         "Keywords4 ±0; In the top 31 ±0; In the top 102 +1; Average rank6.0 12.0 better; "
@@ -106,7 +104,8 @@ def test_movers_and_lost_keywords_are_those_of_changes(page_of_two_days: str) ->
 
 
 def test_movers_of_several_campaigns_name_theirs(tmp_path: Path) -> None:
-    database = database_of(tmp_path / "a.duckdb", nightly({11: 9, 21: 1}, {11: 1, 21: 9}))
+    nights = nightly({11: 9, 21: 1}, {11: 1, 21: 9})
+    database = database_of(tmp_path / "a.duckdb", nights)
     change(database, "UPDATE campaigns SET company = NULL WHERE campaign_id = 2")
     page = page_of(database)
     assert panel(page, "Risen")[0][0] == "shoes 11Company 1 · Engine A"
@@ -115,11 +114,8 @@ def test_movers_of_several_campaigns_name_theirs(tmp_path: Path) -> None:
 
 
 def test_of_lost_keywords_those_that_ranked_best_come_first(tmp_path: Path) -> None:
-    page = page_of(
-        database_of(
-            tmp_path / "a.duckdb", nightly({11: 40, 12: 2, 13: 9}, {11: None, 13: None, 14: 1})
-        )
-    )
+    nights = nightly({11: 40, 12: 2, 13: 9}, {11: None, 13: None, 14: 1})
+    page = page_of(database_of(tmp_path / "a.duckdb", nights))
     assert [row[1:] for row in panel(page, "Lost")] == [
         ["2", "removed"],
         ["9", "not ranked"],
@@ -145,12 +141,14 @@ def test_groups_are_compared_with_the_first_day(page_of_two_days: str) -> None:
 
 def test_a_keyword_counts_once_for_each_of_its_tags(tmp_path: Path) -> None:
     tags = [{"id": 1, "label": "Brand", "extra": None}, {"id": 2, "label": "Brand", "extra": None}]
-    page = page_of(database_of(tmp_path / "a.duckdb", nightly({11: 1, 12: 5}), tags=tags))
+    database = database_of(tmp_path / "a.duckdb", nightly({11: 1, 12: 5}), tags=tags)
+    page = page_of(database)
     assert panel(page, "By tag") == [["Brand", "2", "1", "2", "3.0"]]
 
 
 def test_several_campaigns_are_compared(tmp_path: Path) -> None:
-    database = database_of(tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1, 21: 4}))
+    nights = nightly({11: 1, 21: 5}, {11: 1, 21: 4})
+    database = database_of(tmp_path / "a.duckdb", nights)
     assert [row[0] for row in panel(page_of(database), "By campaign")] == [
         "Company 1 (1)",
         "Company 2 (2)",
@@ -161,17 +159,16 @@ def test_several_campaigns_are_compared(tmp_path: Path) -> None:
 
 
 def test_campaigns_of_equal_size_are_sorted_by_id_named_or_not(tmp_path: Path) -> None:
-    database = database_of(tmp_path / "a.duckdb", nightly({20: 1, 30: 1, 100: 5, 101: 5, 110: 2}))
+    nights = nightly({20: 1, 30: 1, 100: 5, 101: 5, 110: 2})
+    database = database_of(tmp_path / "a.duckdb", nights)
     change(database, "UPDATE campaigns SET company = NULL WHERE campaign_id IN (3, 11)")
-    assert [row[0] for row in panel(page_of(database), "By campaign")] == [
-        *("Company 10 (10)", "Company 2 (2)", "campaign 3", "campaign 11")
-    ]
+    names = [row[0] for row in panel(page_of(database), "By campaign")]
+    assert names == ["Company 10 (10)", "Company 2 (2)", "campaign 3", "campaign 11"]
 
 
 def test_names_that_are_long_or_blank_leave_the_id(tmp_path: Path) -> None:
-    database = database_of(
-        tmp_path / "a.duckdb", nightly({11: 1, 21: 5, 31: 9}, {11: 1, 21: 4, 31: 9})
-    )
+    nights = nightly({11: 1, 21: 5, 31: 9}, {11: 1, 21: 4, 31: 9})
+    database = database_of(tmp_path / "a.duckdb", nights)
     change(
         database,
         "UPDATE campaigns "
@@ -191,9 +188,8 @@ def test_days_without_all_campaigns_are_told(tmp_path: Path) -> None:
 
 
 def test_a_replaced_campaign_is_reported(tmp_path: Path) -> None:
-    database = database_of(
-        tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1, 31: 5}, {11: 1, 21: 5})
-    )
+    nights = nightly({11: 1, 21: 5}, {11: 1, 31: 5}, {11: 1, 21: 5})
+    database = database_of(tmp_path / "a.duckdb", nights)
     assert "3 of 3 days lack a campaign that others have." in page_of(database)
     assert "lack a campaign" not in page_of(database, campaign=1)
     assert "lack a campaign" not in page_of(database, start_date=day(2))
@@ -215,11 +211,8 @@ def test_keywords_that_are_never_ranked_make_a_page(tmp_path: Path) -> None:
 
 
 def test_of_many_days_90_at_most_are_drawn(tmp_path: Path) -> None:
-    page = page_of(
-        database_of(
-            tmp_path / "a.duckdb", nightly(*({11: 1 + number % 7} for number in range(100)))
-        )
-    )
+    nights = nightly(*({11: 1 + number % 7} for number in range(100)))
+    page = page_of(database_of(tmp_path / "a.duckdb", nights))
     assert "The charts show 51 of 100 days, at even distances." in page
 
 
@@ -285,7 +278,8 @@ def test_words_of_the_service_are_never_html(tmp_path: Path, text: str) -> None:
 def test_a_page_allows_no_request_and_only_its_own_style(page_of_two_days: str) -> None:
     page = page_of_two_days
     (style,) = (element.text for element in parsed(page).iter("style"))
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    sha256 = hashlib.sha256(style.encode())
+    digest = base64.b64encode(sha256.digest()).decode()
     assert f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:" in page
     assert not re.search(r"https?:|//|url\(|@import|style=|<script", page.replace(digest, ""))
 
@@ -435,20 +429,15 @@ def test_marks_of_an_axis_are_round(
 
 
 def test_a_line_is_interrupted_where_nothing_is_ranked(tmp_path: Path) -> None:
-    page = page_of(
-        database_of(tmp_path / "a.duckdb", nightly({11: 1}, {11: 0}, {11: 2}, {11: 3}, {11: None}))
-    )
+    nights = nightly({11: 1}, {11: 0}, {11: 2}, {11: 3}, {11: None})
+    page = page_of(database_of(tmp_path / "a.duckdb", nights))
     assert paths(page, "line") == ["M05 0.0h0M25 50.0h0L35 100.0h0"]
     assert paths(page, "dot") == ["M35 100.0h0"]
 
 
 def test_bars_stand_on_each_other(tmp_path: Path) -> None:
-    page = page_of(
-        database_of(
-            tmp_path / "a.duckdb",
-            nightly({11: 1, 12: 0, 13: 5, 14: 0}, {11: 1, 12: 1, 13: 9, 14: 0}),
-        )
-    )
+    nights = nightly({11: 1, 12: 0, 13: 5, 14: 0}, {11: 1, 12: 1, 13: 9, 14: 0})
+    page = page_of(database_of(tmp_path / "a.duckdb", nights))
     assert [paths(page, f"b{band}")[0] for band in (0, 1, 2, 5)] == [
         "M05 100.0V75.0M15 100.0V50.0",
         "M05 75.0V50.0M15 50.0V25.0",

@@ -253,6 +253,15 @@ def test_a_campaign_without_keywords_hides_no_outage(tmp_path: Path) -> None:
         loaded.load(Feed.KEYWORD_BY_DATE)
 
 
+def test_a_forbidden_campaign_beside_empty_ones_is_no_outage(tmp_path: Path) -> None:
+    loaded = Loaded("duckdb", tmp_path, "")
+    reports: dict[tuple[str, int], list[Any]] = {("campaign", id_): [] for id_ in IDS}
+    with served(reports=reports, forbidden=[3]):
+        loaded.load(Feed.KEYWORD_BY_DATE)
+    assert loaded.rows("keyword_periods") == []
+    assert [row["status"] for row in loaded.rows("failures")] == [403]
+
+
 def test_a_report_without_rows_is_a_success(tmp_path: Path) -> None:
     loaded = Loaded("duckdb", tmp_path, "")
     # more failures than campaigns

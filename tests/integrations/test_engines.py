@@ -115,32 +115,34 @@ def test_a_wrong_key_always_raises(
 @pytest.mark.parametrize("seed", range(5))
 def test_a_wrong_key_is_no_row_even_if_its_probe_fails(seed: int) -> None:
     with served(api_key="another", faults="500s=50%", seed=seed), contextlib.suppress(SeoRepError):
-        rows = pull_table([1, 2], **WINDOW, on_error="rows", settings=Settings(max_attempts=1))
+        one_attempt = Settings(max_attempts=1)
+        rows = pull_table([1, 2], **WINDOW, on_error="rows", settings=one_attempt)
         assert "AuthenticationError" not in rows["error"].to_pylist()
 
 
-WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"snapshot_date": None}, "snapshot_date"),
-    ({"snapshot_date": "yesterday"}, "snapshot_date"),
-    ({"feed": "weekly"}, "feed"),
-    ({"ids": "12"}, "ids"),
-    ({"ids": 12}, "ids"),
-    ({"ids": ["12"]}, "campaign_id"),
-    ({"ids": [0]}, "campaign_id"),
-    ({"end_date": "2022-01-01"}, "end_date"),
-    ({"api_key_env": "NOT_SET"}, "api_key_env"),
-    ({"api_key_env": KEY}, "api_key_env"),
-    ({"api_key_env": None}, "api_key_env"),
-    ({"on_error": "ignore"}, "on_error"),
-    ({"settings": {"max_concurrency": 4}}, "settings"),
-    ({"base_url": ["https://api.example.com"]}, "base_url"),
-    ({"account": " "}, "account"),
-    ({"sort": "up"}, "sort"),
-    ({"limit": 0}, "limit"),
-]
-
-
-@pytest.mark.parametrize(("wrong", "argument"), WRONG, ids=str)
+@pytest.mark.parametrize(
+    ("wrong", "argument"),
+    [
+        ({"snapshot_date": None}, "snapshot_date"),
+        ({"snapshot_date": "yesterday"}, "snapshot_date"),
+        ({"feed": "weekly"}, "feed"),
+        ({"ids": "12"}, "ids"),
+        ({"ids": 12}, "ids"),
+        ({"ids": ["12"]}, "campaign_id"),
+        ({"ids": [0]}, "campaign_id"),
+        ({"end_date": "2022-01-01"}, "end_date"),
+        ({"api_key_env": "NOT_SET"}, "api_key_env"),
+        ({"api_key_env": KEY}, "api_key_env"),
+        ({"api_key_env": None}, "api_key_env"),
+        ({"on_error": "ignore"}, "on_error"),
+        ({"settings": {"max_concurrency": 4}}, "settings"),
+        ({"base_url": ["https://api.example.com"]}, "base_url"),
+        ({"account": " "}, "account"),
+        ({"sort": "up"}, "sort"),
+        ({"limit": 0}, "limit"),
+    ],
+    ids=str,
+)
 def test_bad_input_is_refused_before_anything_is_sent(wrong: dict[str, Any], argument: str) -> None:
     with served() as sandbox:
         with pytest.raises(ConfigurationError) as caught:
@@ -187,9 +189,8 @@ def test_ctrl_c_ends_it_where_an_event_loop_runs(within: str) -> None:
 
 @pytest.mark.heavy
 def test_processes_that_are_spawned_pull_the_same_rows() -> None:
-    pull: Callable[..., pa.Table] = partial(
-        pull_table, **WINDOW, settings=Settings(max_concurrency=4)
-    )
+    four_at_once = Settings(max_concurrency=4)
+    pull: Callable[..., pa.Table] = partial(pull_table, **WINDOW, settings=four_at_once)
     with served(), ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         parts = pool.map(pull, [[1, 2, 3], [4, 5, 6], [7, 8]])
         assert pa.concat_tables(parts).equals(pull(IDS))
@@ -245,9 +246,8 @@ def test_dask_with_a_killed_worker_is_complete(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     cloudpickle = pytest.importorskip("cloudpickle")
     parts = [list(range(start, start + 5)) for start in range(1, 61, 5)]
-    pull: Callable[..., pa.Table] = partial(
-        pull_table, **WINDOW, settings=Settings(max_concurrency=4)
-    )
+    four_at_once = Settings(max_concurrency=4)
+    pull: Callable[..., pa.Table] = partial(pull_table, **WINDOW, settings=four_at_once)
     with served(campaigns=60, keywords=60, latency=0.02) as sandbox:
         expected = pull(range(1, 61))
         how: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}

@@ -7,8 +7,20 @@ import attrs
 import pytest
 from hypothesis import given, strategies as st
 
-from seorep_async import models
 from seorep_async.errors import DecodeError
+from seorep_async.models import (
+    Backlink,
+    Campaign,
+    CampaignPeriod,
+    Keyword,
+    KeywordRanking,
+    LoginGrant,
+    RankingTotals,
+    SearchLanguage,
+    SearchLocation,
+    Tag,
+    User,
+)
 from seorep_async.normalisation import FeedPage, ModelPage
 from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE, Line, example_of, fields_in, shapes_of
@@ -26,27 +38,24 @@ from tests.normalisation.wire import (
 )
 
 NESTED = {
-    models.SearchLocation: "searchLocation",
-    models.SearchLanguage: "searchLanguage",
-    models.Tag: "tags",
+    SearchLocation: "searchLocation",
+    SearchLanguage: "searchLanguage",
+    Tag: "tags",
 }
 
 both_names = pytest.mark.parametrize("names", [EngineNames(), BRANDS], ids=["reference", "brands"])
 ACCOUNT: tuple[type, ...] = (
-    models.Campaign,
-    models.User,
-    models.LoginGrant,
-    models.Keyword,
-    models.Backlink,
+    Campaign,
+    User,
+    LoginGrant,
+    Keyword,
+    Backlink,
 )
-each_response = pytest.mark.parametrize(
-    ("model", "shape"),
-    [
-        pytest.param(model, shape, id=f"{model.__name__}-{shape}")
-        for model in ACCOUNT
-        for shape in shapes_of(model)
-    ],
-)
+RESPONSES = []
+for model in ACCOUNT:
+    for shape in shapes_of(model):
+        RESPONSES.append(pytest.param(model, shape, id=f"{model.__name__}-{shape}"))
+each_response = pytest.mark.parametrize(("model", "shape"), RESPONSES)
 
 
 def under(names: EngineNames, wire: Any) -> Any:
@@ -64,14 +73,14 @@ def come_home(model: type, shape: str, wire: Json, names: EngineNames = EngineNa
     least = example_of(model, shape, first=1001)[0]
     if model in FEED_ROWS:
         return decode_row(under(names, wire), model, names)
-    if model is models.RankingTotals:
+    if model is RankingTotals:
         body = as_bytes(under(names, envelope([], "flat", wire)))
-        return FeedPage(decoder(names), models.CampaignPeriod, 1)(body).totals
+        return FeedPage(decoder(names), CampaignPeriod, 1)(body).totals
     if model in NESTED:
         field = NESTED[model]
-        row, _ = example_of(models.KeywordRanking, "current")
+        row, _ = example_of(KeywordRanking, "current")
         row[field] = [wire] if field == "tags" else wire
-        ranking = decode_row(under(names, row), models.KeywordRanking, names)
+        ranking = decode_row(under(names, row), KeywordRanking, names)
         value = getattr(ranking, snake(field))
         return value[0] if field == "tags" else value
     if shape == "list":
@@ -86,28 +95,16 @@ def snake(name: str) -> str:
 
 def types_of(model: Any) -> list[type]:
     """Return the types of a model's values, where `==` would take 1 for True."""
-    return [
-        type(getattr(model, field.name))
-        for field in attrs.fields(type(model))
-        if field.name != "extra"
-    ]
+    names = [field.name for field in attrs.fields(type(model)) if field.name != "extra"]
+    return [type(getattr(model, name)) for name in names]
 
 
 def test_the_table_has_every_model_of_the_reference() -> None:
-    assert {model.__name__: len(lines) for model, lines in REFERENCE.items()} == {
-        "Campaign": 16,
-        "User": 10,
-        "LoginGrant": 5,
-        "Keyword": 6,
-        "Backlink": 13,
-        "Tag": 2,
-        "SearchLocation": 4,
-        "SearchLanguage": 2,
-        "KeywordRanking": 37,
-        "CampaignPeriod": 31,
-        "KeywordPeriod": 16,
-        "RankingTotals": 16,
-    }
+    numbers = {model.__name__: len(lines) for model, lines in REFERENCE.items()}
+    rows = {"KeywordRanking": 37, "CampaignPeriod": 31, "KeywordPeriod": 16, "RankingTotals": 16}
+    parts = {"Tag": 2, "SearchLocation": 4, "SearchLanguage": 2}
+    records = {"Campaign": 16, "User": 10, "LoginGrant": 5, "Keyword": 6, "Backlink": 13}
+    assert numbers == rows | parts | records
 
 
 @both_names

@@ -3,7 +3,7 @@
 import datetime as dt
 import random
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import attrs
 import pytest
@@ -54,10 +54,9 @@ def generated(number: int) -> Body:
     chance = random.Random(number)
     row = chance.choice(FEED_ROWS)
     names = NAMINGS[number % len(NAMINGS)]
-    rows = [
-        wire_row(row, place, chance.choice(["current", "older"]))
-        for place in range(chance.randint(1, 2))
-    ]
+    rows = []
+    for place in range(chance.randint(1, 2)):
+        rows.append(wire_row(row, place, chance.choice(["current", "older"])))
     totals: Any = wire_row(RankingTotals, 1) if chance.random() < 0.5 else False
     fields = [field.name for field in REFERENCE[row]]
     for _ in range(chance.choice([0, 1, 1, 1, 2, 5])):
@@ -106,22 +105,26 @@ bounded = settings(max_examples=25, derandomize=True, database=None)
 
 Said = tuple[Any, Any]
 """A value on the wire, and its meaning."""
+Strategy: TypeAlias = st.SearchStrategy[Any]
+SaidStrategy: TypeAlias = st.SearchStrategy[Said]
 
 texts = st.text(max_size=8)
 integers = st.integers() | st.integers(0, 120)
 dates = st.dates()
-times = (
-    st.times().map(lambda time: time.replace(microsecond=0)).filter(lambda time: time != dt.time())
-)
+whole_seconds = st.times().map(lambda time: time.replace(microsecond=0))
+times = whole_seconds.filter(lambda time: time != dt.time())
 floats = st.floats(allow_nan=False, allow_infinity=False)
-json_values = st.recursive(
-    st.none() | st.booleans() | integers | floats | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
-    max_leaves=6,
-)
+scalars = st.none() | st.booleans() | integers | floats | texts
 
 
-def same(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Said]:
+def arrays_and_objects(inner: Strategy) -> Strategy:
+    return st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3)
+
+
+json_values = st.recursive(scalars, arrays_and_objects, max_leaves=6)
+
+
+def same(values: Strategy) -> SaidStrategy:
     return values.map(lambda value: (value, value))
 
 
@@ -130,16 +133,14 @@ def unknown(*names: str) -> st.SearchStrategy[Json]:
     return st.dictionaries(texts.filter(lambda text: text not in names), json_values, max_size=2)
 
 
-def stated(
-    values: st.SearchStrategy[Any], on_the_wire: Callable[[Any], Any]
-) -> st.SearchStrategy[Said]:
+def stated(values: Strategy, on_the_wire: Callable[[Any], Any]) -> SaidStrategy:
     """Return facts, each with its value on the wire."""
     return values.map(lambda fact: (on_the_wire(fact), fact))
 
 
-nothing: st.SearchStrategy[Said] = st.just((None, None))
+nothing: SaidStrategy = st.just((None, None))
 NO_DATES = (None, "", "0000-00-00", "0000-00-00 00:00:00", "0000-00-00 0:00:00")
-no_dates: st.SearchStrategy[Said] = st.sampled_from([(text, None) for text in NO_DATES])
+no_dates: SaidStrategy = st.sampled_from([(text, None) for text in NO_DATES])
 short_integers = st.integers(-(10**18) + 1, 10**18 - 1)
 said_integers = same(integers) | stated(short_integers, str)
 said_dates = no_dates | stated(dates, str) | stated(dates, "{} 0:00:00".format)
@@ -161,7 +162,7 @@ def moment_on_the_wire(moment: dt.datetime) -> str:
     return f"{moment:%Y-%m-%d} {moment.hour}:{moment:%M:%S}"
 
 
-SAID: dict[str, st.SearchStrategy[Said]] = {
+SAID: dict[str, SaidStrategy] = {
     "id": said_integers,
     "integer": nothing | said_integers,
     "phrase": same(texts),
@@ -173,27 +174,20 @@ SAID: dict[str, st.SearchStrategy[Said]] = {
     "period": stated(dates, str),
 }
 """The values of each kind of field."""
-SAID["flag"] = st.sampled_from(
-    [
-        ("true", True),
-        ("TRUE", True),
-        (True, True),
-        ("false", False),
-        ("False", False),
-        (False, False),
-        (None, None),
-    ]
-)
-moments = st.datetimes(dt.datetime(1000, 1, 1)).map(lambda moment: moment.replace(microsecond=0))
+true = st.sampled_from([("true", True), ("TRUE", True), (True, True)])
+false = st.sampled_from([("false", False), ("False", False), (False, False)])
+SAID["flag"] = nothing | true | false
+datetimes = st.datetimes(dt.datetime(1000, 1, 1))
+moments = datetimes.map(lambda moment: moment.replace(microsecond=0))
 SAID["moment"] = no_dates | stated(moments, moment_on_the_wire)
 months = dates.map(lambda date: date.replace(day=1))
 SAID["month"] = stated(months, lambda month: str(month)[:7])
-no_objects: st.SearchStrategy[Said] = st.sampled_from([(None, None), ([], None), ({}, None)])
+no_objects: SaidStrategy = st.sampled_from([(None, None), ([], None), ({}, None)])
 SAID["location"] = no_objects | stated(locations, as_object)
 SAID["language"] = no_objects | stated(languages, as_object)
 tuples_of_tags = st.lists(single_tags, max_size=2).map(tuple)
 SAID["tags"] = st.just((None, ())) | stated(tuples_of_tags, lambda tags: [*map(as_object, tags)])
-no_numbers: st.SearchStrategy[Said] = st.sampled_from([(None, None), ({"value": None}, None)])
+no_numbers: SaidStrategy = st.sampled_from([(None, None), ({"value": None}, None)])
 numbers = said_integers | same(floats)
 SAID["metric"] = no_numbers | numbers.map(lambda said: ({"value": said[0]}, said[1]))
 

@@ -50,24 +50,14 @@ PERIODS: dict[Any, Any] = {
     "2023-01-31": (JANUARY_31, "day"),
     "2023-01-01": (dt.date(2023, 1, 1), "day"),
 }
-TOTALS: list[Any] = [
-    pytest.param(values.total, {"value": number}, (number, None))
-    for number in (7, 7.5, 0, 2.0, -0.25, None)
-]
+TOTALS: list[Any] = []
+for number in (7, 7.5, 0, 2.0, -0.25, None):
+    TOTALS.append(pytest.param(values.total, {"value": number}, (number, None)))
 TOTALS += [
     pytest.param(values.total, {"value": "7"}, (7, None)),
     pytest.param(values.total, None, (None, None)),
     # A total with more than its value is kept whole as well.
     pytest.param(values.total, MORE, (4, MORE)),
-]
-TAKEN: list[Any] = [
-    *cases(values.integer, INTEGERS),
-    *cases(values.string, STRINGS),
-    *cases(values.boolean, BOOLEANS),
-    *cases(values.date_time, MOMENTS),
-    *cases(values.day, DAYS),
-    *cases(values.period, PERIODS),
-    *TOTALS,
 ]
 
 
@@ -149,21 +139,22 @@ NO_TOTALS: list[Any] = [
     {"Value": 7},
 ]
 
-REFUSED: list[tuple[Read, str, list[Any]]] = [
-    (values.integer, "an integer", NO_INTEGERS),
-    (values.string, "a string", NO_STRINGS),
-    (values.boolean, "true or false", NO_BOOLEANS),
-    (values.date_time, 'a date-time "YYYY-MM-DD HH:MM:SS"', NO_MOMENTS),
-    (values.day, 'a date "YYYY-MM-DD"', NO_DAYS),
-    (values.period, 'a period "YYYY-MM" or "YYYY-MM-DD"', NO_PERIODS),
-    (values.total, 'an object with "value"', NO_TOTALS),
-]
-
 NO_NUMBERS: list[Any] = [True, False, NAN, INFINITY, -INFINITY, "", "1.5", "n/a", "nan", "inf"]
 NO_NUMBERS += ["\uff11\uff12", LONG, [], {}, {"value": 7}]
 
 
-@pytest.mark.parametrize(("read", "value", "expected"), TAKEN)
+@pytest.mark.parametrize(
+    ("read", "value", "expected"),
+    [
+        *cases(values.integer, INTEGERS),
+        *cases(values.string, STRINGS),
+        *cases(values.boolean, BOOLEANS),
+        *cases(values.date_time, MOMENTS),
+        *cases(values.day, DAYS),
+        *cases(values.period, PERIODS),
+        *TOTALS,
+    ],
+)
 def test_a_value_is_taken_as_this(read: Read, value: Any, expected: Any) -> None:
     # The repr tells 1 from True and 2 from 2.0.
     assert repr(read(value)) == repr(expected)
@@ -175,7 +166,18 @@ def refusal(read: Read, value: Any) -> str:
     return str(refused.value)
 
 
-@pytest.mark.parametrize(("read", "expected", "wrong_values"), REFUSED)
+@pytest.mark.parametrize(
+    ("read", "expected", "wrong_values"),
+    [
+        (values.integer, "an integer", NO_INTEGERS),
+        (values.string, "a string", NO_STRINGS),
+        (values.boolean, "true or false", NO_BOOLEANS),
+        (values.date_time, 'a date-time "YYYY-MM-DD HH:MM:SS"', NO_MOMENTS),
+        (values.day, 'a date "YYYY-MM-DD"', NO_DAYS),
+        (values.period, 'a period "YYYY-MM" or "YYYY-MM-DD"', NO_PERIODS),
+        (values.total, 'an object with "value"', NO_TOTALS),
+    ],
+)
 def test_a_value_is_refused_with_the_expected_kind(
     read: Read, expected: str, wrong_values: list[Any]
 ) -> None:

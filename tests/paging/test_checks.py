@@ -31,7 +31,9 @@ def added_up(pages: list[Page[int]], max_pages: int = 1000) -> list[int]:
     number = 1
     while ledger.wants_more():
         number += 1
-        fetched = pages[number - 1] if number <= len(pages) else make_page(number, [])
+        fetched = make_page(number, [])
+        if number <= len(pages):
+            fetched = pages[number - 1]
         ledger.add(fetched)
         items += fetched.items
     ledger.finish()
@@ -47,9 +49,10 @@ class Cut:
     def announced(self, pages: bool = True, records: bool = True) -> list[Page[int]]:
         total_pages = len(self.pages) if pages else None
         total_records = sum(map(len, self.pages)) if records else None
-        return [
-            make_page(n, items, total_pages, total_records) for n, items in enumerate(self.pages, 1)
-        ]
+        announced = []
+        for number, items in enumerate(self.pages, 1):
+            announced.append(make_page(number, items, total_pages, total_records))
+        return announced
 
 
 @st.composite
@@ -156,7 +159,8 @@ def test_total_records_that_a_later_page_announces_are_met_too(late: int) -> Non
 
 @pytest.mark.parametrize("nonsense", [None, 0, 4, 1001, 10**9])
 def test_a_number_of_pages_that_cannot_be_is_not_used(nonsense: int | None) -> None:
-    ledger: Ledger[int] = Ledger(make_page(1, [1, 2], nonsense, 3), lambda item: item, None, 1000)
+    first = make_page(1, [1, 2], nonsense, 3)
+    ledger: Ledger[int] = Ledger(first, lambda item: item, None, 1000)
     assert ledger.last_page is None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from seorep_async import NotFoundError, Page, SeoRepError, Settings
+from seorep_async import ConfigurationError, NotFoundError, Page, SeoRepError, Settings
 from seorep_async.paging import Crawl, Query, Reading, Schedule
 from seorep_async.session import Clock, Deadline, Decode, Lane, Request
 from seorep_async.session.flow_control import Share
@@ -215,6 +215,26 @@ class SlowStart(FakeSession):
         if listing == 0 and page > 1 and has_other_work:
             assert in_progress <= self.arrived[listing]
         await super().response(listing, page)
+
+
+class ClosedWhileRereading(FakeSource):
+    """Begins to read a failed listing again just before the client is closed."""
+
+    def on_failure(self, reading: Reading[int], error: SeoRepError) -> Any:
+        if isinstance(error, ConfigurationError):
+            return super().on_failure(reading, error)
+        worker: Any = asyncio.current_task()
+        asyncio.get_running_loop().call_soon(worker.cancel)
+        self._begun[reading.place] = reading.again()
+        return self._begun[reading.place]
+
+
+async def test_a_listing_that_begins_again_at_the_closing_fails() -> None:
+    session: Any = FakeSession(4, Random(0), failures=1.0)
+    source = ClosedWhileRereading(session, [1])
+    async with asyncio.timeout(5):
+        await source.read_all()
+    assert isinstance(source.failed[0], ConfigurationError)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -1,7 +1,6 @@
 """Listings and pulls that are left early leave no task, warning or open connection behind."""
 
-import subprocess
-import sys
+from tests.processes import run_python
 
 LEAVING = """
 import asyncio
@@ -92,6 +91,5 @@ asyncio.run(main())
 
 
 def test_leaving_early_is_clean_in_development_mode() -> None:
-    command = [sys.executable, "-X", "dev", "-W", "error", "-c", LEAVING]
-    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    process = run_python("-X", "dev", "-W", "error", "-c", LEAVING)
     assert (process.returncode, process.stderr) == (0, ""), process.stdout

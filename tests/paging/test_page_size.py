@@ -32,7 +32,8 @@ ANY = 10**9
 def body(records: int, size: int, page: int, pages: int, *, is_list: bool = False) -> bytes:
     """Return a page of some records, which are numbered from 1."""
     source = LIST if is_list else FEED
-    numbers = range((page - 1) * size + 1, min(page * size, records) + 1)
+    first = (page - 1) * size + 1
+    numbers = range(first, min(page * size, records) + 1)
     return json.dumps(source.envelope(numbers, pages, records)).encode()
 
 
@@ -66,7 +67,8 @@ class Paging:
         records = self.records(campaign_id)
         size = limit or self.default
         pages: int | None = None
-        if limit > self.most and (records > self.most or not self.if_large):
+        misbehaves = records > self.most or not self.if_large
+        if limit > self.most and misbehaves:
             match self.beyond:
                 case "lowered":
                     size = self.most
@@ -197,12 +199,17 @@ async def test_a_limit_that_does_not_work_costs_three_in_a_hundred(
 
 # --- No row is lost
 
+
+def pseudo_random(campaign_id: int) -> int:
+    return campaign_id * 0x9E3779B1 % 2**32
+
+
 LENGTHS: dict[str, Callable[[int], int]] = {
     "all long": lambda campaign_id: 1500,
     "small ones first": lambda campaign_id: 20 if campaign_id <= 25 else 1500,
     "one long one": lambda campaign_id: 1500 if campaign_id == 30 else 20,
     "exactly the limit": lambda campaign_id: 1000 if campaign_id != 30 else 1001,
-    "all lengths": lambda campaign_id: campaign_id * 0x9E3779B1 % 2**32 % 2000,
+    "all lengths": lambda campaign_id: pseudo_random(campaign_id) % 2000,
 }
 
 

@@ -108,7 +108,8 @@ VALUES: dict[str, Any] = {
 }
 """One value for each input. Where the reference lists no values, it is an unlikely one."""
 
-WRITTEN: dict[str, Pairs] = {name: [(name, str(value))] for name, value in VALUES.items()} | {
+WRITTEN: dict[str, Pairs] = {name: [(name, str(value))] for name, value in VALUES.items()}
+WRITTEN |= {
     "search": [("filter", "running shoes"), ("search", "running shoes")],
     "email_credentials": [("email_credentials", "true")],
     "compare_previous_period": [("compare_previous_period", "false")],
@@ -196,10 +197,8 @@ class Operation:
         """The least that the service can answer; nothing for a deletion."""
         if self.is_listing:
             return {"metadata": {"total_pages": 1, "total_records": 0}, "data": []}
-        return {
-            "metadata": {"total_pages": 1, "total_records": 1},
-            "data": LEAST.get(self.name, LEAST[self.resource]),
-        }
+        least = LEAST.get(self.name, LEAST[self.resource])
+        return {"metadata": {"total_pages": 1, "total_records": 1}, "data": least}
 
 
 LEAST: dict[str, dict[str, Any]] = {

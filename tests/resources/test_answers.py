@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from seorep_async import Campaign, RankingReport, RequestEncoding, SeoRepClient, Settings, errors
+from seorep_async import Campaign, RankingReport, RequestEncoding, SeoRepClient, Settings
+from seorep_async.errors import (
+    AuthenticationError,
+    DecodeError,
+    InvalidRequestError,
+    NotFoundError,
+    OutcomeUnknownError,
+    ProtocolError,
+    SeoRepError,
+    ServerError,
+    StatusError,
+)
 from seorep_async.models import (
     Backlink,
     CampaignPeriod,
@@ -18,34 +29,40 @@ from seorep_async.models import (
     LoginGrant,
     User,
 )
-from seorep_async.sandbox import Sandbox
 from tests.models.reference import Line, fields_in
 from tests.normalisation.wire import assert_faithful
 from tests.resources.operations import BY_NAME, IDS, LEAST, OPERATIONS, Arguments, Operation, each
 from tests.sandbox import calls
+from tests.sandbox.calls import BACKLINKS, CAMPAIGNS, USERS, YEAR, client_of_sandbox
 from tests.session.calls import Connect
 from tests.session.scripted_server import EMPTY_PAGE, answer, reset
 
 NEW: dict[str, Arguments] = {
-    "campaigns": calls.NEW[calls.CAMPAIGNS],
-    "users": calls.NEW[calls.USERS] | {"email_credentials": False},
-    "backlinks": calls.NEW[calls.BACKLINKS] | {"date_published": dt.date(2022, 3, 4)},
+    "campaigns": calls.NEW[CAMPAIGNS],
+    "users": calls.NEW[USERS] | {"email_credentials": False},
+    "backlinks": calls.NEW[BACKLINKS] | {"date_published": dt.date(2022, 3, 4)},
 }
 CHANGES: dict[str, Arguments] = {
-    "campaigns": calls.CHANGES[calls.CAMPAIGNS],
-    "users": calls.CHANGES[calls.USERS] | {"password": "an&ther"},
-    "backlinks": calls.CHANGES[calls.BACKLINKS] | {"date_published": dt.date(2022, 5, 6)},
+    "campaigns": calls.CHANGES[CAMPAIGNS],
+    "users": calls.CHANGES[USERS] | {"password": "an&ther"},
+    "backlinks": calls.CHANGES[BACKLINKS] | {"date_published": dt.date(2022, 5, 6)},
 }
-FEEDS = ("rankings.campaign", "rankings.campaign_by_date", "rankings.keyword_by_date")
 MODELS: dict[str, type] = {
-    **dict(zip(FEEDS, (KeywordRanking, CampaignPeriod, KeywordPeriod), strict=True)),
-    **dict(zip(LEAST, (Campaign, User, LoginGrant, Keyword, Backlink), strict=True)),
+    "rankings.campaign": KeywordRanking,
+    "rankings.campaign_by_date": CampaignPeriod,
+    "rankings.keyword_by_date": KeywordPeriod,
+    "campaigns": Campaign,
+    "users": User,
+    "users.login_grant": LoginGrant,
+    "keywords": Keyword,
+    "backlinks": Backlink,
 }
+OF_CAMPAIGN: Arguments = {"campaign_id": 2}
 OF_LISTINGS: dict[str, Arguments] = {
-    "backlinks.list": {"campaign_id": 2},
-    "rankings.campaign": {"campaign_id": 2} | calls.YEAR,
-    "rankings.campaign_by_date": {"campaign_id": 2} | calls.YEAR,
-    "rankings.keyword_by_date": {"keyword_id": 200_001} | calls.YEAR,
+    "backlinks.list": OF_CAMPAIGN,
+    "rankings.campaign": OF_CAMPAIGN | YEAR,
+    "rankings.campaign_by_date": OF_CAMPAIGN | YEAR,
+    "rankings.keyword_by_date": {"keyword_id": 200_001} | YEAR,
 }
 UNDOCUMENTED = {"campaigns": {"type"}}
 """Fields that live services and the sandbox send, though the reference does not name them."""
@@ -75,10 +92,10 @@ def result_of(operation: Operation) -> tuple[type, list[Line]]:
 
 
 returning = [operation for operation in OPERATIONS if operation.verb != "delete"]
-REFUSALS: dict[int, type[errors.SeoRepError]] = {
-    403: errors.AuthenticationError,
-    422: errors.InvalidRequestError,
-    501: errors.ServerError,
+REFUSALS: dict[int, type[SeoRepError]] = {
+    403: AuthenticationError,
+    422: InvalidRequestError,
+    501: ServerError,
 }
 deletions = [operation for operation in OPERATIONS if operation.verb == "delete"]
 
@@ -86,10 +103,7 @@ deletions = [operation for operation in OPERATIONS if operation.verb == "delete"
 @pytest.fixture
 async def client() -> AsyncIterator[SeoRepClient]:
     april = dt.datetime(2023, 4, 5, 6, 7, 8)
-    async with (
-        Sandbox(campaigns=3, keywords=4, clock=lambda: april) as sandbox,
-        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
-    ):
+    async with client_of_sandbox(campaigns=3, keywords=4, clock=lambda: april) as client:
         yield client
 
 
@@ -128,9 +142,9 @@ async def test_a_result_has_every_field_of_the_reference(
 
 def assert_has(record: Any, shape: str, written: Arguments) -> None:
     """Assert that an object has the written values, as far as a response of its shape has them."""
-    attributes = [line.attribute for line in fields_in(type(record), shape) if line.kind != "null"]
-    expected = {name: value for name, value in written.items() if name in attributes}
-    assert {name: getattr(record, name) for name in expected} == expected
+    for line in fields_in(type(record), shape):
+        if line.kind != "null" and line.attribute in written:
+            assert getattr(record, line.attribute) == written[line.attribute]
 
 
 @pytest.mark.parametrize("resource", NEW)
@@ -142,22 +156,22 @@ async def test_an_object_is_created_found_changed_and_deleted(
     new = NEW[resource]
     changes = CHANGES[resource]
     of_campaign = {"campaign_id": 2} if resource == "backlinks" else {}
-    async with (
-        Sandbox(campaigns=3, keywords=2) as sandbox,
-        SeoRepClient(sandbox.base_url, sandbox.api_key, settings=settings) as client,
-    ):
+    async with client_of_sandbox(campaigns=3, keywords=2, settings=settings) as client:
         things: Any = getattr(client, resource)
         created = await things.create(**new)
         assert_has(created, "create", new)
         assert_has(await things.get(created.id), "single", new)
         listed = {thing.id: thing for thing in await things.list(**of_campaign)}
         assert_has(listed[created.id], "list", new)
-        assert_has(await things.update(created.id, **changes), "update", new | changes)
+        changed = await things.update(created.id, **changes)
+        assert_has(changed, "update", new | changes)
         assert_has(await things.get(created.id), "single", new | changes)
         await things.delete(created.id)
-        assert created.id not in [thing.id for thing in await things.list(**of_campaign)]
-        for use in (things.get, things.delete, functools.partial(things.update, **changes)):
-            with pytest.raises(errors.NotFoundError) as gone:
+        left = await things.list(**of_campaign)
+        assert created.id not in [thing.id for thing in left]
+        update = functools.partial(things.update, **changes)
+        for use in (things.get, things.delete, update):
+            with pytest.raises(NotFoundError) as gone:
                 await use(created.id)
             assert gone.value.subject == f"{resource[:-1]} {created.id}"
 
@@ -177,7 +191,7 @@ async def test_a_response_without_an_id_is_refused_with_its_path(
         data = [LEAST[operation.resource], data]
         place = "data[1]"
     client, _ = await connect(answer({"metadata": {}, "data": data}))
-    with pytest.raises(errors.DecodeError) as refused:
+    with pytest.raises(DecodeError) as refused:
         await operation.ask(client, **operation.changing)
     error = refused.value
     assert error.field_path == f"{place}.{name}"
@@ -185,12 +199,12 @@ async def test_a_response_without_an_id_is_refused_with_its_path(
     assert error.path == operation.path
 
 
-TO_A_DELETION: dict[bytes, type[errors.SeoRepError] | None] = {
+TO_A_DELETION: dict[bytes, type[SeoRepError] | None] = {
     **dict.fromkeys((b"", b'{"metadata": {}, "data": []}', b'{"metadata": {}, "data": {"id": 7}}')),
-    b'{"status": "error", "code": 404, "message": "no such object"}': errors.NotFoundError,
-    b'{"status": "error", "message": "no"}': errors.StatusError,
-    b"<html>Please sign in</html>": errors.ProtocolError,
-    b"[]": errors.DecodeError,
+    b'{"status": "error", "code": 404, "message": "no such object"}': NotFoundError,
+    b'{"status": "error", "message": "no"}': StatusError,
+    b"<html>Please sign in</html>": ProtocolError,
+    b"[]": DecodeError,
 }
 
 
@@ -203,7 +217,7 @@ async def test_a_deletion_is_a_success_without_an_error(
     result: object = None
     try:
         result = await operation.ask(client, id=7)
-    except errors.SeoRepError as error:
+    except SeoRepError as error:
         result = error
     assert type(result) is (TO_A_DELETION[body] or type(None))
 
@@ -223,7 +237,7 @@ async def test_a_request_that_must_run_once_is_not_repeated(
     operation: Operation, connect: Connect
 ) -> None:
     client, server = await connect(reset)
-    with pytest.raises(errors.OutcomeUnknownError) as unknown:
+    with pytest.raises(OutcomeUnknownError) as unknown:
         await operation.ask(client, **operation.least)
     subject = "user 7" if operation.verb == "login_grant" else operation.resource[:-1]
     said = f"{subject}: whether the request was carried out is not known"
@@ -260,14 +274,14 @@ async def test_a_repeatable_request_is_repeated_unchanged(
 @pytest.mark.parametrize(
     ("operation", "status", "kind"),
     [
-        *[(operation, 404, errors.NotFoundError) for operation in OPERATIONS],
+        *[(operation, 404, NotFoundError) for operation in OPERATIONS],
         *[(OPERATIONS[0], status, kind) for status, kind in REFUSALS.items()],
         *[(OPERATIONS[-1], status, kind) for status, kind in REFUSALS.items()],
     ],
     ids=lambda part: getattr(part, "name", part),
 )
 async def test_a_refusal_names_the_object(
-    status: int, kind: type[errors.SeoRepError], operation: Operation, connect: Connect
+    status: int, kind: type[SeoRepError], operation: Operation, connect: Connect
 ) -> None:
     client, _ = await connect(answer(status=status))
     with pytest.raises(kind) as refused:
@@ -323,7 +337,7 @@ async def test_a_response_about_another_object_is_refused(
 ) -> None:
     operation = BY_NAME[name]
     client, server = await connect(answer(data if "data" in data else {"data": data}))
-    with pytest.raises(errors.DecodeError) as caught:
+    with pytest.raises(DecodeError) as caught:
         await operation.ask(client, **operation.changing)
     assert caught.value.field_path == path
     assert len(server.requests) == 1
@@ -355,18 +369,15 @@ LATER = ("2999-01-01", "2999-01-31")
 
 async def test_an_empty_report_of_a_future_range_is_an_error(connect: Connect) -> None:
     client, _ = await connect(answer(NO_ROWS), answer(NO_ROWS))
-    with pytest.raises(errors.InvalidRequestError, match="2999-01-31 has not begun") as caught:
+    with pytest.raises(InvalidRequestError, match="2999-01-31 has not begun") as caught:
         await client.rankings.campaign(1, *LATER)
     assert caught.value.subject == "campaign 1"
     (outcome,) = await client.rankings.pull([1], *LATER)
-    assert isinstance(outcome.error, errors.InvalidRequestError)
+    assert isinstance(outcome.error, InvalidRequestError)
 
 
 async def test_a_future_range_that_the_service_has_is_taken() -> None:
-    async with (
-        Sandbox(campaigns=1, keywords=1) as sandbox,
-        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
-    ):
+    async with client_of_sandbox(campaigns=1, keywords=1) as client:
         report = await client.rankings.campaign(1, *LATER)
     assert len(report.rows) == 1
 

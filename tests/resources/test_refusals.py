@@ -7,7 +7,7 @@ The clients here were never opened, and most are used outside of any event loop.
 import datetime as dt
 import enum
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from multidict import MultiDict
 
 from seorep_async import (
     ArrayEncoding,
+    Campaign,
     ConfigurationError,
     Feed,
     FeedSearchParam,
@@ -97,28 +98,33 @@ def no_date(name: str, bad: Any) -> str:
     return f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {bad!r}{hint}'
 
 
-WRONG: dict[str, tuple[Callable[[Operation, str], bool], list[Any], Callable[[str, Any], str]]] = {
-    "ids": (lambda _, name: name in IDS, BAD_IDS, no_id),
-    "dates": (
-        lambda operation, name: name in DATES and operation.verb != "update",
-        BAD_DATES,
-        no_date,
-    ),
-    "limits": (lambda _, name: name == "limit", [0, -1, True, "10", 1.5, 2**31], no_id),
-    "strings": (
-        lambda operation, name: name in operation.required and name not in CHECKED,
-        ["", None, 5],
-        lambda name, _: f"{name} must be a non-empty string",
-    ),
-    "statuses": (
-        lambda _, name: name == "status",
-        ["Published", "draft", "", 5, True, ["published"]],
-        lambda name, bad: f"{name} must be 'published' or 'unpublished', got {bad!r}",
-    ),
-}
-
-
-@pytest.mark.parametrize(("is_checked", "values", "said"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(
+    ("is_checked", "values", "said"),
+    [
+        pytest.param(lambda _, name: name in IDS, BAD_IDS, no_id, id="ids"),
+        pytest.param(
+            lambda operation, name: name in DATES and operation.verb != "update",
+            BAD_DATES,
+            no_date,
+            id="dates",
+        ),
+        pytest.param(
+            lambda _, name: name == "limit", [0, -1, True, "10", 1.5, 2**31], no_id, id="limits"
+        ),
+        pytest.param(
+            lambda operation, name: name in operation.required and name not in CHECKED,
+            ["", None, 5],
+            lambda name, _: f"{name} must be a non-empty string",
+            id="strings",
+        ),
+        pytest.param(
+            lambda _, name: name == "status",
+            ["Published", "draft", "", 5, True, ["published"]],
+            lambda name, bad: f"{name} must be 'published' or 'unpublished', got {bad!r}",
+            id="statuses",
+        ),
+    ],
+)
 async def test_a_wrong_argument_is_refused_and_named(
     is_checked: Any, values: list[Any], said: Any
 ) -> None:
@@ -141,6 +147,34 @@ def test_a_pull_refuses_wrong_ids_and_dates(feed: Feed) -> None:
     for bad in BAD_DATES:
         assert refused(pull, [42], bad, JANUARY[1], feed=feed) == no_date("start_date", bad)
         assert refused(pull, [42], JANUARY[0], bad, feed=feed) == no_date("end_date", bad)
+
+
+class datetime64:  # like numpy's
+    pass
+
+
+class Scalar:
+    """An integer that seems iterable, like an array of NumPy without a dimension."""
+
+    def __index__(self) -> int:
+        return 7
+
+    def __iter__(self) -> Iterator[int]:
+        raise TypeError("iteration over a 0-d array")
+
+
+@pytest.mark.parametrize(
+    ("ids", "start_date", "advice"),
+    [
+        ([Campaign(7, "example.com", "Example")], "2023-01-01", "pass its .id"),
+        (Scalar(), "2023-01-01", "ids must be several campaign ids"),
+        ([7], datetime64(), "pass its .astype"),
+    ],
+)
+def test_a_refusal_says_what_to_pass_instead(ids: Any, start_date: Any, advice: str) -> None:
+    client = SeoRepClient("https://api.example.com", "key")
+    with pytest.raises(ConfigurationError, match=advice):
+        client.rankings.pull(ids, start_date, "2023-01-31")
 
 
 async def test_a_change_to_what_is_no_date_is_refused() -> None:
@@ -247,13 +281,11 @@ def test_extra_params_that_are_no_mapping_of_strings_are_refused() -> None:
 
 
 def test_a_string_that_is_not_valid_unicode_is_refused() -> None:
-    messages = [
-        extra_of({"x": "\ud800"}),
-        extra_of({"x": ["\ud800"]}),
-        extra_of({"\ud800": "x"}),
-        refused(closed().campaigns.list, filter="\ud800"),
-        refused(closed().rankings.campaign, 42, *JANUARY, search="\ud800"),
-    ]
+    messages = [extra_of({"x": "\ud800"})]
+    messages.append(extra_of({"x": ["\ud800"]}))
+    messages.append(extra_of({"\ud800": "x"}))
+    messages.append(refused(closed().campaigns.list, filter="\ud800"))
+    messages.append(refused(closed().rankings.campaign, 42, *JANUARY, search="\ud800"))
     for said in messages:
         assert said.endswith("is not valid Unicode")
 

@@ -18,7 +18,14 @@ from seorep_async import (
     SeoRepClient,
     Settings,
     User,
-    errors,
+)
+from seorep_async.errors import (
+    ConfigurationError,
+    DecodeError,
+    InvalidRequestError,
+    OutcomeUnknownError,
+    SeoRepError,
+    StatusError,
 )
 from seorep_async.secret import Secret
 from tests.session.calls import KEY, Connect
@@ -66,12 +73,18 @@ async def update(client: SeoRepClient) -> User:
 
 # a service that repeats the password: as it was sent, or decoded
 
+IN_JSON = json.dumps({"username": "ann", "password": PASSWORD}, ensure_ascii=False)
+
+
+def as_received(server: ScriptedServer) -> str:
+    request = server.requests[-1]
+    return request.body.decode() or request.target
+
+
 RETOLD: dict[str, Callable[[ScriptedServer], str]] = {
-    "wire": lambda server: server.requests[-1].body.decode() or server.requests[-1].target,
+    "wire": as_received,
     "plain": lambda _: PASSWORD,
-    "JSON": lambda _: json.dumps(
-        {"username": "ann", "password": PASSWORD}, ensure_ascii=False
-    ).replace("/", "\\/"),
+    "JSON": lambda _: IN_JSON.replace("/", "\\/"),
 }
 
 
@@ -141,7 +154,7 @@ async def test_no_error_shows_the_password(
         connection.close()
 
     client, server = await connect(forever=step, request_encoding=encoding, max_attempts=2)
-    with pytest.raises(errors.SeoRepError) as caught:
+    with pytest.raises(SeoRepError) as caught:
         await call(client)
     CANARY.assert_not_shown_by(caught.value)
 
@@ -156,7 +169,7 @@ async def test_no_broken_connection_shows_the_password(
     client, _ = await connect(
         forever=step, request_encoding=encoding, max_attempts=2, attempt_timeout=0.1
     )
-    with pytest.raises(errors.SeoRepError) as caught:
+    with pytest.raises(SeoRepError) as caught:
         await call(client)
     CANARY.assert_not_shown_by(caught.value)
 
@@ -214,7 +227,7 @@ IDA: dict[str, Any] = {
 async def test_a_password_is_not_shown_when_an_argument_is_refused(
     verb: str, arguments: dict[str, Any]
 ) -> None:
-    with pytest.raises(errors.ConfigurationError) as caught:
+    with pytest.raises(ConfigurationError) as caught:
         await getattr(SeoRepClient("https://api.example.com", KEY).users, verb)(**arguments)
     CANARY.assert_not_shown_by(caught.value)
 
@@ -241,7 +254,7 @@ DAYS = ["2023-01-01", "2023-01-31"]
 )
 async def test_a_value_with_a_comma_is_refused_without_a_secret(call: Any) -> None:
     settings = Settings(array_encoding=ArrayEncoding.COMMA)
-    with pytest.raises(errors.ConfigurationError, match="a value with a comma") as caught:
+    with pytest.raises(ConfigurationError, match="a value with a comma") as caught:
         await call(SeoRepClient("https://api.example.com", KEY, settings=settings))
     CANARY.assert_not_shown_by(caught.value)
 
@@ -249,11 +262,11 @@ async def test_a_value_with_a_comma_is_refused_without_a_secret(call: Any) -> No
 async def test_an_invalid_password_is_refused_and_not_shown() -> None:
     users = SeoRepClient("https://api.example.com", KEY).users
     said = r"^password must be a non-empty string$"
-    with pytest.raises(errors.ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=said):
         await users.create(**IDA | {"password": None})
     bad_passwords: list[Any] = [PASSWORD.encode(), [PASSWORD], "", 5]
     for bad in bad_passwords:
-        with pytest.raises(errors.ConfigurationError, match=said):
+        with pytest.raises(ConfigurationError, match=said):
             await users.update(7, password=bad)
 
 
@@ -291,14 +304,14 @@ PAIRS = [("username", "ida"), ("password", PASSWORD)]
     ],
 )
 async def test_a_refused_mapping_is_named_by_its_type_alone(call: Any, wrong: Any) -> None:
-    with pytest.raises(errors.ConfigurationError) as caught:
+    with pytest.raises(ConfigurationError) as caught:
         await call(SeoRepClient("https://api.example.com", KEY), wrong)
     CANARY.assert_not_shown_by(caught.value)
 
 
 async def test_a_numeric_password_that_is_repeated_is_not_shown(connect: Connect) -> None:
     client, _ = await connect(answer({"message": "taken: 8437261559"}, status=400))
-    with pytest.raises(errors.InvalidRequestError) as caught:
+    with pytest.raises(InvalidRequestError) as caught:
         await client.request("POST", "/v3/users", body={"password": 8437261559})
     Canary("8437261559").assert_not_shown_by(caught.value)
 
@@ -339,43 +352,43 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 @pytest.mark.parametrize(
     ("kind", "raw"),
     [
-        (errors.StatusError, answer(AS_JSON, status=400)),
-        (errors.StatusError, answer(AS_JSON, status=404)),
+        (StatusError, answer(AS_JSON, status=400)),
+        (StatusError, answer(AS_JSON, status=404)),
         (
-            errors.StatusError,
+            StatusError,
             answer({"status": "error", "message": f"used: {TOKEN}", "code": 404, "data": GRANT}),
         ),
-        (errors.DecodeError, answer({"data": GRANT | {"user_id": TOKEN}})),
-        (errors.DecodeError, answer({"data": GRANT | {"user_id": None}})),
-        (errors.DecodeError, answer({"data": GRANT | {"time": TOKEN}})),
-        (errors.DecodeError, answer({"data": GRANT | {"token": [TOKEN]}})),
-        (errors.DecodeError, answer({"data": GRANT | {"login_url": {"a": TOKEN}}})),
-        (errors.DecodeError, answer({"data": [TOKEN]})),
-        (errors.DecodeError, answer({"data": TOKEN})),
-        (errors.DecodeError, answer({"data": {TOKEN: LOGIN_URL}})),
-        (errors.OutcomeUnknownError, answer(AS_JSON, status=500)),
-        (errors.OutcomeUnknownError, answer(AS_JSON, status=503)),
-        (errors.OutcomeUnknownError, answer({"status": "error", "message": LOGIN_URL})),
-        (errors.OutcomeUnknownError, answer(AS_JSON[:-1])),
-        (errors.OutcomeUnknownError, answer(f"<html>{LOGIN_URL}</html>".encode())),
-        (errors.OutcomeUnknownError, answer(AS_JSON, length=10)),
-        (errors.OutcomeUnknownError, answer(AS_JSON, length=9999)),
-        (errors.OutcomeUnknownError, b"HTTP/1.1 204 No Content\r\n\r\n" + AS_JSON),
-        (errors.OutcomeUnknownError, AS_JSON + b"\r\n\r\n"),
-        (errors.OutcomeUnknownError, CHUNKED + TOKEN.encode() + b"\r\n"),
-        (errors.OutcomeUnknownError, CHUNKED + b"5\r\n" + AS_JSON + b"\r\n0\r\n\r\n"),
-        (errors.OutcomeUnknownError, f"HTTP/1.1 200 OK\r\n{LOGIN_URL}\r\n\r\n".encode()),
+        (DecodeError, answer({"data": GRANT | {"user_id": TOKEN}})),
+        (DecodeError, answer({"data": GRANT | {"user_id": None}})),
+        (DecodeError, answer({"data": GRANT | {"time": TOKEN}})),
+        (DecodeError, answer({"data": GRANT | {"token": [TOKEN]}})),
+        (DecodeError, answer({"data": GRANT | {"login_url": {"a": TOKEN}}})),
+        (DecodeError, answer({"data": [TOKEN]})),
+        (DecodeError, answer({"data": TOKEN})),
+        (DecodeError, answer({"data": {TOKEN: LOGIN_URL}})),
+        (OutcomeUnknownError, answer(AS_JSON, status=500)),
+        (OutcomeUnknownError, answer(AS_JSON, status=503)),
+        (OutcomeUnknownError, answer({"status": "error", "message": LOGIN_URL})),
+        (OutcomeUnknownError, answer(AS_JSON[:-1])),
+        (OutcomeUnknownError, answer(f"<html>{LOGIN_URL}</html>".encode())),
+        (OutcomeUnknownError, answer(AS_JSON, length=10)),
+        (OutcomeUnknownError, answer(AS_JSON, length=9999)),
+        (OutcomeUnknownError, b"HTTP/1.1 204 No Content\r\n\r\n" + AS_JSON),
+        (OutcomeUnknownError, AS_JSON + b"\r\n\r\n"),
+        (OutcomeUnknownError, CHUNKED + TOKEN.encode() + b"\r\n"),
+        (OutcomeUnknownError, CHUNKED + b"5\r\n" + AS_JSON + b"\r\n0\r\n\r\n"),
+        (OutcomeUnknownError, f"HTTP/1.1 200 OK\r\n{LOGIN_URL}\r\n\r\n".encode()),
         (
-            errors.OutcomeUnknownError,
+            OutcomeUnknownError,
             f"HTTP/1.1 200 OK\r\nContent-Length: {TOKEN}\r\n\r\n".encode(),
         ),
-        (errors.OutcomeUnknownError, answer(AS_JSON, headers=[("Content-Encoding", "gzip")])),
-        (errors.SeoRepError, answer(status=302, headers=[("Location", LOGIN_URL)])),
-        (errors.SeoRepError, answer(status=302, headers=[("Location", f"/signin/{TOKEN}")])),
+        (OutcomeUnknownError, answer(AS_JSON, headers=[("Content-Encoding", "gzip")])),
+        (SeoRepError, answer(status=302, headers=[("Location", LOGIN_URL)])),
+        (SeoRepError, answer(status=302, headers=[("Location", f"/signin/{TOKEN}")])),
     ],
 )
 async def test_no_error_shows_a_grant(
-    raw: bytes, kind: type[errors.SeoRepError], connect: Connect
+    raw: bytes, kind: type[SeoRepError], connect: Connect
 ) -> None:
     asyncio.get_running_loop().set_debug(True)
     client, _ = await connect(then_close(raw))
@@ -412,6 +425,6 @@ async def test_a_login_grant_shows_what_it_is_for_and_no_more(connect: Connect) 
 )
 async def test_a_secret_among_further_parameters_is_not_shown(call: Any, connect: Connect) -> None:
     client, _ = await connect(forever=answer(f"no such password: {PASSWORD}".encode(), status=400))
-    with pytest.raises(errors.SeoRepError) as caught:
+    with pytest.raises(SeoRepError) as caught:
         await call(client)
     CANARY.assert_not_shown_by(caught.value)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
+from seorep_async import SeoRepClient, Settings
 from seorep_async.sandbox import Sandbox
 
 CAMPAIGN = "/v3/resources/rankings/campaign"
@@ -143,6 +144,14 @@ class Caller:
         page: dict[str, Any] = reply.json()
         return page
 
+    async def data(self, path: str, **query: Any) -> Any:
+        return (await self.get(path, **query))["data"]
+
+    async def count(self, path: str) -> int:
+        """Return the number of records that a list has."""
+        number: int = (await self.get(path))["metadata"]["total_records"]
+        return number
+
     async def status(self, path: str, **query: Any) -> int:
         return (await self.send(path, query)).status
 
@@ -155,6 +164,18 @@ async def calling(**options: Any) -> AsyncIterator[Caller]:
     sandbox = Sandbox(**{"campaigns": 6, "keywords": 40, **options})
     async with sandbox, aiohttp.ClientSession() as session:
         yield Caller(sandbox, session)
+
+
+@asynccontextmanager
+async def client_of_sandbox(
+    *, settings: Settings | None = None, account: str | None = None, **options: Any
+) -> AsyncIterator[SeoRepClient]:
+    """Open a client of a sandbox that has these options."""
+    async with Sandbox(**options) as sandbox:
+        base_url = sandbox.base_url
+        key = sandbox.api_key
+        async with SeoRepClient(base_url, key, settings=settings, account=account) as client:
+            yield client
 
 
 async def in_flight(call: Caller, number: int) -> None:

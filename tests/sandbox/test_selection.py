@@ -94,7 +94,7 @@ async def test_a_limit_has_a_default_and_a_maximum(
 
 async def test_campaigns_are_listed_oldest_first() -> None:
     async with calling(campaigns=300) as call:
-        campaigns = (await call.get("/v3/campaigns", limit=500))["data"]
+        campaigns = await call.data("/v3/campaigns", limit=500)
     assert [campaign["id"] for campaign in campaigns] == list(range(1, 301))
     created = [campaign["date_created"] for campaign in campaigns]
     assert created == sorted(created)
@@ -127,8 +127,8 @@ async def test_records_are_found_by_part_of_a_field_in_any_case(
 
 
 async def test_keywords_of_a_campaign_are_those_listed_with_its_id(call: Caller) -> None:
-    every_keyword = (await call.get("/v3/keywords", limit=500))["data"]
-    keywords = (await call.get("/v3/keywords", limit=500, campaign_id=4))["data"]
+    every_keyword = await call.data("/v3/keywords", limit=500)
+    keywords = await call.data("/v3/keywords", limit=500, campaign_id=4)
     assert keywords == [keyword for keyword in every_keyword if keyword["campaign_id"] == 4]
     assert len(keywords) == 40
 
@@ -173,7 +173,7 @@ MANY = {"backlinks": 40, "max_limit": 100, "default_limit": 100}
 
 
 async def listed(call: Any, **query: Any) -> list[dict[str, Any]]:
-    records: list[dict[str, Any]] = (await call.get(LINKS, campaign_id=2, **query))["data"]
+    records: list[dict[str, Any]] = await call.data(LINKS, campaign_id=2, **query)
     return records
 
 
@@ -191,9 +191,10 @@ async def test_the_list_is_narrowed_by_fields() -> None:
         for query in queries:
             backlinks = await listed(call, **query)
             assert 0 < len(backlinks) < 40
-            assert backlinks == [
+            matching = [
                 backlink for backlink in every_backlink if query.items() <= backlink.items()
             ]
+            assert backlinks == matching
 
 
 @pytest.mark.parametrize("dash", ["-", " - ", " -", "  -  "])
@@ -205,9 +206,10 @@ async def test_the_list_is_narrowed_to_days_of_publication(dash: str) -> None:
         last = days[20]
         backlinks = await listed(call, date_string=f"{first}{dash}{last}")
     assert len(backlinks) >= 11
-    assert backlinks == [
+    in_range = [
         backlink for backlink in every_backlink if first <= backlink["date_published"] <= last
     ]
+    assert backlinks == in_range
 
 
 async def test_backlinks_are_sorted_by_a_field_not_in_the_list() -> None:
@@ -223,6 +225,6 @@ async def test_a_created_backlink_is_listed_with_its_own_campaign_only() -> None
     async with calling(backlinks=1) as call:
         created = await call.create(BACKLINKS, campaign_id=3)
         of_another_campaign = await listed(call)
-        of_its_campaign = (await call.get(LINKS, campaign_id=3))["data"]
+        of_its_campaign = await call.data(LINKS, campaign_id=3)
     assert [backlink["id"] for backlink in of_another_campaign] == [200_001]
     assert [backlink["id"] for backlink in of_its_campaign] == [300_001, created["id"]]

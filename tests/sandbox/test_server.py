@@ -3,8 +3,6 @@
 import asyncio
 import errno
 import gc
-import subprocess
-import sys
 from unittest.mock import patch
 from weakref import WeakSet
 
@@ -13,6 +11,7 @@ import pytest
 
 from seorep_async.sandbox import Sandbox, server
 from seorep_async.sandbox.account import Account
+from tests.processes import run_python
 from tests.sandbox.calls import USERS, Caller, calling
 
 
@@ -58,7 +57,7 @@ async def test_entered_again_the_account_is_as_it_was_at_first() -> None:
     for _ in range(2):
         async with sandbox, aiohttp.ClientSession() as session:
             call = Caller(sandbox, session)
-            seen.append((await call.get(USERS))["metadata"]["total_records"])
+            seen.append(await call.count(USERS))
             await call.create(USERS)
     assert seen == [5, 5]
 
@@ -132,6 +131,5 @@ async def main():
 
 asyncio.run(main())
 """
-    command = [sys.executable, "-X", "dev", "-W", "error", "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_python("-X", "dev", "-W", "error", "-c", program)
     assert (done.returncode, done.stderr) == (0, "")

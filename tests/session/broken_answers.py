@@ -32,35 +32,35 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
+CUT_CHUNK = CHUNKED + chunk(PAGE)[:-9]
+CUT_GZIP = CLOSE_DELIMITED[:-2] + b"Content-Encoding: gzip\r\n\r\n" + GZIPPED[:-12]
+CORRUPT_GZIP = GZIPPED[:12] + b"\xff\xff\xff" + GZIPPED[15:]
+MAINTENANCE = b"<html>Down for maintenance</html>"
+
 CUT: Broken = {
     "short Content-Length": (
         then_close(answer(PAGE[:-5], length=len(PAGE))),
         ConnectionFailedError,
     ),
-    "cut within a chunk": (then_close(CHUNKED + chunk(PAGE)[:-9]), ConnectionFailedError),
+    "cut within a chunk": (then_close(CUT_CHUNK), ConnectionFailedError),
     "no last chunk": (then_close(CHUNKED + chunk(PAGE)), ConnectionFailedError),
     "bad chunk size": (then_close(CHUNKED + b"zz\r\n" + PAGE), TransportError),
     "close-delimited, cut": (then_close(CLOSE_DELIMITED + PAGE[:-5]), ProtocolError),
     "close-delimited, nothing": (then_close(CLOSE_DELIMITED), ProtocolError),
-    "gzip, cut and close-delimited": (
-        then_close(CLOSE_DELIMITED[:-2] + b"Content-Encoding: gzip\r\n\r\n" + GZIPPED[:-12]),
-        TransportError,
-    ),
+    "gzip, cut and close-delimited": (then_close(CUT_GZIP), TransportError),
+}
+CUT |= {
     "gzip, cut by its length": (answer(GZIPPED[:-12], headers=[GZIP]), TransportError),
-    "gzip, corrupt": (
-        answer(GZIPPED[:12] + b"\xff\xff\xff" + GZIPPED[15:], headers=[GZIP]),
-        TransportError,
-    ),
+    "gzip, corrupt": (answer(CORRUPT_GZIP, headers=[GZIP]), TransportError),
     "gzip, wrong checksum": (answer(GZIPPED[:-8] + bytes(8), headers=[GZIP]), TransportError),
     "gzip announced, plain sent": (answer(PAGE, headers=[GZIP]), TransportError),
     "deflate, corrupt": (answer(b"\xff\xff\xff\xff", headers=[DEFLATE]), TransportError),
+}
+CUT |= {
     "empty": (answer(b""), ProtocolError),
     "204": (b"HTTP/1.1 204 No Content\r\n\r\n", ProtocolError),
     "only spaces": (answer(b" \r\n"), ProtocolError),
-    "HTML": (
-        answer(b"<html>Down for maintenance</html>", headers=[("Content-Type", "text/html")]),
-        ProtocolError,
-    ),
+    "HTML": (answer(MAINTENANCE, headers=[("Content-Type", "text/html")]), ProtocolError),
     "UTF-16": (answer(PAGE.decode().encode("utf-16")), ProtocolError),
     "two texts": (answer(PAGE + PAGE), ProtocolError),
 }
@@ -86,9 +86,9 @@ BROKEN: Broken = {
     "reset": (reset, ConnectionFailedError),
     "closed": (then_close(b""), ConnectionFailedError),
     "head cut": (then_close(b"HTTP/1.1 20"), TransportError),
-    **CUT,
-    **{name: (then_close(raw), ProtocolError) for name, raw in GARBAGE.items()},
 }
+BROKEN |= CUT
+BROKEN |= {name: (then_close(raw), ProtocolError) for name, raw in GARBAGE.items()}
 """Answers that may be complete the next time."""
 
 SLOW: dict[str, Step] = {

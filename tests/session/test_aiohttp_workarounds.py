@@ -2,12 +2,11 @@
 
 import asyncio
 import platform
-import subprocess
-import sys
 
 import aiohttp
 import pytest
 
+from tests.processes import run_python
 from tests.session.calls import StartServer
 from tests.session.scripted_server import FINE, Connection, answer, reset
 
@@ -28,11 +27,13 @@ async def test_aiohttp_refuses_a_body_after_a_204(scripted_server: StartServer) 
 
 async def test_aiohttp_takes_an_unasked_response_for_the_next(scripted_server: StartServer) -> None:
     idle = asyncio.Event()
+    sent = asyncio.Event()
 
     async def twice(connection: Connection) -> None:
         await connection.send(answer(b"asked"))
         await idle.wait()
         await connection.send(answer(b"unasked"))
+        sent.set()
 
     server = await scripted_server(twice, answer(b"asked"))
     async with aiohttp.ClientSession() as session:
@@ -40,7 +41,8 @@ async def test_aiohttp_takes_an_unasked_response_for_the_next(scripted_server: S
             async with session.get(f"{server.base_url}/") as response:
                 assert await response.text() == expected
             idle.set()
-            await asyncio.sleep(0.05)
+            await sent.wait()
+            await asyncio.sleep(0.05)  # until the loop has read it
 
 
 PAGE_FAULTS = """
@@ -69,7 +71,7 @@ print(first, faults())
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is about glibc")
 def test_glibc_maps_every_block_until_a_larger_one_was_freed() -> None:
-    done = subprocess.run([sys.executable, "-c", PAGE_FAULTS], capture_output=True, text=True)
+    done = run_python("-c", PAGE_FAULTS)
     assert done.stderr == ""
     before, after = map(int, done.stdout.split())
     assert before > 90 > 10 > after

@@ -13,7 +13,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import Attempt, Limits, SeoRepClient, Settings, errors
+from seorep_async import Attempt, Limits, SeoRepClient, Settings
+from seorep_async.errors import ConfigurationError, ServerError
 from seorep_async.sandbox import Sandbox
 from tests.session.calls import KEY, Connect, StartServer, ask, failure
 from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
@@ -35,7 +36,7 @@ async def test_a_failed_attempt_and_its_retry_are_seen(connect: Connect) -> None
     assert first.method == "GET"
     assert first.path == "/v3/campaigns"
     assert first.subject is None
-    assert summary_of(first) == (1, 500, errors.ServerError, "transient")
+    assert summary_of(first) == (1, 500, ServerError, "transient")
     assert summary_of(third) == (3, 200, None, None)
     assert first.bytes == 0
     assert third.bytes == len(FINE.partition(b"\r\n\r\n")[2])
@@ -55,9 +56,8 @@ async def test_a_cancelled_attempt_is_seen(connect: Connect) -> None:
 
 async def test_the_probe_of_the_key_is_an_attempt_of_its_own(connect: Connect) -> None:
     seen: list[Attempt] = []
-    client, _ = await connect(
-        answer(status=403), answer(status=404), FINE, on_attempt=seen.append, max_concurrency=1
-    )
+    script = (answer(status=403), answer(status=404), FINE)
+    client, _ = await connect(*script, on_attempt=seen.append, max_concurrency=1)
     async with client.rankings.pull([7, 8], "2023-01-01", "2023-01-31") as outcomes:
         assert [outcome.ok async for outcome in outcomes] == [False, False]
     attempts = [(attempt.subject, attempt.number, attempt.status) for attempt in seen]
@@ -71,18 +71,18 @@ async def test_a_client_sees_all_attempts_of_a_pull_under_faults(clients: int) -
     settings = Settings(backoff_initial=0.01, backoff_max=0.05)
     campaigns = 60 // clients
     shared: dict[str, Any] = {"settings": settings, "limits": Limits() if clients > 1 else None}
-    async with Sandbox(
-        campaigns=60, keywords=20, seed=3, faults="500s=10%,resets=5%", rate_limit="200/s"
-    ) as sandbox:
+    faults = "500s=10%,resets=5%"
+    limited = Sandbox(campaigns=60, keywords=20, seed=3, faults=faults, rate_limit="200/s")
+    async with limited as sandbox:
 
         async def pull(attempts: list[Attempt]) -> int:
             address = sandbox.base_url, sandbox.api_key
             async with SeoRepClient(*address, **shared, on_attempt=attempts.append) as client:
                 ids = range(1, campaigns + 1)
-                async with client.rankings.pull(
-                    ids, "2023-01-01", "2023-03-31", limit=5
-                ) as outcomes:
-                    assert [outcome.error async for outcome in outcomes if not outcome.ok] == []
+                pull = client.rankings.pull(ids, "2023-01-01", "2023-03-31", limit=5)
+                async with pull as outcomes:
+                    async for outcome in outcomes:
+                        assert outcome.error is None
                 stats = client.stats
             causes = Counter(attempt.cause for attempt in attempts if attempt.cause)
             assert causes == Counter(stats.retries)
@@ -101,7 +101,7 @@ async def test_an_attempt_that_was_not_sent_is_not_seen(connect: Connect) -> Non
         client, _ = await connect(FINE, session=borrowed, on_attempt=seen.append)
         await ask(client)
     error = await failure(
-        client, errors.ConfigurationError, match="passed in was closed while the client was in use"
+        client, ConfigurationError, match="passed in was closed while the client was in use"
     )
     assert_error_does_not_show_key(error)
     assert len(seen) == client.stats.attempts == 1
@@ -122,9 +122,7 @@ async def test_attempts_stats_and_log_lines_name_the_account(
 
 
 def test_an_attempt_is_frozen_and_pickles() -> None:
-    attempt = Attempt(
-        "GET", "/v3/users", "user 7", 1, 500, errors.ServerError, "transient", 0, 0.1, 0.0
-    )
+    attempt = Attempt("GET", "/v3/users", "user 7", 1, 500, ServerError, "transient", 0, 0.1, 0.0)
     with pytest.raises(AttributeError):
         attempt.number = 2  # type: ignore[misc]
     assert pickle.loads(pickle.dumps(attempt)) == attempt  # noqa: S301
@@ -168,7 +166,7 @@ PARTIAL = [functools.partial(CALLABLE.__call__), functools.partial(OwnPartial(CA
 @pytest.mark.parametrize("refused", [*ASYNC, *PARTIAL, 5, "print"])
 def test_a_callback_that_is_async_or_no_callable_is_refused(refused: Any) -> None:
     with pytest.raises(
-        errors.ConfigurationError, match="on_attempt must be a function that takes an Attempt, and"
+        ConfigurationError, match="on_attempt must be a function that takes an Attempt, and"
     ):
         SeoRepClient("https://api.example.com", KEY, on_attempt=refused)
 

@@ -7,7 +7,16 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import Limits, SeoRepClient, errors
+from seorep_async import Limits, SeoRepClient
+from seorep_async.errors import (
+    AttemptTimeoutError,
+    ConfigurationError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    RateLimitedError,
+    SeoRepError,
+    ServerError,
+)
 from seorep_async.normalisation.envelope import parse_any
 from seorep_async.session import Request
 from seorep_async.session.flow_control import Share
@@ -51,7 +60,7 @@ async def test_a_refusal_with_status_200_is_reported_once(
     session, _ = await connect_session(
         answer(b'{"status": "error", "code": 429}'), FINE, max_attempts=1
     )
-    with pytest.raises(errors.RateLimitedError):
+    with pytest.raises(RateLimitedError):
         await session.send(Request("GET", "/v3/x", parse_any))
     assert [getattr(outcome, "cause", None) for outcome in told] == [Cause.THROTTLE]
 
@@ -60,7 +69,7 @@ async def test_a_refusal_with_status_200_is_reported_once(
 async def test_slow_answer_ends_with_the_attempt_timeout(step: Step, connect: Connect) -> None:
     client, server = await connect(step, attempt_timeout=0.05, max_attempts=1)
     began = time.monotonic()
-    await failure(client, errors.AttemptTimeoutError, match=r"0\.05 s")
+    await failure(client, AttemptTimeoutError, match=r"0\.05 s")
     assert 0.04 < time.monotonic() - began < LONG
     await server.until_no_connection()
 
@@ -70,22 +79,21 @@ async def test_call_that_never_succeeds_ends_before_its_deadline(
 ) -> None:
     down = answer(b"down", status=500)
     client, server = await connect(forever=down, call_timeout=100, max_attempts=100)
-    error = await failure(client, errors.DeadlineExceededError, match="the service failed")
+    error = await failure(client, DeadlineExceededError, match="the service failed")
     assert sum(fake_time.slept) <= 100
     assert error.method == "GET"
     assert error.path == "/v3/campaigns"
     assert error.status == 500
     assert error.body_excerpt == "down"
     assert error.attempts == len(server.requests) == len(fake_time.slept) + 1
-    assert isinstance(error.__cause__, errors.ServerError)
+    assert isinstance(error.__cause__, ServerError)
 
 
-FAULTS: dict[str, Step] = SLOW | {
-    **{
-        name: BROKEN[name][0]
-        for name in ("reset", "closed", "short Content-Length", "HTML", "no HTTP")
-    },
-    **{str(status): answer(status=status) for status in (500, 503, 429)},
+UNFINISHED = ("reset", "closed", "short Content-Length", "HTML", "no HTTP")
+FAULTS: dict[str, Step] = dict(SLOW)
+FAULTS |= {name: BROKEN[name][0] for name in UNFINISHED}
+FAULTS |= {str(status): answer(status=status) for status in (500, 503, 429)}
+FAULTS |= {
     "429 with Retry-After 0": answer(status=429, headers=[("Retry-After", "0")]),
     "503 with Retry-After 0.05": answer(status=503, headers=[("Retry-After", "0.05")]),
     "endless body": pour(b"HTTP/1.1 200 OK\r\n\r\n", b" " * 65536, 10**9),
@@ -97,7 +105,7 @@ async def test_deadline_holds_under_any_fault(step: Step, connect: Connect) -> N
     limits = {"call_timeout": 0.1, "attempt_timeout": 1e6, "backoff_initial": 0.02}
     client, _ = await connect(forever=step, **limits)
     began = time.monotonic()
-    await failure(client, errors.SeoRepError)
+    await failure(client, SeoRepError)
     assert time.monotonic() - began < LONG
 
 
@@ -139,19 +147,19 @@ async def test_a_call_cancelled_between_attempts_costs_others_nothing(
 async def test_client_is_opened_once_and_may_be_closed_twice() -> None:
     client = SeoRepClient("https://api.example.com", KEY)
     await client.close()
-    await failure(client, errors.ConfigurationError, match="not open yet.*async with")
+    await failure(client, ConfigurationError, match="not open yet.*async with")
     for state in ("open", "closed"):
         await (client.open if state == "open" else client.close)()
-        with pytest.raises(errors.ConfigurationError, match=f"{state} already"):
+        with pytest.raises(ConfigurationError, match=f"{state} already"):
             await client.open()
-    await failure(client, errors.ConfigurationError, match="closed.*async with")
+    await failure(client, ConfigurationError, match="closed.*async with")
     await client.close()
 
 
 async def test_client_of_another_loop_is_refused(connect: Connect) -> None:
     client, _ = await connect()
     with pytest.raises(
-        errors.ConfigurationError, match=r"another event loop: .* lifespan; .* the same loop_scope"
+        ConfigurationError, match=r"another event loop: .* lifespan; .* the same loop_scope"
     ):
         await asyncio.to_thread(asyncio.run, ask(client))
 
@@ -166,7 +174,7 @@ async def test_an_unusable_borrowed_session_is_refused(
     async with aiohttp.ClientSession(**options) as session:
         if is_closed:
             await session.close()
-        with pytest.raises(errors.ConfigurationError, match=said):
+        with pytest.raises(ConfigurationError, match=said):
             await SeoRepClient("https://api.example.com", KEY, session=session).open()
 
 
@@ -175,9 +183,7 @@ async def test_borrowed_session_of_another_loop_is_refused() -> None:
         return aiohttp.ClientSession()
 
     async with await asyncio.to_thread(asyncio.run, new_session()) as session:
-        with pytest.raises(
-            errors.ConfigurationError, match="another event loop; create it in this one"
-        ):
+        with pytest.raises(ConfigurationError, match="another event loop; create it in this one"):
             await SeoRepClient("https://api.example.com", KEY, session=session).open()
 
 
@@ -190,11 +196,11 @@ async def test_closing_the_client_ends_its_calls_and_says_so(
     await server.first_request.wait()
     await client.close()
     in_flight, *waiting = await asyncio.gather(*calls, return_exceptions=True)
-    assert isinstance(in_flight, errors.ConnectionFailedError)
+    assert isinstance(in_flight, ConnectionFailedError)
     assert in_flight.message[:21] == "the client was closed"
     assert in_flight.attempts == 1
     for end in waiting:
-        assert isinstance(end, errors.ConfigurationError)
+        assert isinstance(end, ConfigurationError)
         assert "client is closed" in end.message
 
 
@@ -204,7 +210,7 @@ async def test_a_retry_that_closing_prevents_ends_in_its_failure(
     client, _ = await connect(answer(status=500))
     fake_time.going_on.clear()
     call = asyncio.create_task(
-        failure(client, errors.ServerError, match="not retried: the client was closed")
+        failure(client, ServerError, match="not retried: the client was closed")
     )
     await fake_time.waiting.wait()
     await client.close()

@@ -20,6 +20,7 @@ from tests.session.scripted_server import answer
 
 KIB = 1024
 MIB = 1024 * KIB
+LONG = 60.0  # seconds; a thread waits for as long only if a test fails
 
 
 @asynccontextmanager
@@ -55,6 +56,11 @@ class Page(msgspec.Struct):
 def record(body: bytes) -> int:
     """Decode like a list, and return the thread."""
     return threading.get_ident()
+
+
+def no_thread(_thread: threading.Thread) -> None:
+    """Fail like a thread in a container whose limit of processes is reached."""
+    raise RuntimeError("can't start new thread")
 
 
 def request(decode: Callable[[bytes], Any]) -> Request[Any]:
@@ -99,6 +105,14 @@ async def test_an_error_in_a_thread_is_the_error_of_the_answer(
         await session.send(request(refuse))
 
 
+async def test_without_room_for_a_thread_the_loop_decodes(
+    connect_session: ConnectSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    session, _ = await connect_session(answer(b" " * MIB))
+    assert await session.send(request(record)) == threading.get_ident()
+
+
 async def test_large_answers_at_once_are_decoded_iterations_apart(
     connect_session: ConnectSession,
 ) -> None:
@@ -140,11 +154,11 @@ class BlockingDecoder:
 
     def __call__(self, body: bytes) -> str:
         self.started.set()
-        self.go.wait(10)
+        self.go.wait(LONG)
         return "decoded"
 
     async def has_started(self) -> None:
-        await asyncio.to_thread(self.started.wait, 10)
+        await asyncio.to_thread(self.started.wait, LONG)
 
 
 @pytest.fixture
@@ -175,7 +189,7 @@ async def test_a_wait_for_another_thread_ends_at_the_deadline(session: Session) 
 async def test_the_caller_s_blocking_work_holds_no_answer_up(session: Session) -> None:
     loop = asyncio.get_running_loop()
     blocked = threading.Event()
-    blocking = [loop.run_in_executor(None, blocked.wait, 10) for _ in range(64)]
+    blocking = [loop.run_in_executor(None, blocked.wait, LONG) for _ in range(64)]
     assert await session.send(request(bytes)) == b" " * MIB
     blocked.set()
     await asyncio.gather(*blocking)

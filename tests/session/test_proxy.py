@@ -4,17 +4,18 @@ import asyncio
 import base64
 import pickle
 import ssl
-import subprocess
-import sys
 from contextlib import suppress
 from functools import partial
+from typing import Any
 from urllib.parse import unquote
 
 import aiohttp
 import pytest
 import trustme
+from yarl import URL
 
-from seorep_async import ConfigurationError, ConnectionFailedError, Settings
+from seorep_async import ConfigurationError, ConnectionFailedError, SeoRepClient, Settings
+from tests.processes import run_python
 from tests.session.calls import Connect, OpenClient, ask, failure
 from tests.session.canary import Canary, assert_key_is_not_in
 from tests.session.scripted_server import FINE, answer
@@ -98,17 +99,20 @@ from seorep_async import SeoRepClient, Settings
 async def send(port, password):
     settings = Settings(proxy=f"http://user:{password}@127.0.0.1:{port}")
     client = await SeoRepClient("http://127.0.0.1:9", "key", settings=settings).open()
-    call = asyncio.create_task(client.campaigns.get(1))
-    await asyncio.sleep(0.3)
-    return client, call
-
-async def hang(reader, writer):
-    await reader.readuntil(b"\\r\\n\\r\\n")
-    await asyncio.sleep(60)
+    return client, asyncio.create_task(client.campaigns.get(1))
 
 async def main(password):
+    arrived = asyncio.Event()
+
+    async def hang(reader, writer):
+        await reader.readuntil(b"\\r\\n\\r\\n")
+        arrived.set()
+        await asyncio.Event().wait()
+
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
-    return await send(server.sockets[0].getsockname()[1], password)
+    abandoned = await send(server.sockets[0].getsockname()[1], password)
+    await arrived.wait()
+    return abandoned
 
 loop = asyncio.new_event_loop()
 abandoned = loop.run_until_complete(main(sys.argv[1]))
@@ -119,8 +123,7 @@ gc.collect()
 
 
 def test_no_warning_of_an_abandoned_request_shows_the_password() -> None:
-    command = [sys.executable, "-X", "dev", "-W", "always", "-c", ABANDONED, PASSWORD]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = run_python("-X", "dev", "-W", "always", "-c", ABANDONED, PASSWORD)
     assert "Unclosed connection" in result.stderr
     CANARY.assert_not_in(result.stderr)
 
@@ -141,6 +144,32 @@ def test_a_proxy_that_can_not_be_used_is_refused(address: str, problem: str) -> 
         Settings(proxy=address)
     assert "pw" not in str(caught.value)
     assert caught.value.argument == "proxy"
+
+
+PRIVATE = f"http://user:{PASSWORD}@proxy.example:3128"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param({"proxy": PRIVATE, "max_concurrency": 0}, id="another setting"),
+        pytest.param({"proxy": f"x{PRIVATE}"}, id="the address"),
+        pytest.param({"proxy": PRIVATE.encode()}, id="bytes"),
+        pytest.param({"proxy": URL(PRIVATE)}, id="a URL"),
+        pytest.param({"prxy": PRIVATE}, id="a misspelt name"),
+    ],
+)
+def test_refused_settings_do_not_show_the_password(values: dict[str, Any]) -> None:
+    with pytest.raises((ConfigurationError, TypeError)) as caught:
+        Settings(**values)
+    CANARY.assert_not_shown_by(caught.value)
+
+
+def test_a_dictionary_of_settings_does_not_show_the_password() -> None:
+    settings: Any = {"proxy": PRIVATE}
+    with pytest.raises(ConfigurationError, match="must be a Settings, got dict") as caught:
+        SeoRepClient("https://api.example.com", "key", settings=settings)
+    CANARY.assert_not_shown_by(caught.value)
 
 
 @pytest.mark.parametrize("password", ["p%40ss", "päss", "", "a:b", "%C3%A4%2F"])

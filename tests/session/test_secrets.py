@@ -13,7 +13,23 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import SeoRepClient, errors
+from seorep_async import SeoRepClient
+from seorep_async.errors import (
+    AttemptTimeoutError,
+    AuthenticationError,
+    BodyTooLargeError,
+    ConfigurationError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    DecodeError,
+    NotFoundError,
+    ProtocolError,
+    RateLimitedError,
+    RedirectError,
+    SeoRepError,
+    ServerError,
+    StatusError,
+)
 from seorep_async.session import Authentication
 from tests.session.calls import KEY, Connect, ask, failure
 from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
@@ -47,56 +63,54 @@ ELSEWHERE = f"https://:{urllib.parse.quote(KEY)}@other.example/{IN_BASE64}"
 @pytest.mark.parametrize(
     ("step", "kind"),
     [
-        pytest.param(answer(KEY.encode(), status=401), errors.AuthenticationError, id="401"),
-        pytest.param(answer(KEY.encode(), status=404), errors.NotFoundError, id="404"),
+        pytest.param(answer(KEY.encode(), status=401), AuthenticationError, id="401"),
+        pytest.param(answer(KEY.encode(), status=404), NotFoundError, id="404"),
         pytest.param(
             answer(KEY.encode(), status=429, headers=[("Retry-After", "3600")]),
-            errors.RateLimitedError,
+            RateLimitedError,
             id="429",
         ),
-        pytest.param(answer(KEY.encode(), status=500), errors.ServerError, id="500"),
-        pytest.param(UNDER_200, errors.StatusError, id="error under 200"),
+        pytest.param(answer(KEY.encode(), status=500), ServerError, id="500"),
+        pytest.param(UNDER_200, StatusError, id="error under 200"),
         pytest.param(
             body_with_key(status="error", message="x" * 180 + KEY, code=404),
-            errors.NotFoundError,
+            NotFoundError,
             id="error under 200, the key cut",
         ),
-        pytest.param(body_with_key(data=KEY), errors.DecodeError, id="another shape"),
+        pytest.param(body_with_key(data=KEY), DecodeError, id="another shape"),
         pytest.param(
-            body_with_key(data="x" * 20 + KEY), errors.DecodeError, id="another shape, the key cut"
+            body_with_key(data="x" * 20 + KEY), DecodeError, id="another shape, the key cut"
         ),
         pytest.param(
-            body_with_key(data=[{KEY: float("nan")}]), errors.DecodeError, id="path of a bad field"
+            body_with_key(data=[{KEY: float("nan")}]), DecodeError, id="path of a bad field"
         ),
         pytest.param(
-            answer(f"<html>{html.escape(KEY)}</html>".encode()), errors.ProtocolError, id="not JSON"
+            answer(f"<html>{html.escape(KEY)}</html>".encode()), ProtocolError, id="not JSON"
         ),
-        pytest.param(then_close(HEAD_OF_KEY), errors.ProtocolError, id="bad status line"),
+        pytest.param(then_close(HEAD_OF_KEY), ProtocolError, id="bad status line"),
         pytest.param(
             then_close(f"HTTP/1.1 {'x' * 150}{KEY}\r\n\r\n".encode()),
-            errors.ProtocolError,
+            ProtocolError,
             id="bad status line, the key cut",
         ),
         pytest.param(
             then_close(f"HTTP/1.1 200 OK\r\nBasic {IN_BASE64}\r\n\r\n".encode()),
-            errors.ProtocolError,
+            ProtocolError,
             id="bad header",
         ),
         pytest.param(
             answer(status=302, headers=[("Location", ELSEWHERE)]),
-            errors.RedirectError,
+            RedirectError,
             id="redirect",
         ),
-        pytest.param(
-            then_close(answer(KEY.encode(), length=99)), errors.ConnectionFailedError, id="cut"
-        ),
-        pytest.param(answer(KEY.encode() * 100), errors.BodyTooLargeError, id="too large"),
-        pytest.param(reset, errors.ConnectionFailedError, id="reset"),
-        pytest.param(hang, errors.AttemptTimeoutError, id="silence"),
+        pytest.param(then_close(answer(KEY.encode(), length=99)), ConnectionFailedError, id="cut"),
+        pytest.param(answer(KEY.encode() * 100), BodyTooLargeError, id="too large"),
+        pytest.param(reset, ConnectionFailedError, id="reset"),
+        pytest.param(hang, AttemptTimeoutError, id="silence"),
     ],
 )
 async def test_no_error_shows_the_key(
-    step: Step, kind: type[errors.SeoRepError], connect: Connect
+    step: Step, kind: type[SeoRepError], connect: Connect
 ) -> None:
     asyncio.get_running_loop().set_debug(True)
     timeout = 0.1 if step is hang else 60
@@ -119,7 +133,7 @@ async def test_no_error_shows_the_key(
 async def test_no_end_of_a_deadline_shows_the_key(step: Step, connect: Connect) -> None:
     asyncio.get_running_loop().set_debug(True)
     client, _ = await connect(forever=step, max_attempts=99, call_timeout=3)
-    error = await failure(client, errors.DeadlineExceededError)
+    error = await failure(client, DeadlineExceededError)
     assert_error_does_not_show_key(error)
 
 
@@ -156,7 +170,7 @@ async def test_no_end_of_a_deadline_shows_the_key(step: Step, connect: Connect) 
 )
 async def test_no_form_of_the_key_is_left_in_an_excerpt(echo: str, connect: Connect) -> None:
     client, _ = await connect(answer(f"no such key: {echo}, sorry".encode(), status=404))
-    error = await failure(client, errors.NotFoundError)
+    error = await failure(client, NotFoundError)
     assert_error_does_not_show_key(error)
     excerpt = error.body_excerpt
     assert excerpt is not None
@@ -173,7 +187,7 @@ async def test_no_part_of_the_key_is_left_at_the_end_of_an_excerpt(connect: Conn
     bodies = [beginning + KEY.encode() * 3 for beginning in beginnings]
     client, _ = await connect(*(answer(body, status=404) for body in bodies))
     for _ in beginnings:
-        error = await failure(client, errors.NotFoundError)
+        error = await failure(client, NotFoundError)
         assert_key_is_not_in(str(error))
         assert "CANA" not in str(error)
 
@@ -316,6 +330,6 @@ def test_refused_argument_is_not_shown(
 ) -> None:
     monkeypatch.delenv("SEOREP_BASE_URL", raising=False)
     monkeypatch.setenv("SEOREP_API_KEY", f"{KEY}\n")
-    with pytest.raises(errors.ConfigurationError) as caught:
+    with pytest.raises(ConfigurationError) as caught:
         SeoRepClient(address, key, **options)
     assert_error_does_not_show_key(caught.value)

@@ -11,7 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import Limits, SeoRepClient, Settings, errors
+from seorep_async import Limits, SeoRepClient, Settings
+from seorep_async.errors import ConfigurationError, RateLimitedError, SeoRepError
 from seorep_async.session import Request, Session
 from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
 from tests.session.virtual_loop import here, run
@@ -156,8 +157,8 @@ async def test_a_client_that_waits_less_long_fails_alone() -> None:
     assert [type(end) for end in ends] == [
         int,
         int,
-        errors.RateLimitedError,
-        errors.RateLimitedError,
+        RateLimitedError,
+        RateLimitedError,
     ]
 
 
@@ -179,7 +180,7 @@ async def test_a_client_that_closes_in_a_pause_delays_no_other(leave: str) -> No
                 task.cancel()
         ends = await asyncio.gather(*gone, return_exceptions=True)
         assert here().now < 2
-        assert all(isinstance(end, errors.SeoRepError | asyncio.CancelledError) for end in ends)
+        assert all(isinstance(end, SeoRepError | asyncio.CancelledError) for end in ends)
         assert await asyncio.gather(*waiting) == [0] * 6
         assert stays.share.in_flight == 0
 
@@ -200,7 +201,7 @@ async def test_who_closes_with_attempts_in_flight_keeps_no_permit() -> None:
 def test_clients_that_come_and_go_lose_nothing() -> None:
     service = SimulatedService("50/s", latency=0.05)
     limits = Limits()
-    failed: list[errors.SeoRepError] = []
+    failed: list[SeoRepError] = []
 
     async def come_and_go() -> None:
         async def client_that_leaves(number: int) -> None:
@@ -250,9 +251,7 @@ async def test_clients_of_two_services_share_no_limits() -> None:
     limits = Limits()
     async with client_of(limits=limits), client_of("https://api.example.com/prefix", limits=limits):
         pass
-    with pytest.raises(
-        errors.ConfigurationError, match="limits apply to one service: create others for"
-    ):
+    with pytest.raises(ConfigurationError, match="limits apply to one service: create others for"):
         await client_of("https://api.example.com:8443", limits=limits).open()
 
 
@@ -264,14 +263,14 @@ def test_clients_of_two_loops_share_no_limits_at_once() -> None:
     async def fail() -> None:
         async with aiohttp.ClientSession() as closed:
             pass
-        with pytest.raises(errors.ConfigurationError, match="passed in is closed"):
+        with pytest.raises(ConfigurationError, match="passed in is closed"):
             await client_of(limits=limits, session=closed).open()
 
     with asyncio.Runner() as first_loop, asyncio.Runner() as second_loop:
         first_loop.run(fail())  # which leaves them free
         second_loop.run(first.open())
         with pytest.raises(
-            errors.ConfigurationError, match="limits are in use in another event loop: close the"
+            ConfigurationError, match="limits are in use in another event loop: close the"
         ):
             first_loop.run(second.open())
         second_loop.run(first.close())

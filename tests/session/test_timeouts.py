@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
-from seorep_async import SeoRepClient, errors
+from seorep_async import SeoRepClient
+from seorep_async.errors import (
+    AttemptTimeoutError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    ServerError,
+)
 from seorep_async.session.timeouts import AttemptTimeouts, TimeLimit
 from tests.session.calls import KEY, Connect, ask
 from tests.session.fake_time import FakeTime
@@ -205,10 +211,10 @@ async def test_the_shortest_limit_ends_a_call(
     client, _ = await connect(hang, **settings)
     with client.timeout(limits[0]), client.timeout(limits[1]):
         task = asyncio.create_task(ask(client))  # which is limited, as it is started inside
-    with pytest.raises(errors.DeadlineExceededError) as caught:
+    with pytest.raises(DeadlineExceededError) as caught:
         await task
     assert caught.value.attempts == 1
-    assert type(caught.value.__cause__) is errors.AttemptTimeoutError
+    assert type(caught.value.__cause__) is AttemptTimeoutError
 
 
 SLOW = {"backoff_initial": 50, "backoff_max": 50}
@@ -275,7 +281,7 @@ async def pulled(client: SeoRepClient) -> object:
     async with client.rankings.pull([1, 2, 3], "2023-01-01", "2023-01-31") as outcomes:
         failed = [outcome.error async for outcome in outcomes]
     assert len(failed) == 3
-    assert all(isinstance(error, errors.DeadlineExceededError) for error in failed)
+    assert all(isinstance(error, DeadlineExceededError) for error in failed)
     raise failed[0] or AssertionError
 
 
@@ -283,16 +289,16 @@ async def pulled(client: SeoRepClient) -> object:
 @pytest.mark.parametrize(
     ("step", "cause"),
     [
-        (REFUSED, errors.ServerError),
-        (answer(status=500), errors.ServerError),
-        (reset, errors.ConnectionFailedError),
+        (REFUSED, ServerError),
+        (answer(status=500), ServerError),
+        (reset, ConnectionFailedError),
     ],
 )
 async def test_the_last_failure_is_the_cause(
     use: Use, step: Any, cause: type[Exception], connect: Connect
 ) -> None:
     client, _ = await connect(forever=step, max_attempts=100, backoff_initial=20, backoff_max=20)
-    with client.timeout(30), pytest.raises(errors.DeadlineExceededError) as caught:
+    with client.timeout(30), pytest.raises(DeadlineExceededError) as caught:
         await use(client)
     assert isinstance(caught.value.__cause__, cause)
 
@@ -310,5 +316,5 @@ async def test_a_page_that_is_not_asked_for_in_time_is_refused(
         async for _ in client.campaigns.list().pages():
             await fake_time.clock.sleep(15)
 
-    with client.timeout(20), pytest.raises(errors.DeadlineExceededError):
+    with client.timeout(20), pytest.raises(DeadlineExceededError):
         await read_slowly()

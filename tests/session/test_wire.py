@@ -44,11 +44,13 @@ async def test_a_response_that_came_unasked_answers_no_request(
     is_borrowed: bool, method: str, connect: Connect
 ) -> None:
     idle = asyncio.Event()
+    sent = asyncio.Event()
 
     async def twice(connection: Connection) -> None:
         await connection.send(FINE)
         await idle.wait()
         await connection.send(answer(EMPTY_PAGE | {"unasked": True}))
+        sent.set()
 
     async with aiohttp.ClientSession() as session:
         client, server = await connect(
@@ -56,7 +58,8 @@ async def test_a_response_that_came_unasked_answers_no_request(
         )
         await ask(client)
         idle.set()
-        await asyncio.sleep(0.05)
+        await sent.wait()
+        await asyncio.sleep(0.05)  # until the loop has read it
         assert "unasked" not in await client.request(method, "/v3/campaigns")
     assert [request.connection for request in server.requests] == [1, 2]
 
@@ -64,16 +67,21 @@ async def test_a_response_that_came_unasked_answers_no_request(
 async def test_a_refusal_on_a_new_connection_is_one_of_the_request(
     open_client: OpenClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    refused = asyncio.Event()
+
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer(b"", status=503, headers=[("Retry-After", "3600")]))
         writer.close()
+        await writer.wait_closed()
+        refused.set()
 
     loop = asyncio.get_running_loop()
     connect = loop.create_connection
 
     async def slowly(*args: Any, **options: Any) -> Any:  # as TLS and a busy loop do
         connected = await connect(*args, **options)
-        await asyncio.sleep(0.05)
+        await refused.wait()
+        await asyncio.sleep(0.05)  # until the loop has read the response
         return connected
 
     monkeypatch.setattr(loop, "create_connection", slowly)

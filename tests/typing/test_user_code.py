@@ -15,17 +15,19 @@ import pytest
 import seorep_async
 from seorep_async import RankingTotals, SearchLanguage, SearchLocation, SeoRepClient, Tag, models
 from tests.models.reference import REFERENCE
+from tests.processes import run_python
 from tests.resources.operations import BY_NAME, OPERATIONS, Operation
 
 HERE = pathlib.Path(__file__).parent
+REPO = HERE.parent.parent
 USER_CODE = HERE / "user_code.py"
 TREE = ast.parse(USER_CODE.read_text(encoding="utf-8"))
 REQUIRED = {"id", "phrase", "month", "period"}
 """The kinds of fields of the reference that are never None."""
-KINDS: dict[str, Any] = {
-    **dict.fromkeys(("id", "integer", "metric"), int),
-    **dict.fromkeys(("phrase", "text", "null"), str),
-    **dict.fromkeys(("day", "last", "month", "period"), dt.date),
+KINDS: dict[str, Any] = dict.fromkeys(("id", "integer", "metric"), int)
+KINDS |= dict.fromkeys(("phrase", "text", "null"), str)
+KINDS |= dict.fromkeys(("day", "last", "month", "period"), dt.date)
+KINDS |= {
     "flag": bool,
     "moment": dt.datetime,
     "unknown": Any,
@@ -71,10 +73,7 @@ OTHERS = {
 @pytest.mark.slow
 def test_user_code_has_the_types_that_it_says() -> None:
     pytest.importorskip("mypy")
-    command = [sys.executable, "-m", "mypy", "--strict", str(USER_CODE)]
-    checked = subprocess.run(
-        command, cwd=HERE.parent.parent, capture_output=True, text=True, check=False
-    )
+    checked = run_python("-m", "mypy", "--strict", str(USER_CODE), cwd=REPO)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
@@ -94,9 +93,7 @@ def test_a_program_passes_every_type_checker(checker: str) -> None:
     if not executable.exists():
         pytest.skip(f"{checker} is not installed")
     command = [str(executable), *CHECKERS[checker], str(HERE / "program.py")]
-    checked = subprocess.run(
-        command, cwd=HERE.parent.parent, capture_output=True, text=True, check=False
-    )
+    checked = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
@@ -111,7 +108,8 @@ def test_a_field_has_the_type_that_the_reference_shows(model: type) -> None:
         if line.kind not in {*REQUIRED, "tags", "unknown"}:
             kind |= None
         expected[line.attribute] = kind
-    assert {field.name: hints[field.name] for field in attrs.fields(model)} == expected
+    declared = {field.name: hints[field.name] for field in attrs.fields(model)}
+    assert declared == expected
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -123,11 +121,9 @@ def test_a_field_of_another_public_value_has_its_type(name: str) -> None:
 
 
 def test_the_types_of_all_public_values_are_checked() -> None:
-    public = {
-        *(name for name, value in vars(models).items() if isinstance(value, type)),
-        *OTHERS,
-    } - {"Feed"}
-    assert {model.__name__ for model in REFERENCE} | OTHERS.keys() == public
+    public = {name for name, value in vars(models).items() if isinstance(value, type)}
+    checked = {model.__name__ for model in REFERENCE} | OTHERS.keys()
+    assert checked == public - {"Feed"} | OTHERS.keys()
 
 
 def test_the_types_of_every_operation_are_checked() -> None:
@@ -149,7 +145,9 @@ def test_every_argument_of_an_operation_is_checked(operation: Operation) -> None
         if getattr(node, "name", "wrong") == "wrong":
             continue
         for call in ast.walk(node):
-            if isinstance(call, ast.Call) and ast.unparse(call.func) == f"client.{operation.name}":
+            if not isinstance(call, ast.Call):
+                continue
+            if ast.unparse(call.func) == f"client.{operation.name}":
                 used.update(parameters[: len(call.args)])
                 used.update(str(keyword.arg) for keyword in call.keywords)
     assert used == set(parameters)

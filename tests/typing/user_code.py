@@ -10,137 +10,153 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any, Final, assert_type
 
-import seorep_async as api
+from seorep_async import (
+    Backlink,
+    Campaign,
+    CampaignPeriod,
+    FailedReport,
+    Feed,
+    Keyword,
+    KeywordPeriod,
+    KeywordRanking,
+    Listing,
+    LoginGrant,
+    ModelList,
+    Page,
+    Pull,
+    PulledReport,
+    PullOutcomes,
+    RankingReport,
+    RankingTotals,
+    RawAnswer,
+    SeoRepClient,
+    SeoRepError,
+    Settings,
+    Stats,
+    User,
+)
 
 DAY: Final = "2023-01-31"
 
 
-async def listings(client: api.SeoRepClient) -> None:
+async def listings(client: SeoRepClient) -> None:
     listing = client.campaigns.list(extra_params={"status": ["active"], "group": 1})
     async for campaign in listing:
-        assert_type(campaign, api.Campaign)
+        assert_type(campaign, Campaign)
         assert_type(campaign.company, str)
         assert_type(campaign.date_created, dt.datetime | None)
     async for page in listing.pages():
-        assert_type(page, api.Page[api.Campaign])
-    assert_type(await listing.page(3), api.Page[api.Campaign])
-    assert_type((await listing.page(3)).items, tuple[api.Campaign, ...])
-    assert_type(listing.pages(), AsyncGenerator[api.Page[api.Campaign], None])
+        assert_type(page, Page[Campaign])
+    third_page = await listing.page(3)
+    assert_type(third_page, Page[Campaign])
+    assert_type(third_page.items, tuple[Campaign, ...])
+    assert_type(listing.pages(), AsyncGenerator[Page[Campaign], None])
     async with aclosing(listing.pages()) as pages:
-        assert_type(await anext(pages), api.Page[api.Campaign])  # type: ignore[misc]
-    items: AsyncIterator[api.Campaign] = aiter(listing)
-    assert_type(await anext(items), api.Campaign)
+        assert_type(await anext(pages), Page[Campaign])  # type: ignore[misc]
+    items: AsyncIterator[Campaign] = aiter(listing)
+    assert_type(await anext(items), Campaign)
 
 
-async def reports(client: api.SeoRepClient) -> None:
+async def reports(client: SeoRepClient) -> None:
     report = await client.rankings.campaign(
         42, "2023-01-01", dt.date(2023, 1, 31), search="shoes", limit=10
     )
-    assert_type(report, api.RankingReport[api.KeywordRanking])
-    assert_type(report.rows[0], api.KeywordRanking)
-    assert_type(report.rows[0].keyword_phrase, str)
-    assert_type(report.rows[0].to_dict(), dict[str, Any])  # type: ignore[misc]
-    assert_type(report.rows[0].engine_a_ranking, int | None)
-    assert_type(report.rows[0].last_results_date, dt.date | None)
-    assert_type(report.totals, api.RankingTotals | None)
+    assert_type(report, RankingReport[KeywordRanking])
+    first_row = report.rows[0]
+    assert_type(first_row, KeywordRanking)
+    assert_type(first_row.keyword_phrase, str)
+    assert_type(first_row.to_dict(), dict[str, Any])  # type: ignore[misc]
+    assert_type(first_row.engine_a_ranking, int | None)
+    assert_type(first_row.last_results_date, dt.date | None)
+    assert_type(report.totals, RankingTotals | None)
     assert_type(report.start_date, dt.date)
     assert_type((report.campaign_id, report.keyword_id), tuple[int | None, int | None])
     async for row in client.rankings.campaign(42, DAY, DAY, compare_previous_period=True):
-        assert_type(row, api.KeywordRanking)
+        assert_type(row, KeywordRanking)
     async for keyword_row in client.rankings.keyword_by_date(42, DAY, DAY):
-        assert_type(keyword_row, api.KeywordPeriod)
+        assert_type(keyword_row, KeywordPeriod)
 
 
-async def pulls(client: api.SeoRepClient, any_feed: api.Feed) -> None:
+async def pulls(client: SeoRepClient, any_feed: Feed) -> None:
     ids = range(1, 1001)
     pull = client.rankings.pull(ids, DAY, DAY)
-    assert_type(pull, api.Pull[api.KeywordRanking])
+    assert_type(pull, Pull[KeywordRanking])
     async with pull as outcomes:
-        assert_type(outcomes, api.Pull[api.KeywordRanking])
+        assert_type(outcomes, Pull[KeywordRanking])
         async for outcome in outcomes:
-            assert_type(outcome, api.PulledReport[api.KeywordRanking] | api.FailedReport)
+            assert_type(outcome, PulledReport[KeywordRanking] | FailedReport)
             assert_type(outcome.id, int)
             assert_type(outcome.ok, bool)
             if outcome.ok:
                 assert_type(outcome.report.rows[0].engine_b_ranking, int | None)
             else:
-                assert_type(outcome.error, api.SeoRepError)
+                assert_type(outcome.error, SeoRepError)
     everything = await pull
-    assert_type(everything, api.PullOutcomes[api.KeywordRanking])
-    assert_type(everything[0], api.PulledReport[api.KeywordRanking] | api.FailedReport)
-    assert_type(everything[1:] + everything[:1], api.PullOutcomes[api.KeywordRanking])
-    assert_type(
-        client.rankings.pull(ids, DAY, DAY, feed=api.Feed.CAMPAIGN, limit=5, search="x"),
-        api.Pull[api.KeywordRanking],
+    assert_type(everything, PullOutcomes[KeywordRanking])
+    assert_type(everything[0], PulledReport[KeywordRanking] | FailedReport)
+    assert_type(everything[1:] + everything[:1], PullOutcomes[KeywordRanking])
+    pull = client.rankings.pull(ids, DAY, DAY, feed=Feed.CAMPAIGN, limit=5, search="x")
+    assert_type(pull, Pull[KeywordRanking])
+    of_campaigns = client.rankings.pull(
+        (1, 2), DAY, DAY, feed=Feed.CAMPAIGN_BY_DATE, on_error="raise"
     )
-    assert_type(
-        client.rankings.pull((1, 2), DAY, DAY, feed=api.Feed.CAMPAIGN_BY_DATE, on_error="raise"),
-        api.Pull[api.CampaignPeriod],
-    )
-    assert_type(
-        client.rankings.pull({1, 2}, DAY, DAY, feed=api.Feed.KEYWORD_BY_DATE, ordered=True),
-        api.Pull[api.KeywordPeriod],
-    )
-    pull_of_any_feed = client.rankings.pull((id_ for id_ in [1]), DAY, DAY, feed=any_feed)
-    assert_type(
-        pull_of_any_feed,
-        api.Pull[api.KeywordRanking] | api.Pull[api.CampaignPeriod] | api.Pull[api.KeywordPeriod],
-    )
+    assert_type(of_campaigns, Pull[CampaignPeriod])
+    of_keywords = client.rankings.pull({1, 2}, DAY, DAY, feed=Feed.KEYWORD_BY_DATE, ordered=True)
+    assert_type(of_keywords, Pull[KeywordPeriod])
+    generated_ids = (id_ for id_ in [1])
+    of_any_feed = client.rankings.pull(generated_ids, DAY, DAY, feed=any_feed)
+    assert_type(of_any_feed, Pull[KeywordRanking] | Pull[CampaignPeriod] | Pull[KeywordPeriod])
 
 
-async def campaigns(client: api.SeoRepClient) -> None:
+async def campaigns(client: SeoRepClient) -> None:
     new = await client.campaigns.create(
         "u", "c", scope="s", group_title="g", extra_params={"tags": ["a"], "n": 1}
     )
-    assert_type(new, api.Campaign)
-    assert_type(await client.campaigns.get(7, extra_params={"x": True}), api.Campaign)
-    assert_type(
-        await client.campaigns.update(7, url="u", company="c", scope="s", group_title=None),
-        api.Campaign,
-    )
+    assert_type(new, Campaign)
+    assert_type(await client.campaigns.get(7, extra_params={"x": True}), Campaign)
+    changed = await client.campaigns.update(7, url="u", company="c", scope="s", group_title=None)
+    assert_type(changed, Campaign)
     await client.campaigns.delete(7, extra_params={"since": dt.date(2023, 1, 1)})
     listing = client.campaigns.list(
         filter="f", limit=5, order_by="id", order_direction="asc", extra_params=None
     )
-    assert_type(listing, api.Listing[api.Campaign, api.ModelList[api.Campaign]])
-    assert_type(await listing, api.ModelList[api.Campaign])
+    assert_type(listing, Listing[Campaign, ModelList[Campaign]])
+    assert_type(await listing, ModelList[Campaign])
 
 
-async def users(client: api.SeoRepClient, email_them: bool | None) -> None:
+async def users(client: SeoRepClient, email_them: bool | None) -> None:
     new = await client.users.create(
         "f", "l", "u", "p", "client", email="e", email_credentials=email_them
     )
-    assert_type(new, api.User)
+    assert_type(new, User)
     await client.users.create("f", "l", "u", "p", role="client", email_credentials="yes")
     changed = await client.users.update(
         7, first_name="f", last_name="l", username="u", email="e", password="p", role=""
     )
-    assert_type(changed, api.User)
-    assert_type(await client.users.get(7), api.User)
+    assert_type(changed, User)
+    assert_type(await client.users.get(7), User)
     await client.users.delete(7)
-    assert_type(await client.users.login_grant(7), api.LoginGrant)
+    assert_type(await client.users.login_grant(7), LoginGrant)
     listing = client.users.list(
         filter="f", role="client", limit=5, order_by="id", order_direction="asc"
     )
-    assert_type(listing, api.Listing[api.User, api.ModelList[api.User]])
-    assert_type(
-        await client.users.list(role=(role for role in ("a", "b"))), api.ModelList[api.User]
-    )
-    assert_type(await client.users.list(role={"a": 1}.keys()).page(2), api.Page[api.User])
+    assert_type(listing, Listing[User, ModelList[User]])
+    generated_roles = (role for role in ("a", "b"))
+    assert_type(await client.users.list(role=generated_roles), ModelList[User])
+    assert_type(await client.users.list(role={"a": 1}.keys()).page(2), Page[User])
     async for user in client.users.list(role=["a"]):
-        assert_type(user, api.User)
+        assert_type(user, User)
 
 
-async def keywords(client: api.SeoRepClient) -> None:
-    assert_type(await client.keywords.get(7), api.Keyword)
+async def keywords(client: SeoRepClient) -> None:
+    assert_type(await client.keywords.get(7), Keyword)
     listing = client.keywords.list(filter="f", limit=5, order_by="id", order_direction="asc")
-    assert_type(listing, api.Listing[api.Keyword, api.ModelList[api.Keyword]])
-    assert_type(
-        await client.keywords.list(extra_params={"campaign_id": 7}), api.ModelList[api.Keyword]
-    )
+    assert_type(listing, Listing[Keyword, ModelList[Keyword]])
+    of_campaign = await client.keywords.list(extra_params={"campaign_id": 7})
+    assert_type(of_campaign, ModelList[Keyword])
 
 
-async def backlinks(client: api.SeoRepClient) -> None:
+async def backlinks(client: SeoRepClient) -> None:
     new = await client.backlinks.create(
         7,
         "t",
@@ -152,11 +168,10 @@ async def backlinks(client: api.SeoRepClient) -> None:
         target_url="u",
         notes="",
     )
-    assert_type(new, api.Backlink)
-    assert_type(
-        await client.backlinks.create(7, "t", "u", "published", dt.date(2023, 1, 1)), api.Backlink
-    )
-    assert_type(await client.backlinks.get(7), api.Backlink)
+    assert_type(new, Backlink)
+    with_day = await client.backlinks.create(7, "t", "u", "published", dt.date(2023, 1, 1))
+    assert_type(with_day, Backlink)
+    assert_type(await client.backlinks.get(7), Backlink)
     changed = await client.backlinks.update(
         7,
         date_published=dt.date(2023, 1, 1),
@@ -169,7 +184,7 @@ async def backlinks(client: api.SeoRepClient) -> None:
         target_url="u",
         extra_params={},
     )
-    assert_type(changed, api.Backlink)
+    assert_type(changed, Backlink)
     await client.backlinks.delete(7)
     listing = client.backlinks.list(
         7,
@@ -182,13 +197,12 @@ async def backlinks(client: api.SeoRepClient) -> None:
         sort_direction="asc",
         extra_params=None,
     )
-    assert_type(listing, api.Listing[api.Backlink, api.ModelList[api.Backlink]])
-    assert_type(
-        await client.backlinks.list(7, date_string="last month"), api.ModelList[api.Backlink]
-    )
+    assert_type(listing, Listing[Backlink, ModelList[Backlink]])
+    of_last_month = await client.backlinks.list(7, date_string="last month")
+    assert_type(of_last_month, ModelList[Backlink])
 
 
-async def rankings(client: api.SeoRepClient, start: dt.date) -> None:
+async def rankings(client: SeoRepClient, start: dt.date) -> None:
     campaign = client.rankings.campaign(
         7,
         start,
@@ -200,35 +214,34 @@ async def rankings(client: api.SeoRepClient, start: dt.date) -> None:
         compare_previous_period=True,
         extra_params={"tag": "x"},
     )
-    assert_type(campaign, api.Listing[api.KeywordRanking, api.RankingReport[api.KeywordRanking]])
+    assert_type(campaign, Listing[KeywordRanking, RankingReport[KeywordRanking]])
     by_date = client.rankings.campaign_by_date(7, start, start, compare_previous_period="yes")
-    assert_type(by_date, api.Listing[api.CampaignPeriod, api.RankingReport[api.CampaignPeriod]])
+    assert_type(by_date, Listing[CampaignPeriod, RankingReport[CampaignPeriod]])
     of_keyword = client.rankings.keyword_by_date(7, start, start)
-    assert_type(of_keyword, api.Listing[api.KeywordPeriod, api.RankingReport[api.KeywordPeriod]])
-    assert_type(
-        client.rankings.pull([7], start, start, feed="keyword-by-date"), api.Pull[api.KeywordPeriod]
-    )
+    assert_type(of_keyword, Listing[KeywordPeriod, RankingReport[KeywordPeriod]])
+    pull = client.rankings.pull([7], start, start, feed="keyword-by-date")
+    assert_type(pull, Pull[KeywordPeriod])
 
 
-async def client_itself(client: api.SeoRepClient) -> None:
+async def client_itself(client: SeoRepClient) -> None:
     answer = await client.request("GET", "/v3/campaigns", params={"page": 2})  # type: ignore[misc]
     assert_type(answer, dict[str, Any])  # type: ignore[misc]
     await client.request("POST", "/v3/campaigns", body={"tags": ["a"]})  # type: ignore[misc]
     with client.record_answers() as answers:
-        assert_type(answers, list[api.RawAnswer])
+        assert_type(answers, list[RawAnswer])
     with client.timeout(2):
         assert_type(client.account, str)
     assert_type(client.base_url, str)
     assert_type(client.account, str)
     assert_type(client.now(), dt.datetime)
-    assert_type(client.stats, api.Stats)
-    assert_type(client.settings, api.Settings)
+    assert_type(client.stats, Stats)
+    assert_type(client.settings, Settings)
     assert_type(client.stats.attempts, int)
-    assert_type(await client.open(), api.SeoRepClient)
+    assert_type(await client.open(), SeoRepClient)
     await client.close()
 
 
-async def wrong(client: api.SeoRepClient) -> None:
+async def wrong(client: SeoRepClient) -> None:
     await client.campaigns.get("7")  # type: ignore[arg-type]
     await client.campaigns.create("u")  # type: ignore[call-arg]
     await client.campaigns.update(7, "u")  # type: ignore[call-arg]

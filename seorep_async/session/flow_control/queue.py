@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import math
 from collections import OrderedDict
-from collections.abc import Iterator
 from typing import TypeAlias
 
 from seorep_async.errors import ConfigurationError, RateLimitedError, duration
@@ -169,9 +168,6 @@ class PermitQueue:
             return refused_at, waiter.arrival
         return refused_at, -waiter.arrival
 
-    def _waiters(self) -> Iterator[Waiter]:
-        return itertools.chain.from_iterable(self._clients.values())
-
     def _wake_at(self, moment: float, now: float) -> None:
         """Dispatch again at a moment. An infinite one needs no timer."""
         # Each wait leads here, and usually the timer is already right.
@@ -229,7 +225,7 @@ class PermitQueue:
         else:
             pace.fail(now)
         if pace.breaker.is_open or pace.paused_until > now:
-            for waiter in list(self._waiters()):
+            for waiter in list(itertools.chain.from_iterable(self._clients.values())):
                 self._end_if_hopeless(waiter, now)
 
     def _learn_refusal(

@@ -19,7 +19,7 @@ from seorep_async.session.flow_control.lanes import (
     WaitTimeout,
 )
 from seorep_async.session.flow_control.limits import Limits
-from seorep_async.session.flow_control.queue import Origin
+from seorep_async.session.flow_control.queue import Origin, PermitQueue
 from seorep_async.session.flow_control.refusals import Subject
 from seorep_async.session.retry_policy import Failure, RetryQuota
 from seorep_async.session.timeouts import Deadline
@@ -49,11 +49,9 @@ class Share:
         account: str = "",
     ) -> None:
         if limits is None:
-            limits = Limits(
-                max_concurrency=settings.max_concurrency,
-                requests_per_second=settings.requests_per_second,
-            )
-        self._queue = limits.queue
+            self._queue = PermitQueue(settings.max_concurrency, settings.requests_per_second)
+        else:
+            self._queue = limits.queue
         self._clock = clock
         self._origin = origin
         self._account = account
@@ -95,11 +93,6 @@ class Share:
     def only_probes(self) -> bool:
         """Whether only probes go out, because the service refuses or fails."""
         return self._queue.pace.breaker.is_open
-
-    @property
-    def waits(self) -> bool:
-        """Whether anything waits for a permit."""
-        return bool(self._lanes)
 
     def open(self) -> None:
         """Start in the running event loop."""

@@ -1,0 +1,204 @@
+"""The nights of a database, for `seorep doctor`: which are missing, and which lack reports."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from seorep_async.cli.findings import Findings
+from seorep_async.cli.output import counted
+from seorep_async.history import open_history
+from seorep_async.history.source import fails_again, listed
+
+_LISTED_ACCOUNTS = 20
+_LISTED_PULLS = 7
+_NIGHTS = """
+    SELECT account, list(DISTINCT snapshot_date ORDER BY snapshot_date)
+    FROM pulls
+    -- a night without any report is no night
+    WHERE rows > 0 OR failures = 0
+    GROUP BY account
+    ORDER BY account
+"""
+_INCOMPLETE_PULLS = """
+    WITH last_pulls AS (
+        SELECT
+            account,
+            snapshot_date,
+            start_date,
+            end_date,
+            max_by(feeds, started_at) AS feeds,
+            -- a pull without any report counts as a missing night
+            bool_or(rows > 0 OR failures = 0) AS has_reports
+        FROM pulls
+        GROUP BY ALL
+    )
+    SELECT
+        snapshot_date,
+        start_date,
+        end_date,
+        feeds,
+        count(*),
+        list(DISTINCT campaign_id ORDER BY campaign_id),
+        list(DISTINCT {'error': error, 'status': status})
+    FROM failures
+    JOIN last_pulls USING (account, snapshot_date, start_date, end_date)
+    WHERE account = ? AND has_reports
+    GROUP BY ALL
+    ORDER BY snapshot_date DESC, start_date DESC
+"""
+
+
+@attrs.frozen
+class _IncompletePull:
+    """A pull that lacks reports.
+
+    Attributes:
+        reports: the number of failed reports.
+        campaigns: the campaigns of these reports.
+        may_succeed: whether a retry may fetch at least one of them.
+        command: the command that fetches only these reports.
+    """
+
+    snapshot_date: dt.date
+    start_date: dt.date
+    end_date: dt.date
+    reports: int
+    campaigns: list[int]
+    errors: list[str]
+    may_succeed: bool
+    command: str
+
+    @property
+    def words(self) -> str:
+        """The night, its failed reports, and what to do about them."""
+        noun = "campaign" if len(self.campaigns) == 1 else "campaigns"
+        causes = ", ".join(self.errors)
+        failed = f"{counted(self.reports, 'report')} failed"
+        subject = f"{noun} {listed(self.campaigns)}: {causes}"
+        advice = "a retry would fail again"
+        if self.may_succeed:
+            advice = f"to fetch only what failed: {self.command}"
+        return f"night of {self.snapshot_date}: {failed} ({subject}); {advice}"
+
+    def facts(self) -> dict[str, Any]:
+        """Return the pull as JSON has it."""
+        return {
+            "snapshot_date": str(self.snapshot_date),
+            "start_date": str(self.start_date),
+            "end_date": str(self.end_date),
+            "failed_reports": self.reports,
+            "campaigns": self.campaigns,
+            "errors": self.errors,
+            "may_succeed": self.may_succeed,
+            "command": self.command,
+        }
+
+
+def add_nights(findings: Findings, out: str, today: dt.date) -> None:
+    """Report each account's newest night, the missing nights of daily pulls, and failed reports."""
+    facts = []
+    with open_history(out) as database:
+        accounts = database.connection.execute(_NIGHTS).fetchall()
+        for account, nights in accounts[:_LISTED_ACCOUNTS]:
+            missing = _missing_nights(nights)
+            rows = database.connection.execute(_INCOMPLETE_PULLS, [account]).fetchall()
+            pulls = [_incomplete_pull(out, account, *row) for row in rows]
+            _add_account(findings, account, nights, missing, today)
+            _add_incomplete(findings, account, pulls)
+            facts.append(
+                {
+                    "account": account,
+                    "nights": len(nights),
+                    "newest": str(nights[-1]),
+                    "missing": list(map(str, missing)),
+                    "incomplete": [pull.facts() for pull in pulls],
+                }
+            )
+    if len(accounts) > _LISTED_ACCOUNTS:
+        others = counted(len(accounts) - _LISTED_ACCOUNTS, "account")
+        findings.fact("nights", f"{others} more")
+    findings.add_details("nights", facts)
+
+
+def _add_account(
+    findings: Findings,
+    account: str,
+    nights: Sequence[dt.date],
+    missing: Sequence[dt.date],
+    today: dt.date,
+) -> None:
+    newest = nights[-1]
+    count = counted(len(nights), "night")
+    findings.fact("nights", f"{account}: {count}, the newest of {newest}")
+    if not _are_daily(nights):
+        return
+    if missing:
+        findings.note(
+            "nights",
+            f"{account}: missing are the nights of {listed(missing)}; `seorep guide command` "
+            "says how to make a lost night up",
+        )
+    age = (today - newest).days
+    # tonight's pull may not have run yet
+    if age > 1:
+        findings.note("nights", f"{account}: the newest night is {age:,} days old")
+
+
+def _add_incomplete(findings: Findings, account: str, pulls: Sequence[_IncompletePull]) -> None:
+    for pull in pulls[:_LISTED_PULLS]:
+        findings.note("nights", f"{account}, {pull.words}")
+    if len(pulls) > _LISTED_PULLS:
+        others = counted(len(pulls) - _LISTED_PULLS, "earlier pull")
+        findings.note("nights", f"{account}: {others} with failed reports; --json lists them all")
+
+
+def _incomplete_pull(
+    out: str,
+    account: str,
+    snapshot_date: dt.date,
+    start_date: dt.date,
+    end_date: dt.date,
+    feeds: str,
+    reports: int,
+    campaigns: list[int | None],
+    failures: list[dict[str, Any]],
+) -> _IncompletePull:
+    words = ["seorep", "pull", "-o", out, "--account", account]
+    if feeds != "campaign":
+        for feed in feeds.split(","):
+            words += ["--feed", feed]
+    words += ["--snapshot-date", str(snapshot_date)]
+    words += ["--from", str(start_date), "--to", str(end_date), "--retry-failed"]
+    return _IncompletePull(
+        snapshot_date=snapshot_date,
+        start_date=start_date,
+        end_date=end_date,
+        reports=reports,
+        # a campaign with a huge id has none in the table
+        campaigns=[campaign for campaign in campaigns if campaign is not None],
+        errors=sorted({failure["error"] for failure in failures}),
+        may_succeed=not all(
+            fails_again(failure["error"], failure["status"]) for failure in failures
+        ),
+        command=shlex.join(words),
+    )
+
+
+def _are_daily(nights: Sequence[dt.date]) -> bool:
+    """Return whether an account is pulled on more than every second day."""
+    days = (nights[-1] - nights[0]).days + 1
+    return len(nights) > 1 and 2 * len(nights) > days
+
+
+def _missing_nights(nights: Sequence[dt.date]) -> list[dt.date]:
+    """Return the missing nights of an account that is pulled daily."""
+    if not _are_daily(nights):
+        return []
+    days = (nights[-1] - nights[0]).days
+    all_nights = [nights[0] + dt.timedelta(day) for day in range(days)]
+    return sorted(set(all_nights).difference(nights))
