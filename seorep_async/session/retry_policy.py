@@ -287,7 +287,7 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
         attempts: the number of attempts so far, including the failed one.
         throttled: how many of them were throttled or were probes. Each of these counts as a third.
         probe: whether the failed one was a probe.
-        others_refused: whether a low rate was refused since the attempt before.
+        others_refused: see `Share.rate_refused_since`.
         idempotent: whether the request may be executed twice.
         remaining: seconds until the call's deadline, possibly infinite.
         tokens: remaining tokens of the retry quota.

@@ -46,7 +46,7 @@ class Pace:
         self.subjects: RefusedSubjects = RefusedSubjects()
         self.last_start: float = -math.inf
         self.paused_until: float = -math.inf
-        self.rate_refused_at: float = -math.inf  # the last refusal that concerned no subject
+        self.rate_refused_at: float = -math.inf  # the last first refusal of a subject
 
     def next_start(self, now: float, in_flight: int) -> tuple[WaitReason, float]:
         """Return why the next attempt waits, and when it may start."""
