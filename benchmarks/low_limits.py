@@ -76,6 +76,7 @@ class Cell:
         latency: seconds.
         requests: of the pull.
         cap: the user's own `requests_per_second`.
+        status: of a refusal.
     """
 
     kind: str
@@ -84,6 +85,7 @@ class Cell:
     latency: float
     requests: int
     cap: float | None = None
+    status: int = 429
 
     @property
     def burst(self) -> int:
@@ -119,7 +121,9 @@ class Cell:
         limit = KINDS[self.kind].limit.format(rate=self.rate, most=60 * self.rate)
         if self.asks_to_wait:
             limit += ",retry-after=seconds"
-        service = SimulatedService(limit, latency=self.latency, jitter=JITTER, seed=seed)
+        service = SimulatedService(
+            limit, latency=self.latency, jitter=JITTER, status=self.status, seed=seed
+        )
         pages_a_campaign = 5 if seed % 2 else 1
         paths = [f"c{page // pages_a_campaign}/{page}" for page in range(self.requests)]
         return simulate(service, paths, requests_per_second=self.cap, max_concurrency=PERMITS)
@@ -140,13 +144,15 @@ def _phase(seed: int) -> float:
     return (0.37 + 0.618 * seed) % 1
 
 
-def cells(limits: Iterable[int] = LIMITS, requests: Iterable[int] = REQUESTS) -> Iterator[Cell]:
+def cells(
+    limits: Iterable[int] = LIMITS, requests: Iterable[int] = REQUESTS, status: int = 429
+) -> Iterator[Cell]:
     """Yield the cells of the table, the longest first."""
     longest_first = sorted(requests, reverse=True)
     for count, kind, rate, asks_to_wait, latency in product(
         longest_first, KINDS, limits, (False, True), LATENCIES
     ):
-        cell = Cell(kind, rate, asks_to_wait, latency, count)
+        cell = Cell(kind, rate, asks_to_wait, latency, count, status=status)
         if (count - cell.burst) / rate >= SHORTEST:
             yield cell
 
@@ -217,11 +223,12 @@ def main(arguments: list[str]) -> None:
     )
     parser.add_argument("--limits", default=",".join(map(str, LIMITS)), help="requests a second")
     parser.add_argument("--requests", default=",".join(map(str, REQUESTS)), help="of each pull")
+    parser.add_argument("--status", type=int, default=429, help="of refusals")
     options = parser.parse_args(arguments)
     first, end = map(int, options.seeds.split(":"))
     limits = [int(limit) for limit in options.limits.split(",")]
     requests = [int(count) for count in options.requests.split(",")]
-    results = measure(cells(limits, requests), range(first, end))
+    results = measure(cells(limits, requests, options.status), range(first, end))
     print(as_text(HEAD, table(results)))
 
 

@@ -126,10 +126,10 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         self.started = now
         self.attempts += 1
 
-    def note(self, failure: Failure, *, probe: bool) -> None:
+    def note(self, failure: Failure, *, probe: bool, others_refused: bool) -> None:
         """Record a failed attempt."""
         self.failure = failure
-        if probe or failure.counts_a_third:
+        if probe or failure.counts_a_third(others_refused=others_refused):
             self.throttled += 1
         if not failure.was_turned_away:
             self.may_have_run = True

@@ -133,14 +133,18 @@ class Failure:
         """
         return self.was_turned_away and not self.by_gateway and not self.is_postponed
 
-    @property
-    def counts_a_third(self) -> bool:
-        """Whether the attempt counts as a third, because the service only asked for a pause.
+    def counts_a_third(self, *, others_refused: bool) -> bool:
+        """Return whether the attempt counts as a third, because it seems to be only too early.
 
-        That is a 429, or another refusal with a Retry-After. A 503 without Retry-After counts as
-        one, because a service that is down sends it as well.
+        That is a 429, or another refusal with a Retry-After. A service that is down also sends a
+        503 without Retry-After. It counts as a third only if the rate was refused as well.
+
+        Args:
+            others_refused: see `Share.rate_refused_since`.
         """
-        return self.asks_to_wait and not self.by_gateway
+        if self.by_gateway:
+            return False
+        return self.asks_to_wait or (others_refused and self.is_refusal)
 
 
 @attrs.frozen
@@ -267,6 +271,7 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
     attempts: int,
     throttled: int,
     probe: bool = False,
+    others_refused: bool = False,
     idempotent: bool,
     remaining: float,
     tokens: int,
@@ -282,6 +287,7 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
         attempts: the number of attempts so far, including the failed one.
         throttled: how many of them were throttled or were probes. Each of these counts as a third.
         probe: whether the failed one was a probe.
+        others_refused: see `Share.rate_refused_since`.
         idempotent: whether the request may be executed twice.
         remaining: seconds until the call's deadline, possibly infinite.
         tokens: remaining tokens of the retry quota.
@@ -317,7 +323,8 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
 
     if pause is None:
         # Refusals and faults have separate back-offs, because one says nothing about the other.
-        attempts_of_kind = throttled if probe or failure.counts_a_third else failed
+        is_throttled = probe or failure.counts_a_third(others_refused=others_refused)
+        attempts_of_kind = throttled if is_throttled else failed
         doublings = min(attempts_of_kind - 1, _MOST_DOUBLINGS)
         longest = min(settings.backoff_max, settings.backoff_initial * 2**doublings)
         delay = jitter * longest

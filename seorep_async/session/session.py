@@ -204,12 +204,15 @@ class Session:
             permit = self.share.try_acquire(call.deadline, request.subject, request.lane)
             if permit is None:
                 permit = await self._wait_for_permit(call)
+            # Zero before the first attempt.
+            previous_start = call.started
             result = await self._attempt(call, permit)
             if isinstance(result, Failure) and call.was_deleted_before(result):
                 result = request.decode(b"")
             if not isinstance(result, Failure):
                 break
-            retry = self._decide(call, result, permit)
+            others_refused = self.share.rate_refused_since(previous_start)
+            retry = self._decide(call, result, permit, others_refused=others_refused)
             # The next wait would fail only because the client is closed, and hide this failure.
             if self.state is not State.OPEN:
                 raise self._closed_error(result)
@@ -305,9 +308,11 @@ class Session:
                 lane.on_huge_response()
         return outcome
 
-    def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
+    def _decide(
+        self, call: Call[Any], failure: Failure, permit: Permit, *, others_refused: bool
+    ) -> Retry:
         """Record a failed attempt. Return its retry, or raise the last error if there is none."""
-        call.note(failure, probe=permit.is_probe)
+        call.note(failure, probe=permit.is_probe, others_refused=others_refused)
         if failure.cause is Cause.THROTTLE:
             self._throttled += 1
         if failure.cause.retryable and not failure.inconclusive:
@@ -322,6 +327,7 @@ class Session:
             attempts=call.attempts,
             throttled=call.throttled,
             probe=permit.is_probe,
+            others_refused=others_refused,
             idempotent=call.request.idempotent,
             remaining=call.deadline.at - self.clock.monotonic(),
             tokens=self.share.quota.tokens,

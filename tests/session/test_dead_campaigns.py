@@ -17,7 +17,7 @@ from seorep_async.session.flow_control.pace import Pace
 from seorep_async.session.flow_control.refusals import ExcessRefusals
 from seorep_async.session.response import Response
 from tests.scripted_api import FEED, ApiRequest
-from tests.session.simulated_service import SimulatedService, session_above, simulate
+from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
 from tests.session.virtual_loop import here, run
 
 CAMPAIGNS = 100
@@ -184,6 +184,42 @@ def test_no_request_starts_in_a_pause_of_the_rate(latency: float, seed: int) -> 
 )
 def test_a_low_limit_loses_nothing(cell: Cell) -> None:
     assert [cell.run(seed).lost for seed in (300, 301)] == [0, 0]
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize(
+    ("cell", "seed"),
+    [
+        (Cell("bucket of five", 1, False, 0.02, 300, status=503), 40003),
+        (Cell("bucket of five", 1, False, 0.02, 300, status=503), 40006),
+        (Cell("bucket of five", 2, False, 0.2, 300, status=503), 40004),
+        (Cell("sliding window of a second", 2, False, 0.02, 300, status=503), 40002),
+    ],
+    ids=str,
+)
+def test_a_low_limit_with_bare_503s_loses_nothing(cell: Cell, seed: int) -> None:
+    assert cell.run(seed).lost == 0
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize(
+    ("seconds_down", "is_lost"),
+    [pytest.param(3.0, False, id="for three seconds"), pytest.param(1e9, True, id="for good")],
+)
+@pytest.mark.parametrize("limit", ["50/s,burst=5", "2/s,fixed-window", "1/s,burst=5"])
+async def test_one_dead_campaign_at_a_known_limit_ends_in_time(
+    limit: str, seconds_down: float, is_lost: bool
+) -> None:
+    service = SimulatedService(limit, latency=0.05)
+    async with session_above(service) as session:
+        assert await pull(session, 60) == []
+        assert session.stats.pace is not None
+        began = here().now
+        service.says = lambda path: 503 if here().now < began + seconds_down else 200
+        errors = await pull(session, ["dead/0"])
+        seconds = here().now - began
+    assert len(errors) == is_lost
+    assert 3 <= seconds <= 90
 
 
 @pytest.mark.virtual

@@ -20,6 +20,7 @@ from tests.session.scripted_server import answer
 
 KIB = 1024
 MIB = 1024 * KIB
+LONG = 60.0  # seconds; a thread waits for as long only if a test fails
 
 
 @asynccontextmanager
@@ -153,11 +154,11 @@ class BlockingDecoder:
 
     def __call__(self, body: bytes) -> str:
         self.started.set()
-        self.go.wait(10)
+        self.go.wait(LONG)
         return "decoded"
 
     async def has_started(self) -> None:
-        await asyncio.to_thread(self.started.wait, 10)
+        await asyncio.to_thread(self.started.wait, LONG)
 
 
 @pytest.fixture
@@ -188,7 +189,7 @@ async def test_a_wait_for_another_thread_ends_at_the_deadline(session: Session) 
 async def test_the_caller_s_blocking_work_holds_no_answer_up(session: Session) -> None:
     loop = asyncio.get_running_loop()
     blocked = threading.Event()
-    blocking = [loop.run_in_executor(None, blocked.wait, 10) for _ in range(64)]
+    blocking = [loop.run_in_executor(None, blocked.wait, LONG) for _ in range(64)]
     assert await session.send(request(bytes)) == b" " * MIB
     blocked.set()
     await asyncio.gather(*blocking)

@@ -239,6 +239,31 @@ def test_throttled_attempt_counts_as_a_third(throttled: int, last: int) -> None:
     assert isinstance(verdict(attempts=last + 1, throttled=throttled), ServerError)
 
 
+@pytest.mark.parametrize(
+    ("sent", "cause", "retry_after", "before", "after"),
+    [
+        pytest.param(Sent.RESPONDED, Cause.THROTTLE, None, True, True, id="429"),
+        pytest.param(Sent.RESPONDED, Cause.OVERLOAD, 1.0, True, True, id="503 with Retry-After"),
+        pytest.param(Sent.RESPONDED, Cause.OVERLOAD, None, False, True, id="503"),
+        pytest.param(Sent.MAYBE, Cause.TRANSIENT, None, False, False, id="502"),
+        pytest.param(Sent.MAYBE, Cause.TRANSIENT, 1.0, False, False, id="504 with Retry-After"),
+        pytest.param(Sent.RESPONDED, Cause.TRANSIENT, None, False, False, id="500"),
+        pytest.param(Sent.MAYBE, Cause.OVERLOAD, None, False, False, id="no answer in time"),
+    ],
+)
+def test_a_503_counts_as_a_third_if_others_are_refused(
+    sent: Sent, cause: Cause, retry_after: float | None, before: bool, after: bool
+) -> None:
+    result = failure(sent, cause, retry_after)
+    assert result.counts_a_third(others_refused=False) == before
+    assert result.counts_a_third(others_refused=True) == after
+
+
+def test_a_page_of_a_firewall_never_counts_as_a_third() -> None:
+    page = attrs.evolve(failure(Sent.RESPONDED, Cause.THROTTLE), by_gateway=True)
+    assert not page.counts_a_third(others_refused=True)
+
+
 @pytest.mark.parametrize("cause", PASSING)
 def test_retry_is_made_as_long_as_the_quota_pays_for_it(cause: Cause) -> None:
     assert isinstance(verdict(cause=cause, throttled=1, attempts=2, tokens=COST[cause]), Retry)

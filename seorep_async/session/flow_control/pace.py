@@ -46,6 +46,7 @@ class Pace:
         self.subjects: RefusedSubjects = RefusedSubjects()
         self.last_start: float = -math.inf
         self.paused_until: float = -math.inf
+        self.rate_refused_at: float = -math.inf  # the last first refusal of a subject
 
     def next_start(self, now: float, in_flight: int) -> tuple[WaitReason, float]:
         """Return why the next attempt waits, and when it may start."""
@@ -154,6 +155,7 @@ class Pace:
 
     def refuse(self, started: float, subject: Subject | None, waits: bool, now: float) -> None:
         """Record a refusal. `waits` says whether it pauses everybody."""
+        is_first = subject not in self.subjects
         self.subjects.refuse(subject, now)
         # Rule 3: another refusal of a subject does not count if others were accepted since the
         # first one, because the subject may be the cause. A refusal that pauses everybody may be
@@ -168,6 +170,8 @@ class Pace:
         self.delivered.refused += 1
         if self.breaker.is_open or says_nothing:
             return
+        if is_first:
+            self.rate_refused_at = now
         self.rate.accepted_in_a_row = 0
         if self.rate.current == math.inf and self.refusals.excess == 0:
             self.later.begin(started)

@@ -25,6 +25,7 @@ from seorep_async.session.retry_policy import Failure, RetryQuota
 from seorep_async.session.timeouts import Deadline
 from seorep_async.settings import Settings
 
+_LOW_RATE = 10.0  # requests per second
 _SHORTEST_WAIT = 0.001  # seconds; a shorter wait is not mentioned
 _log = logging.getLogger("seorep_async")
 
@@ -68,6 +69,15 @@ class Share:
         """Attempts per second that may start now, or None if no limit is known."""
         rate = self._queue.pace.rate.current
         return None if rate == math.inf else rate
+
+    def rate_refused_since(self, moment: float) -> bool:
+        """Return whether, at a low limit, the rate was refused since a time.
+
+        Only the first refusal of a campaign shows this: the campaign may be the cause of others.
+        At a low limit, a rate that is too high refuses one call many times in a row by chance.
+        """
+        pace = self._queue.pace
+        return pace.rate.learnt < _LOW_RATE and pace.rate_refused_at > moment
 
     @property
     def max_concurrency(self) -> int:
