@@ -57,7 +57,8 @@ def check(service: Service, *, out: str | None, as_json: bool) -> ExitCode:
     today: dt.date = click.get_current_context().obj
     findings = Findings(shown=not as_json)
     try:
-        wait_for(_check(findings, connect(service), out, default_window(today)))
+        words = _words_of(service)
+        wait_for(_check(findings, connect(service), out, default_window(today), words))
     except (UsageError, ConfigurationError) as error:
         findings.fail("settings", error)
     if as_json:
@@ -65,7 +66,22 @@ def check(service: Service, *, out: str | None, as_json: bool) -> ExitCode:
     return findings.code
 
 
-async def _check(findings: Findings, connection: Connection, out: str | None, window: Days) -> None:
+def _words_of(service: Service) -> list[str]:
+    """Return the options that name a service, for a command that is printed."""
+    words = []
+    for option, value in (("--profile", service.profile), ("--base-url", service.base_url)):
+        if value is not None:
+            words += [option, value]
+    return words
+
+
+async def _check(
+    findings: Findings,
+    connection: Connection,
+    out: str | None,
+    window: Days,
+    service_options: Sequence[str],
+) -> None:
     # one retry is enough for a connection that was closed, or a limit of the service
     attempts = min(2, connection.settings.max_attempts)
     async with connection.opened(max_attempts=attempts) as client:
@@ -74,7 +90,7 @@ async def _check(findings: Findings, connection: Connection, out: str | None, wi
             _add_sources(findings, connection)
         # the target comes first, because a service that does not answer ends the checks
         if out is not None:
-            await check_target(findings, client, out, window)
+            await check_target(findings, client, out, window, service_options)
         with client.record_answers() as answers:
             try:
                 await _check_service(findings, client, answers, window)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from seorep_async.cli.findings import Findings
 from seorep_async.cli.output import counted
+from seorep_async.cli.pull import Days
+from seorep_async.client import SeoRepClient
+from seorep_async.export.request import ExportRequest
 from seorep_async.history import open_history
 from seorep_async.history.source import fails_again, listed
+from seorep_async.models import Feed
+from seorep_async.tables.output_tables import table_of
 
 _LISTED_ACCOUNTS = 20
 _LISTED_PULLS = 7
@@ -25,32 +31,76 @@ _NIGHTS = """
     ORDER BY account
 """
 _INCOMPLETE_PULLS = """
-    WITH last_pulls AS (
+    WITH failed_tables AS (
+        SELECT DISTINCT account, snapshot_date, start_date, end_date, table_name
+        FROM failures
+        WHERE account = $account
+    ),
+    chosen_pulls AS (
         SELECT
-            account,
-            snapshot_date,
-            start_date,
-            end_date,
-            max_by(feeds, started_at) AS feeds,
+            failed_tables.*,
+            feeds,
+            selection,
+            reading,
             -- a pull without any report counts as a missing night
-            bool_or(rows > 0 OR failures = 0) AS has_reports
-        FROM pulls
-        GROUP BY ALL
+            bool_or(pulls.rows > 0 OR pulls.failures = 0) OVER (
+                PARTITION BY account, snapshot_date, start_date, end_date
+            ) AS has_reports
+        FROM failed_tables
+        JOIN pulls USING (account, snapshot_date, start_date, end_date)
+        -- a night may have a pull for each feed, and later ones of a few campaigns
+        QUALIFY row_number() OVER (
+            PARTITION BY account, snapshot_date, start_date, end_date, table_name
+            ORDER BY
+                list_contains(
+                    string_split(feeds, ','), $feeds[list_position($tables, table_name)]
+                ) DESC,
+                selection IS NOT NULL,
+                pulls.failures = 0,
+                started_at DESC
+        ) = 1
     )
     SELECT
         snapshot_date,
         start_date,
         end_date,
         feeds,
+        selection,
+        reading,
         count(*),
         list(DISTINCT campaign_id ORDER BY campaign_id),
         list(DISTINCT {'error': error, 'status': status})
     FROM failures
-    JOIN last_pulls USING (account, snapshot_date, start_date, end_date)
-    WHERE account = ? AND has_reports
+    JOIN chosen_pulls USING (account, snapshot_date, start_date, end_date, table_name)
+    WHERE has_reports
     GROUP BY ALL
-    ORDER BY snapshot_date DESC, start_date DESC
+    ORDER BY snapshot_date DESC, start_date DESC, feeds
 """
+
+
+@attrs.frozen
+class PullWords:
+    """The words of a command that pulls into a database.
+
+    Attributes:
+        target: the command with its target, and with the options that name the service.
+        row_options: the options that change rows, by their digest in the table `pulls`.
+    """
+
+    target: Sequence[str]
+    row_options: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(
+        cls, client: SeoRepClient, out: str, window: Days, service_options: Sequence[str]
+    ) -> PullWords:
+        plain = ExportRequest.of(client, None, window, {})
+        compared = ExportRequest.of(client, None, window, {"compare_previous_period": True})
+        row_options = {
+            plain.row_options: (),
+            compared.row_options: ("--compare-previous-period",),
+        }
+        return cls(("seorep", "pull", "-o", out, *service_options), row_options)
 
 
 @attrs.frozen
@@ -61,6 +111,7 @@ class _IncompletePull:
         reports: the number of failed reports.
         campaigns: the campaigns of these reports.
         may_succeed: whether a retry may fetch at least one of them.
+        has_known_options: whether the options that change rows are in the command.
         command: the command that fetches only these reports.
     """
 
@@ -71,6 +122,7 @@ class _IncompletePull:
     campaigns: list[int]
     errors: list[str]
     may_succeed: bool
+    has_known_options: bool
     command: str
 
     @property
@@ -81,8 +133,13 @@ class _IncompletePull:
         failed = f"{counted(self.reports, 'report')} failed"
         subject = f"{noun} {listed(self.campaigns)}: {causes}"
         advice = "a retry would fail again"
-        if self.may_succeed:
+        if self.may_succeed and self.has_known_options:
             advice = f"to fetch only what failed: {self.command}"
+        elif self.may_succeed:
+            advice = (
+                "to fetch only what failed, add the options or engine names that the pull had to: "
+                f"{self.command}"
+            )
         return f"night of {self.snapshot_date}: {failed} ({subject}); {advice}"
 
     def facts(self) -> dict[str, Any]:
@@ -99,15 +156,22 @@ class _IncompletePull:
         }
 
 
-def add_nights(findings: Findings, out: str, today: dt.date) -> None:
-    """Report each account's newest night, the missing nights of daily pulls, and failed reports."""
+def add_nights(findings: Findings, out: str, today: dt.date, pull_words: PullWords) -> None:
+    """Report each account's newest night, the missing nights of daily pulls, and failed reports.
+
+    Args:
+        pull_words: of a pull into this database.
+    """
     facts = []
+    feeds = [feed.value for feed in Feed]
+    tables = [table_of(feed).name for feed in Feed]
     with open_history(out) as database:
         accounts = database.connection.execute(_NIGHTS).fetchall()
         for account, nights in accounts[:_LISTED_ACCOUNTS]:
             missing = _missing_nights(nights)
-            rows = database.connection.execute(_INCOMPLETE_PULLS, [account]).fetchall()
-            pulls = [_incomplete_pull(out, account, *row) for row in rows]
+            values = {"account": account, "feeds": feeds, "tables": tables}
+            rows = database.connection.execute(_INCOMPLETE_PULLS, values).fetchall()
+            pulls = [_incomplete_pull(pull_words, account, *row) for row in rows]
             _add_account(findings, account, nights, missing, today)
             _add_incomplete(findings, account, pulls)
             facts.append(
@@ -158,20 +222,24 @@ def _add_incomplete(findings: Findings, account: str, pulls: Sequence[_Incomplet
 
 
 def _incomplete_pull(
-    out: str,
+    pull_words: PullWords,
     account: str,
     snapshot_date: dt.date,
     start_date: dt.date,
     end_date: dt.date,
     feeds: str,
+    selection: str | None,
+    row_options: str | None,
     reports: int,
     campaigns: list[int | None],
     failures: list[dict[str, Any]],
 ) -> _IncompletePull:
-    words = ["seorep", "pull", "-o", out, "--account", account]
+    words = [*pull_words.target, "--account", account]
     if feeds != "campaign":
         for feed in feeds.split(","):
             words += ["--feed", feed]
+    words += _words_of_selection(selection)
+    words += pull_words.row_options.get(row_options or "", ())
     words += ["--snapshot-date", str(snapshot_date)]
     words += ["--from", str(start_date), "--to", str(end_date), "--retry-failed"]
     return _IncompletePull(
@@ -185,8 +253,23 @@ def _incomplete_pull(
         may_succeed=not all(
             fails_again(failure["error"], failure["status"]) for failure in failures
         ),
+        has_known_options=row_options is None or row_options in pull_words.row_options,
         command=shlex.join(words),
     )
+
+
+def _words_of_selection(selection: str | None) -> list[str]:
+    """Return the options that select the campaigns of an earlier pull."""
+    choice = json.loads(selection or "{}")
+    words = []
+    for group in choice.get("groups", ()):
+        words += ["--group", group]
+    if "filter" in choice:
+        words += ["--filter", choice["filter"]]
+    for name, option in (("ids", "--campaign"), ("exclude", "--exclude")):
+        if name in choice:
+            words += [option, ",".join(map(str, choice[name]))]
+    return words
 
 
 def _are_daily(nights: Sequence[dt.date]) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.filesize import decimal
 
 from seorep_async.cli.findings import Findings
-from seorep_async.cli.nights import add_nights
+from seorep_async.cli.nights import PullWords, add_nights
 from seorep_async.cli.output import counted, messages
 from seorep_async.cli.progress import logged
 from seorep_async.cli.pull import Days
@@ -32,14 +32,25 @@ _OPEN_SECONDS = 5.0
 """After this time, a target that can't be opened counts as open in another program."""
 
 
-async def check_target(findings: Findings, client: SeoRepClient, out: str, window: Days) -> None:
-    """Find out whether a pull can write a target, without changing anything."""
+async def check_target(
+    findings: Findings,
+    client: SeoRepClient,
+    out: str,
+    window: Days,
+    service_options: Sequence[str] = (),
+) -> None:
+    """Find out whether a pull can write a target, without changing anything.
+
+    Args:
+        service_options: the options that name the service, for commands that are printed.
+    """
     try:
         _check_libraries(findings, out)
         _check_space(findings, out)
         # warnings about waits are reported as findings, so they are not printed
         with logged(messages(quiet=True)) as warnings:
-            await _check_file(findings, client, out, window, warnings)
+            pull_words = PullWords.of(client, out, window, service_options)
+            await _check_file(findings, client, out, window, warnings, pull_words)
     except (ConfigurationError, ExportError, ImportError) as error:
         findings.fail("target", error)
 
@@ -77,7 +88,12 @@ def _check_space(findings: Findings, out: str) -> None:
 
 
 async def _check_file(
-    findings: Findings, client: SeoRepClient, out: str, window: Days, warnings: Sequence[str]
+    findings: Findings,
+    client: SeoRepClient,
+    out: str,
+    window: Days,
+    warnings: Sequence[str],
+    pull_words: PullWords,
 ) -> None:
     # these are the checks of a real pull before its first request
     request = ExportRequest.of(client, None, window, {})
@@ -100,7 +116,7 @@ async def _check_file(
         return
     findings.ok("target", await asyncio.to_thread(_state_of, out, has_pulls=has_pulls))
     if has_pulls:
-        await asyncio.to_thread(add_nights, findings, out, client.now().date())
+        await asyncio.to_thread(add_nights, findings, out, client.now().date(), pull_words)
     if staged_pull is not None:
         findings.note("staged", _words_of_staged(staged_pull))
     if isinstance(checked_target, Database):

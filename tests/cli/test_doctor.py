@@ -276,3 +276,48 @@ def test_every_check_is_in_the_json(seorep: Seorep) -> None:
     assert {check["level"] for check in facts["checks"]} <= {"ok", "fact", "note", "fail"}
     subjects = [check["subject"] for check in facts["checks"]]
     assert subjects[:4] == ["settings", "space", "target", "connection"]
+
+
+@pytest.mark.parametrize(
+    ("selection", "words"),
+    [
+        (None, ""),
+        ('{"ids": [1, 2]}', "--campaign 1,2 "),
+        ('{"exclude": [3], "groups": ["a b", "c"]}', "--group 'a b' --group c --exclude 3 "),
+        ('{"filter": "-x"}', "--filter -x "),
+    ],
+)
+def test_the_command_of_a_night_selects_the_same_campaigns(
+    seorep: Seorep, tmp_path: Path, selection: str | None, words: str
+) -> None:
+    incomplete(tmp_path, (1,))
+    with duckdb.connect(tmp_path / "a.duckdb") as database:
+        database.execute("UPDATE pulls SET selection = ?", [selection])
+    assert f"--account 'a b' {words}--snapshot-date" in lines(seorep, "nights", "-o", "a.duckdb")[1]
+
+
+def test_options_that_doctor_does_not_know_are_to_be_added(seorep: Seorep, tmp_path: Path) -> None:
+    incomplete(tmp_path, (1,))
+    with duckdb.connect(tmp_path / "a.duckdb") as database:
+        database.execute("UPDATE pulls SET reading = 'of other engine names'")
+    line = lines(seorep, "nights", "-o", "a.duckdb")[1]
+    assert "add the options or engine names that the pull had to: seorep pull" in line
+
+
+@pytest.mark.heavy
+def test_each_feed_of_a_night_has_the_command_of_its_pull(seorep: Seorep) -> None:
+    night = ("-o", "a.duckdb", "--snapshot-date", "2023-03-05", "--last", "7d")
+    pull = ("pull", *night, "-c", "max_attempts=1")
+    with seorep.account(campaigns=4, failing=[2]):
+        assert seorep(*pull, "--exclude", "3", "--compare-previous-period").code == 4
+        assert seorep(*pull, "--feed", "campaign-by-date").code == 4
+        ended = seorep("doctor", "-o", "a.duckdb", "--json")
+    pulls = json.loads(ended.out)["nights"][0]["incomplete"]
+    assert len(pulls) == 2
+    with seorep.account(campaigns=4) as sandbox:
+        for pull in pulls:
+            assert seorep(*shlex.split(pull["command"])[1:]).code == 0
+        feeds = [name for name in sandbox.stats.per_operation if "rank" in name]
+        assert [sandbox.stats.per_operation[name] for name in feeds] == [1, 1]
+        ended = seorep("doctor", "-o", "a.duckdb", "--json")
+    assert json.loads(ended.out)["nights"][0]["incomplete"] == []
