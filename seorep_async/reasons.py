@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-_LARGEST_BODY = 512 * 1024
+LARGEST_BODY = 512 * 1024
+"""The most bytes of an error that are parsed."""
 _LONGEST = 200
 """The maximum number of characters of a reason."""
 _MOST_ITEMS = 5
@@ -16,7 +17,7 @@ _NO_REASONS = ("error", "fail", "failed", "failure", "false", "true", "none", "n
 
 def reason_in_body(body: bytes) -> str:
     """Return the reason in a JSON body, or an empty string."""
-    if len(body) > _LARGEST_BODY:
+    if len(body) > LARGEST_BODY:
         return ""
     try:
         return reason_in(json.loads(body))

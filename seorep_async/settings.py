@@ -268,8 +268,9 @@ def _hide_arguments(settings_type: type[Settings]) -> None:
         try:
             init(self, **values)
         except TypeError:
-            # a name is unknown, and without attributes there is no repr for a traceback
-            del self
+            # A name is unknown: its value may hold a password in a dictionary. Without attributes
+            # there is no repr for a traceback.
+            del self, values
             raise
 
     settings_type.__init__ = masked_init  # type: ignore[method-assign]

@@ -120,9 +120,7 @@ def listed_ids(ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
 def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
     """Return the ids of campaigns or keywords in order and without duplicates."""
     name = f"{object_name}_id"
-    # an integer may be an array of NumPy without a dimension, which seems iterable but isn't
-    is_single = isinstance(values, str | bytes) or plain_integer(values) is not None
-    if is_single or not isinstance(values, Iterable):
+    if isinstance(values, str | bytes) or not _is_iterable(values):
         problem = f"ids must be several {object_name} ids, got {short_repr(values)}"
         raise ConfigurationError(problem, argument="ids")
     if isinstance(values, range):
@@ -137,6 +135,15 @@ def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
     except (msgspec.ValidationError, UnicodeError):
         # checked one by one, so that the error names the wrong id
         return dict.fromkeys(check_id(name, value) for value in ids)
+
+
+def _is_iterable(values: object) -> bool:
+    # an array of NumPy without a dimension has the method, which then raises the error
+    try:
+        iter(values)  # type: ignore[call-overload]
+    except TypeError:
+        return False
+    return True
 
 
 def check_feed(value: object) -> Feed:

@@ -27,7 +27,7 @@ from seorep_async.errors import (
     one_line,
     status_error_type,
 )
-from seorep_async.reasons import reason_in_body
+from seorep_async.reasons import LARGEST_BODY, reason_in_body
 from seorep_async.session.request import Request
 from seorep_async.session.retry_policy import (
     Cause,
@@ -40,9 +40,6 @@ from seorep_async.session.retry_policy import (
 )
 from seorep_async.session.secrets import Authentication, Scrubber
 
-_LONGEST_JSON = 512 * 1024
-"""The most bytes of a body that are parsed to find out who answered. A longer body is JSON if it
-begins like it: PHP frameworks in debug mode add long traces to their errors."""
 _LONGEST_EXCERPT = 400
 """The most bytes of a body in an error."""
 _LONGEST_QUOTE = 600
@@ -150,17 +147,18 @@ def _begins_like_json(body: bytes) -> bool:
 
 def _beginning(body: bytes) -> bytes:
     """Return the first character of a body, after a byte order mark and spaces."""
-    return body[:_LONGEST_JSON].removeprefix(BOM_UTF8).lstrip()[:1]
+    return body[:LARGEST_BODY].removeprefix(BOM_UTF8).lstrip()[:1]
 
 
 def _is_json(body: bytes) -> bool:
-    if len(body) > _LONGEST_JSON:
+    # PHP frameworks in debug mode add long traces to their errors
+    if len(body) > LARGEST_BODY:
         return _begins_like_json(body)
     return _parsed(body) is not _NOT_JSON
 
 
 def _parsed(body: bytes) -> Any:
-    if len(body) > _LONGEST_JSON:
+    if len(body) > LARGEST_BODY:
         return _NOT_JSON
     try:
         return json.loads(body)
@@ -170,7 +168,7 @@ def _parsed(body: bytes) -> Any:
 
 def _may_be_of_service(request: Request[Any], body: bytes) -> bool:
     """Return whether a 404 before any success may be about an object that the request names."""
-    has_only_a_beginning = len(body) > _LONGEST_JSON and _begins_like_json(body)
+    has_only_a_beginning = len(body) > LARGEST_BODY and _begins_like_json(body)
     if _is_empty(body) or has_only_a_beginning:
         parsed = {"error": ""}
     else:

@@ -154,10 +154,7 @@ class datetime64:  # like numpy's
 
 
 class Scalar:
-    """An integer that seems iterable, like an array of NumPy without a dimension."""
-
-    def __index__(self) -> int:
-        return 7
+    """A number that seems iterable, like an array of NumPy without a dimension."""
 
     def __iter__(self) -> Iterator[int]:
         raise TypeError("iteration over a 0-d array")

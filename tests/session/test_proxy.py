@@ -157,6 +157,7 @@ PRIVATE = f"http://user:{PASSWORD}@proxy.example:3128"
         pytest.param({"proxy": PRIVATE.encode()}, id="bytes"),
         pytest.param({"proxy": URL(PRIVATE)}, id="a URL"),
         pytest.param({"prxy": PRIVATE}, id="a misspelt name"),
+        pytest.param({"proxies": {"https": PRIVATE}}, id="a dictionary"),
     ],
 )
 def test_refused_settings_do_not_show_the_password(values: dict[str, Any]) -> None:
