@@ -204,9 +204,7 @@ def _access_of_profile(name: str) -> Access:
     for field_name in ("base_url", "key"):
         value = values.get(field_name)
         if value is None or value == "":
-            advice = (
-                f"add it to {config_file()}, or delete the profile and run `seorep login {name}`"
-            )
+            advice = f"run `seorep login {name}`, or add it to {config_file()}"
             raise ConfigurationError(f"profile {name} has no {field_name}: {advice}")
         if not isinstance(value, str):
             raise ConfigurationError(f"profile {name}: {field_name} must be a string")

@@ -371,8 +371,7 @@ def assert_refused(file: Path, message: str) -> None:
         ),
         pytest.param(
             f"[acme]\nkey = '{KEY}'",
-            "profile acme has no base_url: add it to {file}, or delete the profile and run "
-            "`seorep login acme`",
+            "profile acme has no base_url: run `seorep login acme`, or add it to {file}",
             id="no address",
         ),
         pytest.param(

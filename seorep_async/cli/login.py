@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+import attrs
 import click
 
 from seorep_async.cli.connection import Connection
@@ -47,7 +48,11 @@ def log_in(name: str | None) -> None:
             f"There is a profile {name} in {one_line(str(file))}. Replace its address and key?"
         )
         click.confirm(question, abort=True, err=True)
-    base_url = _ask_for_address()
+    # a service behind a proxy answers only with the settings of the profile
+    settings = Settings()
+    if isinstance(stored_profile, Mapping):
+        settings = _settings_of(name, stored_profile)
+    base_url = _ask_for_address(allow_insecure_http=settings.allow_insecure_http)
     key = _ask_for_key()
     access = Access(
         base_url=base_url,
@@ -55,9 +60,8 @@ def log_in(name: str | None) -> None:
         sources={"base_url": "the address", "api_key": "the key"},
     )
     # The count tries the key as well.
-    campaigns = wait_for(
-        _count_campaigns(Connection(access=access, settings=Settings(max_attempts=2)))
-    )
+    connection = Connection(access=access, settings=attrs.evolve(settings, max_attempts=2))
+    campaigns = wait_for(_count_campaigns(connection))
     if may_replace:
         _replace(file, name, {"base_url": base_url, "key": key})
     else:
@@ -67,11 +71,20 @@ def log_in(name: str | None) -> None:
     messages().print(f"The key is good for {campaigns}. {stored}")
 
 
-def _ask_for_address() -> str:
+def _settings_of(name: str, profile: Mapping[str, object]) -> Settings:
+    """Return the settings of a stored profile, whose address and key may be missing."""
+    fields = attrs.fields_dict(Settings)
+    values = {field: value for field, value in profile.items() if field in fields}
+    sources = {field: f"{field} of profile {name}" for field in values}
+    access = Access(base_url=None, api_key=Secret(""), settings=values, sources=sources)
+    return access.make_settings()
+
+
+def _ask_for_address(*, allow_insecure_http: bool) -> str:
     """Ask until the reply is an address that the client accepts."""
     while True:
         address: str = _prompt("Address of the service (https://…)")
-        refused = base_url_problem(address, allow_insecure_http=False)
+        refused = base_url_problem(address, allow_insecure_http=allow_insecure_http)
         if refused is None:
             return address
         problem = refused[0].replace("base_url", "the address")
@@ -153,9 +166,12 @@ def _replace(file: Path, name: str, values: Mapping[str, str]) -> None:
 def with_values(text: str, name: str, values: Mapping[str, str]) -> Secret | None:
     """Return the text of a file of profiles with other values in one of them.
 
+    A `key_command`, which older versions took instead of a key, is removed.
+
     TOML has many ways to write a table, and only the usual one is edited: a line `[name]`, and one
     line for each value. The result is parsed, and is None unless it is what was asked for.
     """
+    removed_fields = {*values, "key_command"}
     header = re.compile(rf"\s*\[\s*{re.escape(name)}\s*\]\s*(#.*)?")
     is_inside = False
     lines: list[str] = []
@@ -165,15 +181,20 @@ def with_values(text: str, name: str, values: Mapping[str, str]) -> Secret | Non
             lines.append(line)
             if is_inside:
                 lines += [f"{field} = {toml_string(value)}" for field, value in values.items()]
-        elif not is_inside or line.split("=")[0].strip() not in values:
+        elif not is_inside or line.split("=")[0].strip() not in removed_fields:
             lines.append(line)
     replaced = Secret("\n".join(lines))
-    expected = tomllib.loads(text)
-    expected[name].update(values)
     try:
+        expected = tomllib.loads(text)
         parsed = tomllib.loads(replaced)
     except tomllib.TOMLDecodeError:
         return None
+    # somebody may have changed the file meanwhile
+    profile = expected.get(name)
+    if not isinstance(profile, dict):
+        return None
+    profile.pop("key_command", None)
+    profile.update(values)
     return replaced if parsed == expected else None
 
 

@@ -49,6 +49,17 @@ def test_a_missing_value_is_added_to_a_replaced_profile() -> None:
     assert tomllib.loads(replaced) == {"a": {**NEW, "account": "A"}}
 
 
+def test_a_key_command_does_not_stay_beside_a_key() -> None:
+    replaced = with_values("[a]\nkey_command = 'pass show a'\naccount = 'A'\n", "a", NEW)
+    assert replaced is not None
+    assert tomllib.loads(replaced) == {"a": {**NEW, "account": "A"}}
+
+
+@pytest.mark.parametrize("text", ["", "[[a]]\nkey = 'y'", "a = 1", "["])
+def test_a_profile_that_went_meanwhile_is_not_replaced(text: str) -> None:
+    assert with_values(text, "a", NEW) is None
+
+
 def test_a_full_disk_leaves_no_part_of_a_profile(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     file = tmp_path / "config.toml"

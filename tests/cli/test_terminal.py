@@ -110,8 +110,27 @@ def test_a_person_is_asked_before_a_profile_is_replaced(
     assert list(config(tmp_path).parent.iterdir()) == [config(tmp_path)]
 
 
+def test_a_new_key_is_tried_with_the_settings_of_its_profile(tmp_path: Path) -> None:
+    config(tmp_path).parent.mkdir()
+    # nothing listens on the port of the proxy
+    config(tmp_path).write_text("[default]\nproxy = 'http://127.0.0.1:9'\ncall_timeout = 2\n")
+    config(tmp_path).chmod(0o600)
+    with (
+        serving(api_key=KEY) as sandbox,
+        terminal("login", environment={"XDG_CONFIG_HOME": str(tmp_path)}) as person,
+    ):
+        person.wait_for("Replace its address and key?")
+        person.type("y\n")
+        person.wait_for("Address of the service")
+        person.type(f"{sandbox.base_url}\n")
+        person.wait_for("API key")
+        person.type(f"{KEY}\n")
+        assert person.end() == 5
+    assert "key" not in tomllib.loads(config(tmp_path).read_text())["default"]
+
+
 @pytest.mark.parametrize("question", ["Address of the service", "API key"])
-def test_what_is_not_utf8_at_a_question_is_refused(tmp_path: Path, question: str) -> None:
+def test_an_answer_that_is_not_utf8_is_refused(tmp_path: Path, question: str) -> None:
     with terminal("login", environment={"XDG_CONFIG_HOME": str(tmp_path)}) as person:
         person.wait_for("Address of the service")
         if question == "API key":

@@ -380,7 +380,7 @@ async def test_a_lost_probe_holds_no_later_outage_up() -> None:
     assert min(start for start in service.started if start > 3.25) < 3.45
 
 
-async def test_a_patient_client_s_probe_holds_no_other_client_up() -> None:
+async def test_a_slow_probe_of_one_client_does_not_delay_another() -> None:
     service = SimulatedService(down=(0, 30.0), outage="hang")
     limits = Limits()
     async with (
@@ -492,7 +492,7 @@ async def test_a_stream_that_begins_in_an_outage_outlasts_it() -> None:
     assert list(bodies) == [0, 0]
 
 
-async def test_few_refused_subjects_and_none_of_a_closed_client_stay() -> None:
+async def test_refused_subjects_are_limited_and_end_with_a_client() -> None:
     limits = Limits()
     async with session_above(SimulatedService(), limits=limits):
         async with session_above(SimulatedService(says=lambda path: 503), 1, limits=limits) as goes:
@@ -558,7 +558,7 @@ async def test_nothing_is_sent_after_the_end_of_a_call(stream: bool) -> None:
     assert service.attempts == 1
 
 
-# a process that may open few connections
+# too many open files
 
 
 async def test_too_many_open_files_are_no_outage() -> None:
@@ -585,7 +585,7 @@ async def test_too_many_open_files_are_no_outage() -> None:
     assert await seconds(FewFiles(), 64) <= 1.5 * await seconds(SimulatedService(), 16)
 
 
-# any use
+# random use
 
 
 class AnyUse(RuleBasedStateMachine):
