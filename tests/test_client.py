@@ -79,7 +79,7 @@ NO_ENVELOPES: dict[bytes, type[SeoRepError]] = {
 
 
 @pytest.mark.parametrize("body", NO_ENVELOPES)
-async def test_what_is_no_envelope_is_an_error(body: bytes, connect: Connect) -> None:
+async def test_a_body_without_an_envelope_is_an_error(body: bytes, connect: Connect) -> None:
     client, _ = await connect(forever=answer(body), max_attempts=2)
     with pytest.raises(SeoRepError) as refused:
         await client.request("GET", "/v3/campaigns/7")
@@ -149,7 +149,7 @@ async def test_a_path_arrives_as_it_was_given(path: str, target: str, connect: C
 
 
 @every_method
-async def test_only_what_may_happen_twice_is_sent_again(method: str, connect: Connect) -> None:
+async def test_only_idempotent_methods_are_sent_again(method: str, connect: Connect) -> None:
     body, sent = ({"url": "u"}, b"url=u") if method not in ("GET", "DELETE") else (None, b"")
     client, server = await connect(reset, answer(status=500), FINE)
     once = method in ("POST", "PATCH")
@@ -250,7 +250,7 @@ def test_a_raw_answer_does_not_show_its_body() -> None:
 # --- stats
 
 
-async def test_a_page_is_a_request_and_each_time_it_is_sent_an_attempt(connect: Connect) -> None:
+async def test_a_retried_page_is_one_request_of_several_attempts(connect: Connect) -> None:
     busy = answer(status=503), answer(status=429)
     client, _ = await connect(
         answer(page_of(1, 2)), reset, *busy, answer(page_of(2, 2)), page_size=None
@@ -264,7 +264,7 @@ async def test_a_page_is_a_request_and_each_time_it_is_sent_an_attempt(connect: 
     assert stats.throttled == 1
 
 
-async def test_bytes_are_of_all_bodies_and_figures_a_snapshot(connect: Connect) -> None:
+async def test_stats_are_a_snapshot_and_count_bytes_of_errors(connect: Connect) -> None:
     bodies = [b"x" * 1000, json.dumps(EMPTY_PAGE).encode()]
     client, _ = await connect(answer(bodies[0], status=500), answer(bodies[1]))
     before = client.stats
@@ -273,7 +273,7 @@ async def test_bytes_are_of_all_bodies_and_figures_a_snapshot(connect: Connect) 
     assert client.stats.bytes_received == sum(map(len, bodies))
 
 
-async def test_what_is_in_flight_is_counted_and_what_has_landed_is_not(connect: Connect) -> None:
+async def test_in_flight_counts_only_unfinished_attempts(connect: Connect) -> None:
     seen: list[int] = []
 
     async def looking(connection: Connection) -> None:

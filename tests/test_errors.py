@@ -171,7 +171,7 @@ def test_an_error_reads_as_one_line(details: dict[str, Any], text: str) -> None:
     assert str(SeoRepError("it went wrong", **details)) == text
 
 
-def test_what_is_filled_in_later_is_in_the_message() -> None:
+def test_facts_added_later_are_in_the_message() -> None:
     error = NotFoundError("there is no such object")
     error.method = "GET"
     error.path = "/v3/campaigns/7"

@@ -122,7 +122,7 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
 
 
 def _forget_empty_window() -> None:
-    """Unset a window's size of 0, which a shell in a window without a size exports."""
+    """Unset COLUMNS and LINES of 0, which a shell exports if its window has no size."""
     for variable in ("COLUMNS", "LINES"):
         size = os.environ.get(variable)
         if size is not None and not size.strip("0"):

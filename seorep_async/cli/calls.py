@@ -27,7 +27,7 @@ MODELS: dict[str, type[Any]] = {
     "backlinks": Backlink,
 }
 _PAGES_AHEAD = 4
-"""The requests at once for a list with `--limit`. With more, pages would be fetched in vain."""
+"""The most requests at once for a list with `--limit`."""
 _FROM_STDIN = "@-"
 _METHODS_WITH_QUERY = ("GET", "DELETE")
 
@@ -169,7 +169,7 @@ def _line_of_stdin(name: str) -> Secret:
 
 
 def _by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Return parameters by their names; a name that is repeated has a list of values."""
+    """Return parameters by name. A repeated name has a list of values."""
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)

@@ -22,7 +22,7 @@ _WIDEST_PAGE = 120
 
 @dataclass(frozen=True)
 class _ColumnRow:
-    """A column as a row for programs."""
+    """A row about a column, for `--format jsonl` and `csv`."""
 
     table: str
     name: str

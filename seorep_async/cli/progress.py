@@ -55,7 +55,7 @@ class Display:
         if state is None or state.total is None:
             return ""
         place = f" at {state.done:,} of {state.total:,} reports"
-        # a failed report is done, too, but it is not stored
+        # a failed report is also done, but it is not stored
         if state.failures:
             place = f"{place}, {state.failures:,} of them failed"
         return place

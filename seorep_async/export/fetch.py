@@ -318,7 +318,8 @@ def _other_account(plan: Plan, visible: Plan) -> ConfigurationError:
 class OrderedFetcher:
     """Fetches the reports of a request in order, without staging them.
 
-    `owners` in its methods are the campaigns of each report: a keyword may be in several.
+    In its methods, `owners` maps the id of each report to its campaigns. A keyword may be in
+    several.
     """
 
     client: SeoRepClient
@@ -328,7 +329,7 @@ class OrderedFetcher:
     failures: list[PullFailure] = attrs.field(factory=list, init=False)
 
     async def keywords(self, owners: Mapping[int, list[int]]) -> dict[int, list[int]]:
-        """Return the keywords of campaigns, each with its campaigns."""
+        """Find the keywords of campaigns. Return the campaigns of each keyword."""
         campaigns_of: dict[int, list[int]] = {}
         self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, len(owners))
         async for report in self.reports(Feed.CAMPAIGN, owners):

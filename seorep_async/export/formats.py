@@ -242,12 +242,12 @@ class Csv(Text):
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
         cells = []
         for column in table.columns[: table.lead]:
-            if column.name in shared:
-                ((cell,),) = csv_cells([column], [[shared[column.name]]])
-                # ids are inserted with %, so one in the account's name is doubled
-                cells.append(cell.replace("%", "%%"))
-            else:
+            if column.name not in shared:
                 cells.append("%d")
+                continue
+            (column_cells,) = csv_cells([column], [[shared[column.name]]])
+            # `write` inserts ids with `%`, so a % in the account's name is doubled
+            cells.append(column_cells[0].replace("%", "%%"))
         return "".join(f"{cell}," for cell in cells).encode()
 
     def header(self, table: Table) -> bytes:

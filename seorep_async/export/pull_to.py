@@ -391,8 +391,8 @@ async def opened_target(
             try:
                 opening = opened(folder, target.format, requests, beginning, retry.refusal)
                 staging = await run(stack.enter_context, opening)
-                is_retry = retry.campaign_ids is not None or staging.plan.ids
-                if beginning.retry_failed and not is_retry:
+                has_earlier_pull = retry.campaign_ids is not None or staging.plan.ids
+                if beginning.retry_failed and not has_earlier_pull:
                     _log.warning(
                         "retry_failed=…: no such pull of %s to %s with the snapshot date %s is "
                         "there; everything is fetched",

@@ -465,9 +465,10 @@ def opened(
             staging.load(only_look=only_look)
         differences = [request.differences(staging.request) for request in requests]
         is_another = all(differences)
+        is_resumed = not is_another and staging.earlier_pull is not None
         if is_another:
             refusal = _refusal_of_another(staging, beginning, differences) or refusal
-        if refusal is not None and (is_another or staging.earlier_pull is None):
+        if refusal is not None and not is_resumed:
             staging.refusal = refusal
             if not only_look:
                 raise refusal

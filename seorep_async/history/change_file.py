@@ -7,7 +7,7 @@ import datetime as dt
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import Self, TypeAlias, cast
 
 import attrs
 
@@ -120,8 +120,8 @@ def write_changes(
 ) -> Path:
     """Write changes for people: company, keyword, location, engine, both ranks and places moved.
 
-    Of the result of `changes_by_campaign`, the numbers of each campaign are written. An existing
-    file is replaced only if `write_changes` or `seorep changes` wrote it.
+    For a result of `changes_by_campaign`, write the numbers of each campaign. An existing file is
+    replaced only if `write_changes` or `seorep changes` wrote it.
 
     Args:
         changes: the result of `changes(…)`, or of `changes_by_campaign(…)`, or some of it, such as

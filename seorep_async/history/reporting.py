@@ -158,9 +158,10 @@ def _figure(standing: Mapping[str, Any] | None, bands: int | None) -> Any:
 
 
 def marks(lowest: float, highest: float, *, steps: int = 4, first: int = 0) -> list[int]:
-    """Return the even marks of an axis that enclose its values, the lowest first.
+    """Return evenly spaced marks for an axis, the lowest first.
 
-    There are at most `steps` + 1 marks. They are `first`, and numbers at round distances from it.
+    They enclose its values. There are at most `steps` + 1 of them: `first`, and numbers at round
+    distances from it.
     """
     # marks are whole numbers, because ranks and counts are
     distance = max(1, math.ceil((highest - lowest) / steps))

@@ -470,14 +470,14 @@ def _facts_of_comparison(
 ) -> dict[str, Any]:
     """Return the facts about two days, and the omissions, for `excerpt`."""
     not_compared = {}
-    left_out = list(omissions)
+    all_omissions = list(omissions)
     for reason, campaign_ids in campaigns_by_reason(changes.left_out).items():
         not_compared[reason] = campaign_ids[:_MOST_IDS]
         if len(campaign_ids) > _MOST_IDS:
             count = len(campaign_ids) - _MOST_IDS
-            left_out.append(f"{count} ids of campaigns not compared because {reason}")
+            all_omissions.append(f"{count} ids of campaigns not compared because {reason}")
     return {
-        "left_out": left_out,
+        "left_out": all_omissions,
         "account": changes.account,
         "before": str(changes.before),
         "after": str(changes.after),

@@ -209,7 +209,7 @@ def _as_list(value: object) -> list[object]:
         try:
             items = json.loads(value)
         except ValueError:
-            # not JSON, but names or numbers, which contain no commas
+            # not JSON: names or numbers, which contain no commas, so commas separate them
             return [part.strip() for part in value.split(",")]
     return items if isinstance(items, list) else [items]
 

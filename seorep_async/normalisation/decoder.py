@@ -47,7 +47,7 @@ class Decoder:
         return ModelConverter(self._engine_names)
 
     def single(self, body: bytes, model: type[M]) -> M:
-        """Decode a single object, which is `data` (the service's reference, section 1)."""
+        """Decode the single object in `data` (the service's reference, section 1)."""
         return self.converter.structure(envelopes.parse(body)["data"], model, "data")
 
 
@@ -56,10 +56,7 @@ decoder_for = lru_cache(maxsize=16)(Decoder)
 
 
 class FeedPage(msgspec.Struct, Generic[M], eq=False):
-    """Decodes page `number` of a ranking feed into models of its rows.
-
-    It is a feed of the service's reference, section 4.4.
-    """
+    """Decodes page `number` of a ranking feed (the service's reference, section 4.4)."""
 
     decoder: Decoder
     row: type[M]
@@ -132,9 +129,9 @@ def _parse_rows(json_rows: list[msgspec.Raw], first: int, path: str) -> list[Any
 
 
 class ModelPage(msgspec.Struct, Generic[M], eq=False):
-    """Decodes page `number` of a list of records: its `data` is an array.
+    """Decodes page `number` of a list of records (the service's reference, section 1).
 
-    It is a list of the service's reference, section 1.
+    Its `data` is an array.
     """
 
     decoder: Decoder

@@ -45,14 +45,14 @@ class Crawl(Generic[T]):
 
     A worker requests a page, hands it to its listing, and takes the next page to request:
 
-    1. Of the same listing, if no other worker can go on with it: nothing else of it is in progress,
-       and either it announced no number of pages or the budget is spent.
-    2. Of the first listing that has more pages to request. So each listing is read to its end
+    1. The next page of the same listing, if only this worker can go on with it: it has no other
+       page in progress, and it announced no number of pages or the budget is spent.
+    2. A page of the first listing that has more to request. So each listing is read to its end
        before much of the next. But a dead listing must neither hold others up nor look like a limit
-       of the service. So this listing has no more pages in progress than have arrived, and gets no
-       worker while one of its pages is being tried again.
+       of the service. So a listing is passed over while it has as many pages in progress as have
+       arrived, or while one of its pages is being tried again.
     3. Page 1 of the next listing that begins.
-    4. If there is no other work, of the first listing in spite of this.
+    4. If there is no other work, a page of the first listing that was passed over.
 
     There is a worker for each permit, and another in place of each one that needs no permit for a
     while, because its request is being tried again or its response is decoded in a thread. With

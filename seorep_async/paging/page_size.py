@@ -72,7 +72,7 @@ class SizedListing(Protocol[T]):
     """A listing that has one page size throughout: a `Reading`, which imports this module.
 
     Attributes:
-        limit: records a page that it asks for, or None for the service's default.
+        limit: the requested number of records per page, or None for the service's default.
     """
 
     limit: int | None
@@ -89,7 +89,7 @@ class PageSize:
 
     Where page 1 announces at least twice as many records as it holds, it is requested once more
     with `limit=1000`. The answer is taken if it holds more rows, begins with the same ones, and
-    announces no fewer records. From then on, listings of the endpoint are requested so.
+    announces no fewer records. From then on, all listings of the endpoint use this limit.
 
     A service that cuts reports cuts all long ones to the same number. So a report that is at least
     as long as the longest confirmed one is also requested once without a limit. If that announces
@@ -138,7 +138,7 @@ class PageSize:
                 return page
 
     def _patience(self, page: Page[Any], seconds: float) -> float:
-        """Return how long to wait for an answer, in seconds, after page 1 took some seconds."""
+        """Return the seconds to wait for an answer, after page 1 took `seconds`."""
         patience = max(SHORTEST_PATIENCE, PATIENCE * seconds)
         pace = self._session.share.pace
         if pace is None:
@@ -348,7 +348,7 @@ def _is_refusal(error: SeoRepError) -> bool:
 
 
 def _patient(request: Request[T], seconds: float, end: float) -> Request[T]:
-    """Return a request with some seconds for all its attempts, from its first permit on."""
+    """Limit all attempts of a request to some seconds, counted from its first permit."""
     deadline = request.deadline or Deadline()
     deadline = msgspec.structs.replace(deadline, at=end, seconds_from_permit=seconds)
     return msgspec.structs.replace(request, deadline=deadline)

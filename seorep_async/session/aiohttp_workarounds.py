@@ -74,7 +74,7 @@ class UsedConnections:
         """Call `add` when a request is sent in a borrowed session, which has its own classes."""
 
         async def send(conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-            del request.send  # leaves the method of the class, and no reference cycle
+            del request.send  # restores the method of the class, without a reference cycle
             self.add(conn)
             mark_as_sent()
             return await request.send(conn)
@@ -83,7 +83,7 @@ class UsedConnections:
 
 
 class Progress:
-    """Whether an attempt had a connection, so that the service may have received some of it.
+    """Records whether an attempt got a connection, so that the service may have received it.
 
     aiohttp doesn't say whether a timeout occurred before or after that (aiohttp 3.14).
     """
@@ -144,7 +144,7 @@ class OwnResponse(aiohttp.ClientResponse):
 
 
 class WriteResponse(OwnResponse):
-    """The response to a write. The body that may follow a 204 is dropped.
+    """The response to a write. A body after a 204 is dropped.
 
     aiohttp would take that body for another response (aiohttp 3.14).
     """

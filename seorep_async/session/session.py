@@ -33,7 +33,7 @@ from seorep_async.settings import Settings
 
 T = TypeVar("T")
 
-_LAST_ITERATIONS = 5  # iterations of the loop in which calls end that closing has woken
+_LAST_ITERATIONS = 5  # iterations of the loop, until calls that closing has woken have ended
 
 
 class State(enum.Enum):

@@ -110,8 +110,9 @@ class AttemptTimeouts:
         self._alarm = self.loop.call_at(moment, self._expire, due_limits, was_late)
 
     def _expire(self, due_limits: list[TimeLimit], was_late: bool) -> None:
-        """End the attempts that are still running. Others may have become due in the meantime, if
-        the loop was blocked again. Those still get time to read their data.
+        """End the attempts that are still running.
+
+        If the loop was blocked again, others are due as well. Those still get time to read.
         """
         for limit in due_limits:
             if limit in self.running:
@@ -124,8 +125,9 @@ class AttemptTimeouts:
 
 
 class TimeLimit:
-    """Ends its block with a TimeoutError after `seconds`, or when the call has no time left. Then
-    `inconclusive` is true if the service may not be the cause, because the call's time was over or
+    """Ends its block with a TimeoutError after `seconds`, or when the call has no time left.
+
+    Then `inconclusive` says whether the service may not be the cause: the call's time was over, or
     the loop was blocked.
     """
 

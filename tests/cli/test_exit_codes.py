@@ -73,7 +73,7 @@ def test_the_code_tells_permanent_from_passing(
         (("campaigns", "list", "-c", "\udced=1"), r"'-c' / '--config': the name '\udced' is not"),
     ],
 )
-def test_what_is_not_utf8_is_named_as_it_was_written(
+def test_an_argument_that_is_not_utf8_is_named_as_written(
     seorep: Seorep, arguments: tuple[str, ...], problem: str
 ) -> None:
     ended = seorep(*arguments, "--sandbox")

@@ -130,7 +130,7 @@ def test_a_new_key_is_tried_with_the_settings_of_its_profile(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("question", ["Address of the service", "API key"])
-def test_what_is_not_utf8_at_a_question_is_refused(tmp_path: Path, question: str) -> None:
+def test_an_answer_that_is_not_utf8_is_refused(tmp_path: Path, question: str) -> None:
     with terminal("login", environment={"XDG_CONFIG_HOME": str(tmp_path)}) as person:
         person.wait_for("Address of the service")
         if question == "API key":

@@ -94,7 +94,7 @@ async def test_a_new_name_from_the_caller_is_used(pulled: Path, name: str) -> No
     assert accounts(pulled) == ["acme", "other"]
 
 
-async def test_several_names_of_one_account_are_a_question(pulled: Path) -> None:
+async def test_several_names_of_one_account_are_refused(pulled: Path) -> None:
     async with serving(Account(7).answer) as (client, service):
         await pull(client, pulled, "2023-04-01", account="other")
         service.requests.clear()

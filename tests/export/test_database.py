@@ -498,7 +498,7 @@ async def test_a_night_counts_though_a_reader_keeps_its_log_open(
     assert ask(pulled, "SELECT count(*) FROM pulls") == [(2,)]
 
 
-async def test_who_waits_for_another_pull_can_be_cancelled(
+async def test_a_wait_for_another_pull_can_be_cancelled(
     pulled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop = asyncio.get_running_loop()

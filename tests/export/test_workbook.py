@@ -80,7 +80,7 @@ def sheets_by_calamine(out: Path) -> dict[str, list[list[Any]]]:
 
 
 def comparable(column: str, value: Any) -> Any:
-    """Return a value of JSON lines or of a cell in a comparable form."""
+    """Return a value from JSON or from a cell in a comparable form."""
     if isinstance(value, dt.datetime | dt.date):
         value = value.isoformat().removesuffix("T00:00:00")
     if isinstance(value, dict | list):
@@ -384,7 +384,7 @@ async def test_a_workbook_of_somebody_else_is_kept(tmp_path: Path) -> None:
 async def pull_an_hour_ago(
     client: SeoRepClient, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pull by an older clock: a workbook has its times in seconds."""
+    """Pull by an older clock, because a workbook stores whole seconds."""
     an_hour_ago = client.now() - dt.timedelta(hours=1)
     with monkeypatch.context() as patch:
         patch.setattr(SeoRepClient, "now", lambda _: an_hour_ago)
@@ -398,7 +398,7 @@ def saved_by_openpyxl(file: Path) -> None:
 
 
 def saved_by_libreoffice(file: Path) -> None:
-    """Save a workbook by LibreOffice, which is no part of the development environment."""
+    """Save a workbook with LibreOffice, if it is installed."""
     program = shutil.which("soffice")
     if program is None:
         pytest.skip("LibreOffice is missing")
@@ -409,7 +409,7 @@ def saved_by_libreoffice(file: Path) -> None:
 
 
 def saved_without_properties(file: Path) -> None:
-    """Save a workbook as web applications do, which leave the times out."""
+    """Save a workbook as web applications do, without its times."""
     with zipfile.ZipFile(file) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     del parts["docProps/core.xml"]

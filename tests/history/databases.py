@@ -24,7 +24,7 @@ TOPS = (3, 10, 20)
 SCHEMAS = {table.name: arrow_schema(table) for table in all_tables()}
 FILLED = ("keyword_rankings", "failures", "pulls", "campaigns")
 PLACE = ("account", "snapshot_date", "start_date", "end_date")
-"""The columns that say which pull a row is of."""
+"""The columns that identify the pull of a row."""
 
 
 def day(number: int) -> dt.date:
@@ -39,7 +39,7 @@ class Pull:
         night: the day on which it ran.
         first: the first day of its window.
         last: the last day of its window.
-        ranks: the ranks that came.
+        ranks: the received ranks.
         failed: campaigns whose reports failed.
     """
 
@@ -97,13 +97,13 @@ def database_of(path: Path, pulls: Iterable[Pull], **columns: Any) -> Path:
 
 @cache
 def _workshop() -> duckdb.DuckDBPyConnection:
-    """Return the DuckDB that opens all files. To start another one takes 12 ms each time."""
+    """Return the DuckDB that opens all files. Starting another one takes 12 ms."""
     return duckdb.connect()
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open a database, or make it, to change it."""
+    """Open or create a database for changes."""
     with _workshop().cursor() as database:
         database.execute(f"ATTACH '{path}' AS file")
         database.execute("USE file")

@@ -44,7 +44,7 @@ class Paging:
     Attributes:
         records: the length of a campaign's report, or of the list of campaigns (campaign 0).
         default: records a page without a limit.
-        most: the largest limit that is taken as it stands.
+        most: the largest limit that the service accepts.
         beyond: the answer to a limit beyond that: `lowered`, `ignored`, a status, None for silence,
             `old count` (of pages), or `cut` (the whole report to the limit).
         if_large: whether only reports that are longer than `most` get that answer.
@@ -122,7 +122,7 @@ REPORTS_OF_RECORDS = {60: 40, 300: 40, 1000: 30, 5000: 8}
 
 
 def pairwise_defaults() -> list[tuple[int, int, int]]:
-    """Return triples of records, default and largest limit that hold each pair of two of them."""
+    """Return each pair of records and largest limit, with one of three defaults in turn."""
     defaults = itertools.cycle([10, 25, 100])
     pairs = itertools.product(REPORTS_OF_RECORDS, LARGEST_LIMITS)
     return [(records, next(defaults), most) for records, most in pairs]
@@ -350,7 +350,7 @@ async def test_many_calls_with_little_time_end_the_search() -> None:
     assert limits.count(1000) == 3
 
 
-async def test_who_waited_for_a_question_has_time_for_its_pages() -> None:
+async def test_a_wait_for_a_question_leaves_time_for_pages() -> None:
     paging = Paging(lambda campaign_id: 60, 25, 25, None)
     async with served(paging) as (session, rankings, _):
         with session.call_timeout.limit(1):

@@ -140,7 +140,7 @@ async def test_every_argument_is_in_the_query_the_form_or_the_json(
 
 
 @every_operation
-async def test_only_what_is_given_is_sent_and_none_is_not(operation: Operation, sent: Sent) -> None:
+async def test_only_arguments_with_a_value_are_sent(operation: Operation, sent: Sent) -> None:
     nothing = dict.fromkeys([*operation.optional, "extra_params"])
     calls = [operation.least | {name: VALUES[name]} for name in operation.optional]
     for arguments in [operation.changing, *calls]:

@@ -174,7 +174,7 @@ def test_a_refusal_says_what_to_pass_instead(ids: Any, start_date: Any, advice: 
         client.rankings.pull(ids, start_date, "2023-01-31")
 
 
-async def test_a_change_to_what_is_no_date_is_refused() -> None:
+async def test_a_change_to_a_wrong_date_is_refused() -> None:
     for bad in BAD_DATES:
         if bad is not None:
             said = await refusal(BY_NAME["backlinks.update"], {"id": 7, "date_published": bad})

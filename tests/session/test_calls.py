@@ -229,7 +229,7 @@ async def test_closing_does_not_count_as_a_failure(scripted_server: StartServer)
         assert other.stats.concurrency == 16
 
 
-async def test_closing_that_is_cancelled_closes_all_the_same(
+async def test_a_cancelled_close_still_closes_everything(
     scripted_server: StartServer, fake_time: FakeTime
 ) -> None:
     server = await scripted_server(FINE)

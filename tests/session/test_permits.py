@@ -280,6 +280,18 @@ async def test_the_clock_of_a_stream_starts_with_its_first_permit(
     assert caplog.messages == [f"a request has waited 5 s {said}"]
 
 
+async def test_a_long_wait_is_logged_at_any_time_of_the_clock(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # 18.49 + 20 - 18.49 is less than 20, and the difference is too small to move the clock on.
+    await asyncio.sleep(18.49)
+    async with session_above(
+        SimulatedService(latency=15.0), call_timeout=20.0, max_concurrency=1
+    ) as session:
+        await asyncio.gather(*[session.send(get()) for _ in range(3)])
+    assert len(caplog.messages) == 1
+
+
 @pytest.mark.parametrize("status", [429, 503])
 async def test_calls_refused_until_their_end_speak_of_a_quota(status: int) -> None:
     async with session_above(SimulatedService("0.000001/s,burst=100", status=status)) as session:
@@ -368,7 +380,7 @@ async def test_a_lost_probe_holds_no_later_outage_up() -> None:
     assert min(start for start in service.started if start > 3.25) < 3.45
 
 
-async def test_a_patient_client_s_probe_holds_no_other_client_up() -> None:
+async def test_a_slow_probe_of_one_client_does_not_delay_another() -> None:
     service = SimulatedService(down=(0, 30.0), outage="hang")
     limits = Limits()
     async with (
@@ -480,7 +492,7 @@ async def test_a_stream_that_begins_in_an_outage_outlasts_it() -> None:
     assert list(bodies) == [0, 0]
 
 
-async def test_few_refused_subjects_and_none_of_a_closed_client_stay() -> None:
+async def test_refused_subjects_are_limited_and_end_with_a_client() -> None:
     limits = Limits()
     async with session_above(SimulatedService(), limits=limits):
         async with session_above(SimulatedService(says=lambda path: 503), 1, limits=limits) as goes:
@@ -546,7 +558,7 @@ async def test_nothing_is_sent_after_the_end_of_a_call(stream: bool) -> None:
     assert service.attempts == 1
 
 
-# a process that may open few connections
+# too many open files
 
 
 async def test_too_many_open_files_are_no_outage() -> None:
@@ -573,7 +585,7 @@ async def test_too_many_open_files_are_no_outage() -> None:
     assert await seconds(FewFiles(), 64) <= 1.5 * await seconds(SimulatedService(), 16)
 
 
-# any use
+# random use
 
 
 class AnyUse(RuleBasedStateMachine):

@@ -185,7 +185,7 @@ async def test_a_client_that_closes_in_a_pause_delays_no_other(leave: str) -> No
         assert stays.share.in_flight == 0
 
 
-async def test_who_closes_with_attempts_in_flight_keeps_no_permit() -> None:
+async def test_a_client_closed_in_mid_attempt_keeps_no_permit() -> None:
     limits = Limits(max_concurrency=2)
     async with session_above(SimulatedService(latency=5.0), 1, limits=limits) as stays:
         async with session_above(SimulatedService(latency=5.0), 2, limits=limits) as goes:

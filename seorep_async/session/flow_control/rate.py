@@ -13,7 +13,7 @@ _DECREASE = 0.8  # a cut reduces the rate to this part of the delivered rate
 _DECREASE_AFTER_PAUSE = 0.93  # the same if the service asked for a pause
 _SHORTEST_HOLD = 1.5  # seconds that a rate is held after a cut, at least …
 _LONGEST_HOLD = 10.0  # … and at most
-_ENOUGH_HELD = 20  # attempts after which the hold ends, within these seconds
+_ATTEMPTS_OF_HOLD = 20  # attempts after which the hold ends, within these seconds
 _STEP = 8.0  # the increase of the rate in one second, in attempts per second
 _LARGEST_STEP = 0.2  # the largest increase with one attempt
 _DOUBLING_STEP = 1.0  # the same in slow start
@@ -68,7 +68,7 @@ class DeliveredRate(msgspec.Struct, eq=False):
         return max(overall, doubling)
 
     def per_second_until(self, end: float) -> float:
-        """Return the attempts accepted a second of those that started by a time."""
+        """Return the accepted attempts per second, if all of them started before `end`."""
         return self.accepted / max(_SHORTEST_SPAN, end - self.since - self.paused)
 
 
@@ -176,7 +176,7 @@ class Rate(msgspec.Struct, eq=False):
             seconds = _LONGEST_HOLD
         else:
             self.learnt = max(_SLOWEST, _DECREASE * self.refused_at)
-            seconds = min(_LONGEST_HOLD, _ENOUGH_HELD / self.learnt)
+            seconds = min(_LONGEST_HOLD, _ATTEMPTS_OF_HOLD / self.learnt)
         self.slow_start = False
         self.held_until = now + max(_SHORTEST_HOLD, seconds)
         self._begin(last_start)

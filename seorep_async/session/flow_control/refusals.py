@@ -13,7 +13,7 @@ Subject: TypeAlias = tuple[object, str]
 _TOLERATED = 0.03  # share of refusals that adds no excess
 _TOO_MANY = 1.5  # excess that opens the breaker
 _TOO_MANY_WHILE_HELD = 3.0  # the same while a rate is held
-_ENOUGH_HELD = 20  # the fewest attempts over which a share of refusals is measured
+_LEAST_ATTEMPTS = 20  # the fewest attempts over which a share of refusals is measured
 _SAME = 0.6  # a cut helped if the share of refusals fell below this part of the previous share
 _MOST = 0.3  # the largest share that is attributed to chance
 _CHANCE = 1.5  # a random share of refusals is tolerated up to this multiple
@@ -58,7 +58,7 @@ class ExcessRefusals(msgspec.Struct, eq=False):
 
     def end_hold(self) -> None:
         """Decide, before a cut, whether the refusals at the last held rate were random."""
-        share = self.refused_while_held / max(_ENOUGH_HELD, self.started_while_held)
+        share = self.refused_while_held / max(_LEAST_ATTEMPTS, self.started_while_held)
         was_chance = self.tolerated > _TOLERATED
         did_not_help = share > _SAME * self.share_before > 0
         if share > _TOLERATED and (was_chance or did_not_help):
