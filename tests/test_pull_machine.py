@@ -41,6 +41,7 @@ JANUARY = ("2023-01-01", "2023-01-31")
 NEVER = 1e6
 ATTEMPTS = 2
 REPULLS = 3
+FAILURES = 10  # in a row open the circuit breaker
 TRANSIENT: dict[Any, type[SeoRepError]] = {500: ServerError, b"": ProtocolError}
 LASTING: dict[Any, type[SeoRepError]] = {
     404: NotFoundError,
@@ -94,13 +95,21 @@ class Fate:
         announced = (self.pages, 2 * self.pages) if self.announced else ()
         return Response(200, json.dumps(FEED.envelope(rows, *announced)).encode())
 
-    def may_end_in(self, error: SeoRepError | None, *, one_try: bool) -> bool:
-        """Return whether the campaign may have this outcome, if nothing else happens. With
-        `one_try` it is not tried again at the end.
+    def may_end_in(self, error: SeoRepError | None, *, one_try: bool, probed: bool) -> bool:
+        """Return whether the campaign may have this outcome, if nothing else happens.
+
+        Args:
+            error: the outcome's error, or None.
+            one_try: whether the campaign is not tried again at the end.
+            probed: whether the circuit breaker may have been open.
         """
         if self.wrong == "twice" and self.times <= REPULLS:
             return error is None
-        if self.wrong in TRANSIENT and self.times < (ATTEMPTS if one_try else 2 * ATTEMPTS):
+        attempts = ATTEMPTS if one_try else 2 * ATTEMPTS
+        if probed:
+            # a probe counts as a third of an attempt
+            attempts *= 3
+        if self.wrong in TRANSIENT and self.times < attempts:
             # given up after one try if nothing succeeded
             given_up = self.times >= ATTEMPTS and type(error) is TRANSIENT[self.wrong]
             return error is None or given_up
@@ -323,7 +332,9 @@ class AnyPull(RuleBasedStateMachine):
             return
         if self.is_closed and isinstance(error, ConfigurationError):
             return
-        assert fate.may_end_in(error, one_try=self.raising)
+        failed_requests = sum(fate.times for fate in self.fates.values() if fate.wrong in TRANSIENT)
+        probed = failed_requests >= FAILURES
+        assert fate.may_end_in(error, one_try=self.raising, probed=probed)
         gives_up_early = error is not None and fate.may_be_deferred and fate.times < 2 * ATTEMPTS
         is_disturbed = self.raising or self.ordered or self.seconds or self.desk.refusal
         if gives_up_early and not is_disturbed:

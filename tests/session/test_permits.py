@@ -280,6 +280,18 @@ async def test_the_clock_of_a_stream_starts_with_its_first_permit(
     assert caplog.messages == [f"a request has waited 5 s {said}"]
 
 
+async def test_a_long_wait_is_logged_at_any_time_of_the_clock(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # 18.49 + 20 - 18.49 is less than 20, and the difference is too small to move the clock on.
+    await asyncio.sleep(18.49)
+    async with session_above(
+        SimulatedService(latency=15.0), call_timeout=20.0, max_concurrency=1
+    ) as session:
+        await asyncio.gather(*[session.send(get()) for _ in range(3)])
+    assert len(caplog.messages) == 1
+
+
 @pytest.mark.parametrize("status", [429, 503])
 async def test_calls_refused_until_their_end_speak_of_a_quota(status: int) -> None:
     async with session_above(SimulatedService("0.000001/s,burst=100", status=status)) as session:

@@ -262,13 +262,13 @@ class Share:
             return
         oldest = min(waits, key=lambda waiter: waiter.since)
         now = self._clock.monotonic()
-        seconds = now - oldest.since
-        longest = oldest.deadline.seconds_from_permit or 0.0
-        if seconds < longest:
-            self._warning = self._clock.call_later(longest - seconds, self._warn)
+        # Two moments are compared: a difference may be rounded to less than the clock can show.
+        due = oldest.since + (oldest.deadline.seconds_from_permit or 0.0)
+        if now < due:
+            self._warning = self._clock.call_later(due - now, self._warn)
             return
         reason, _ = self._queue.next_start(now)
-        waited = self.wait_in_words(seconds, reason)
+        waited = self.wait_in_words(now - oldest.since, reason)
         fields = {"account": self._account}
         _log.warning("a request has waited %s; nothing was sent", waited, extra=fields)
 
