@@ -326,7 +326,7 @@ def test_the_account_is_the_host_by_default() -> None:
     assert SeoRepClient("https://api.example.com:8443", KEY).account == "api.example.com"
 
 
-async def test_reports_and_files_bear_the_clients_account(tmp_path: Path) -> None:
+async def test_reports_and_files_have_the_clients_account(tmp_path: Path) -> None:
     days = ("2023-01-01", "2023-01-31")
     async with client_of_sandbox(campaigns=1, keywords=2, account="acme") as client:
         report = await client.rankings.campaign(1, *days)
@@ -399,7 +399,7 @@ def test_without_arguments_the_stored_profile_is_used() -> None:
 
 
 @pytest.mark.usefixtures("profiles")
-def test_a_named_profile_beats_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_profile_overrides_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEOREP_BASE_URL", "https://other.example")
     monkeypatch.setenv("SEOREP_API_KEY", "other")
     client = SeoRepClient(profile="acme")
@@ -430,7 +430,7 @@ def test_given_settings_replace_all_settings_of_a_profile() -> None:
         ),
     ],
 )
-def test_a_wrong_profile_is_refused_by_its_own_words(options: Any, problem: str) -> None:
+def test_the_refusal_of_a_profile_names_its_mistake(options: Any, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem) as caught:
         SeoRepClient(**options)
     assert "broken-key" not in str(caught.value)

@@ -200,7 +200,7 @@ def test_an_error_has_no_field_of_another_class() -> None:
         ServerError("down", argument="limit")
 
 
-def test_an_error_of_a_user_evolves_whatever_makes_it() -> None:
+def test_an_error_class_of_a_user_can_evolve() -> None:
     class Own(SeoRepError):
         def __init__(self, why: str) -> None:
             super().__init__(why, status=418)

@@ -154,7 +154,7 @@ async def test_a_failure_is_the_outcome_of_its_campaign_alone(
 
 
 @pytest.mark.parametrize("kind", [list, iter, np.array])
-async def test_each_id_is_pulled_once_whatever_holds_the_ids(
+async def test_each_id_of_any_iterable_is_pulled_once(
     kind: Callable[[list[int]], Iterable[int]],
 ) -> None:
     async with serving(whole) as (client, service):
@@ -613,7 +613,7 @@ async def test_in_order_one_is_tried_again_though_nothing_else_ends() -> None:
     assert successful_ids(outcomes) == [1, 2, 3]
 
 
-async def test_reports_of_a_pull_bear_the_day_on_which_it_began(
+async def test_reports_of_a_pull_have_the_day_it_began(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     evening = dt.datetime(2023, 4, 1, 23, 59, tzinfo=dt.UTC)

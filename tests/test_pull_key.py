@@ -124,7 +124,7 @@ async def test_questions_are_due_after_8_then_32_then_128_403s() -> None:
     assert fourth - third == 128 + 1
 
 
-async def test_a_success_begins_the_row_of_403s_anew() -> None:
+async def test_a_success_restarts_the_count_of_403s() -> None:
     service = forbidding(campaign_id for campaign_id in range(1, 15) if campaign_id != 5)
     async with rankings_of(service, max_concurrency=1) as (_, rankings):
         await rankings.pull(range(1, 15), *JANUARY)

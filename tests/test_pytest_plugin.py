@@ -392,7 +392,7 @@ async def test_plain_aioresponses_still_needs_mending() -> None:
                 await session.get("https://api.example.com/")
 
 
-def test_after_the_test_aioresponses_is_as_it_was() -> None:
+def test_after_a_test_aioresponses_is_restored() -> None:
     before = dict(vars(aioresponses.core))
     with mended_aioresponses():
         assert vars(aioresponses.core) != before

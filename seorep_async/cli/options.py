@@ -1,6 +1,6 @@
-"""The parts of click that commands share: help with sections of options, functions that read
-values, and options of several commands. This module imports only click, because help must not wait
-for aiohttp.
+"""Shared parts of commands: help with sections, functions that read values, and common options.
+
+This module imports only click, because help must not wait for aiohttp.
 """
 
 from __future__ import annotations
@@ -92,8 +92,9 @@ def _refuse_repeated(parameters: list[click.Parameter], ctx: click.Context) -> N
 
 
 def command(help: str, *, name: str | None = None, examples: str = "") -> Callable[..., Command]:
-    """Return the decorator that turns a function into a command with help and examples. The help is
-    not a docstring, because Python can run without docstrings.
+    """Return the decorator that turns a function into a command with help and examples.
+
+    The help is not a docstring, because Python can run without docstrings.
     """
     epilog = f"\b\nExamples:\n{examples}" if examples else None
     return click.command(name, cls=Command, help=help, epilog=epilog)

@@ -313,8 +313,9 @@ def read_period(value: str) -> tuple[int, str]:
 
 
 def read_ids(value: str) -> tuple[int, ...]:
-    """Read ids separated by commas, or the ids in an @FILE. The file has one id per line, or is a
-    CSV with a column campaign_id or id.
+    """Read ids separated by commas, or the ids in an @FILE.
+
+    The file has one id per line, or is a CSV with a column campaign_id or id.
     """
     # @ for a file, as in curl
     if not value.startswith("@"):

@@ -240,8 +240,9 @@ def _last_pulls(
 
 
 async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullPreview]:
-    """Estimate each pull, by the name of its month. The first one may be partly staged, and those
-    after the second are alike.
+    """Return an estimate of each pull, by the name of its month.
+
+    The first pull may be partly staged, and those after the second are alike.
     """
     arguments = task.arguments
     previews: dict[str, PullPreview] = {}
@@ -376,8 +377,9 @@ async def _stream(task: _Task, window: Days, show: OnProgress) -> PullSummary:
 async def _report(
     pull_run: PullRun, source: str, console: Console, warnings: Sequence[str]
 ) -> ExitCode:
-    """Report a run in words on stderr, and on request as JSON on stdout. If stdout can't be
-    written, the target is still complete.
+    """Report a run in words on stderr, and on request as JSON on stdout.
+
+    If stdout can't be written, the target is still complete.
     """
     code = pull_run.code
     error = pull_run.ended_by

@@ -37,8 +37,10 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def in_daemon_thread(step: Callable[..., T], *arguments: Any) -> T:
-    """Run a step that may wait for a reader forever. A cancellation abandons its thread. The step
-    must not block the event loop, and a thread of `asyncio.to_thread` would keep the process alive.
+    """Run a step that may wait for a reader forever. A cancellation abandons its thread.
+
+    The step must not block the event loop, and a thread of `asyncio.to_thread` would keep the
+    process alive.
     """
     done: Future[T] = Future()
     # a cancelled caller can no longer cancel this future

@@ -284,7 +284,7 @@ class Fetcher:
             for id_, error in errors.items():
                 await group.add(FailedReport(id_, error))
             pull = self.client.rankings.pull(
-                # each report takes at least one request; None is no limit
+                # each report takes at least one request; None means no limit
                 valid_ids[: self.tracker.requests_left()],
                 request.start_date,
                 request.end_date,

@@ -251,7 +251,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             if campaign.group_title:
                 titles[_folded(campaign.group_title)] = campaign.group_title
         for group in self.groups:
-            # if the account has no campaigns, a missing group is no mistake
+            # if the account has no campaigns, a missing group is not a mistake
             if campaigns and _folded(group) not in titles:
                 raise ConfigurationError(_unknown_group(group, titles), argument="groups")
         groups = self.folded_groups

@@ -68,7 +68,7 @@ def raw_row_struct(
         declared.append((field.name, wire_type, default))
         # No name on the wire begins with a space.
         rename[field.name] = wire_names.get(field.name, f" {field.name}")
-    # An unknown name may be no name in Python, so these fields are numbered.
+    # An unknown name may not be valid in Python, so these fields are numbered.
     for place, unknown_name in enumerate(unknown_names or ()):
         declared.append((f"unknown_{place}", Any, msgspec.UNSET))
         rename[f"unknown_{place}"] = unknown_name

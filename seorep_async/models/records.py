@@ -214,8 +214,9 @@ class Backlink(Model):
 
 @attrs.frozen(weakref_slot=False)
 class Page(Model, Generic[T]):
-    """One page of a listing or a feed, as the service sent it (the service's reference, sections 1
-    and 4.4).
+    """One page of a listing or a feed, as the service sent it.
+
+    Its format is in the service's reference, sections 1 and 4.4.
 
     Attributes:
         items: the models on this page, in the service's order.

@@ -232,7 +232,7 @@ def _refuse_another_id(value: object, path: str, kind: str, requested_id: int) -
 
 
 def _count(value: object) -> int | None:
-    """Return a number of pages or records. Nonsense, such as 10**400, is no number."""
+    """Return a number of pages or records, or None for nonsense such as 10**400."""
     count = _whole_number(value)
     if count is None or count > LARGEST_COUNT:
         return None

@@ -130,7 +130,7 @@ class Endpoint(Generic[M]):
             record = self._decoder.single(body, model)
             for name, expected_value in expected.items():
                 value = getattr(record, name, None)
-                # a field that the response leaves out is no contradiction
+                # a field that the response leaves out is not a contradiction
                 if value is None or expected_value is None or value == expected_value:
                     continue
                 problem = f"the response is about {value}, not about {expected_value}"

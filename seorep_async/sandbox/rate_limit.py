@@ -181,7 +181,7 @@ class _Bucket:
 
     def wait(self, now: float) -> float:
         """Take a token and return 0, or return the seconds until there is one."""
-        # Refilled by the time that passed, whoever took it, and never over its size.
+        # The bucket is refilled for the time that has passed, up to its size.
         refilled = self._tokens + (now - self._filled_at) * self._per_second
         self._tokens = min(self._size, refilled)
         self._filled_at = now

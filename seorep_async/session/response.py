@@ -18,7 +18,7 @@ from seorep_async.session.secrets import Authentication
 T = TypeVar("T")
 
 SMALL = 4 * 1024
-"""A body with more bytes than this is no error, so it counts as accepted before it is decoded."""
+"""A body with more bytes is not an error, so it counts as accepted before it is decoded."""
 LARGE = 64 * 1024
 """A body with more bytes than this delays others while it is decoded, so it waits for a turn."""
 ODD = 1024 * 1024

@@ -77,7 +77,7 @@ async def test_a_single_page_is_one_request_and_tells_the_totals() -> None:
     assert service.pages == [10]
 
 
-async def test_every_use_of_a_listing_asks_anew() -> None:
+async def test_each_use_of_a_listing_sends_new_requests() -> None:
     async with serving(well_behaved(LIST, 5, 10)) as (client, service):
         listing = client.campaigns.list()
         assert await listing == await listing

@@ -222,7 +222,7 @@ def misbehaviours() -> list[tuple[str, str, int, bool]]:
 
 
 @pytest.mark.parametrize(("beyond", "lengths", "most", "if_large"), misbehaviours())
-async def test_every_row_comes_once_whatever_a_large_limit_does(
+async def test_each_row_comes_once_with_any_answer_to_a_large_limit(
     beyond: str, lengths: str, most: int, if_large: bool
 ) -> None:
     paging = Paging(LENGTHS[lengths], 50, most, BEYOND[beyond], if_large)
@@ -519,7 +519,7 @@ async def test_a_page_size_of_the_settings_is_kept(page_size: int | None, limit:
     assert {limit for _, limit, _ in paging.requests} == {limit}
 
 
-async def test_the_limit_of_a_call_beats_the_settings() -> None:
+async def test_the_limit_of_a_call_overrides_the_settings() -> None:
     paging = Paging(lambda campaign_id: 100)
     async with served(paging, page_size=40) as (_, rankings, _):
         await rankings.campaign(1, *JANUARY, limit=50)

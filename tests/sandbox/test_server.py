@@ -51,7 +51,7 @@ async def test_it_cannot_be_entered_twice_at_once_but_again_afterwards() -> None
     assert sandbox.stats.requests == 1
 
 
-async def test_entered_again_the_account_is_as_it_was_at_first() -> None:
+async def test_a_sandbox_entered_again_has_its_first_account() -> None:
     sandbox = Sandbox()
     seen = []
     for _ in range(2):

@@ -152,7 +152,7 @@ BEGIN = "Tue, 14 Nov 2023 22:13:20 GMT"
         (HALF_A_MINUTE, BEGIN, 3600.0, 30.0),
     ],
 )
-async def test_a_wait_is_as_long_as_asked_for_whatever_our_clock_shows(
+async def test_retry_after_counts_from_the_date_of_the_answer(
     retry_after: str,
     date: str | None,
     jump: float,
@@ -256,7 +256,7 @@ BODIES = [b"{}", b"0\r\n\r\n", b"2\r\n{}\r\n0\r\n\r\n", b'{"data":[]}']
     )
 )
 @settings(suppress_health_check=list(HealthCheck))
-def test_whatever_a_server_sends_only_our_errors_come_out(raw: bytes) -> None:
+def test_any_response_raises_only_our_errors(raw: bytes) -> None:
     async def exchange() -> object:
         async with (
             ScriptedServer(forever=then_close(raw)) as server,

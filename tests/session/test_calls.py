@@ -109,7 +109,7 @@ async def test_deadline_holds_under_any_fault(step: Step, connect: Connect) -> N
     assert time.monotonic() - began < LONG
 
 
-async def test_call_without_a_deadline_goes_on(connect: Connect, fake_time: FakeTime) -> None:
+async def test_a_call_without_a_deadline_continues(connect: Connect, fake_time: FakeTime) -> None:
     refusals = [answer(status=503, headers=[("Retry-After", "100")])] * 30
     client, _ = await connect(*refusals, FINE, call_timeout=None, max_attempts=31)
     await ask(client)

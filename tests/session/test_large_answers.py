@@ -186,7 +186,7 @@ async def test_a_wait_for_another_thread_ends_at_the_deadline(session: Session) 
     assert await first == "decoded"
 
 
-async def test_the_caller_s_blocking_work_holds_no_answer_up(session: Session) -> None:
+async def test_blocking_work_of_the_caller_delays_no_answer(session: Session) -> None:
     loop = asyncio.get_running_loop()
     blocked = threading.Event()
     blocking = [loop.run_in_executor(None, blocked.wait, LONG) for _ in range(64)]

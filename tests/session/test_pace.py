@@ -83,7 +83,7 @@ def test_a_loop_that_stalls_makes_no_burst() -> None:
     assert run.refused == 0
 
 
-async def test_a_campaign_of_forty_dead_pages_holds_no_other_up() -> None:
+async def test_a_campaign_of_forty_dead_pages_delays_no_other() -> None:
     dead = False
 
     def page(path: str) -> int | Response:

@@ -342,7 +342,7 @@ async def outage(session: Session, calls: int = 16) -> None:
     await asyncio.gather(*sending, return_exceptions=True)
 
 
-async def test_a_lost_probe_holds_nobody_up() -> None:
+async def test_a_lost_probe_delays_nobody() -> None:
     lost: list[str] = []
 
     def swallow(path: str) -> int | None:
@@ -364,7 +364,7 @@ async def test_a_lost_probe_holds_nobody_up() -> None:
             task.cancel()
 
 
-async def test_a_lost_probe_holds_no_later_outage_up() -> None:
+async def test_a_lost_probe_does_not_prolong_a_later_outage() -> None:
     lost: list[str] = []
 
     def swallow(path: str) -> int | None:

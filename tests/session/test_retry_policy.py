@@ -199,7 +199,7 @@ def test_an_error_states_the_facts_and_how_to_find_out() -> None:
 @pytest.mark.parametrize(
     "spent", [{"attempts": 99}, {"tokens": 0}, {"remaining": 0.0}, {"retry_after": 99.0}]
 )
-def test_an_unknown_outcome_stays_so_whatever_ends_the_call(spent: dict[str, Any]) -> None:
+def test_an_unknown_outcome_stays_unknown_at_any_end(spent: dict[str, Any]) -> None:
     assert type(verdict(Sent.MAYBE, idempotent=False, **spent)) is OutcomeUnknownError
 
 

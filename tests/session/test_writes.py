@@ -302,7 +302,7 @@ async def test_an_odd_204_is_a_success_at_once(
         answer(status=503, headers=[("Retry-After", "1")]),
     ],
 )
-async def test_write_that_was_turned_away_is_sent_again_as_it_was(
+async def test_a_write_that_was_turned_away_is_sent_unchanged(
     refused: bytes, connect_session: ConnectSession
 ) -> None:
     session, server = await connect_session(refused, FINE)
@@ -353,9 +353,7 @@ NO_CONTENT |= {
 
 
 @pytest.mark.parametrize("step", NO_CONTENT.values(), ids=NO_CONTENT)
-async def test_delete_succeeds_whatever_comes_with_its_success(
-    step: Step, connect_session: ConnectSession
-) -> None:
+async def test_a_delete_succeeds_with_any_body(step: Step, connect_session: ConnectSession) -> None:
     session, server = await connect_session(step)
     await session.send(delete())
     await server.until_no_connection()
