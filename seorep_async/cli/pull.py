@@ -504,7 +504,7 @@ def _text_of(path: str) -> str:
     is_flag=True,
     help="Fetch only the reports that tonight's last pull of the same days, or of each month, did "
     "not complete. Without such a pull, fetch everything, with a warning. On a later day, repeat "
-    "the night's --snapshot-date.",
+    "the night's --snapshot-date, --from and --to; `seorep doctor -o FILE` prints them.",
 )
 @option(
     "--skip-complete",

@@ -148,6 +148,7 @@ async def _pulled(
         staging = target.staging
         # retry_failed, and nothing has failed
         if staging.request.campaigns == ():
+            tracker.start(Stage.DONE, staging.request.feeds[-1])
             return tracker.summary(request)
         check_accounts = target.target.check_accounts
         fetcher = Fetcher(client, options, staging, target.run, tracker, check_accounts)

@@ -151,7 +151,10 @@ class WorkbookFile(Target):
             for feed in Feed
             if feed.value in earlier_feeds and feed not in self.request.feeds
         ]
-        return (f"removes the sheet {' and '.join(lost_sheets)}",) if lost_sheets else ()
+        if not lost_sheets:
+            return ()
+        noun = "sheet" if len(lost_sheets) == 1 else "sheets"
+        return (f"removes the {noun} {' and '.join(lost_sheets)}",)
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write the workbook in the staging folder, and put it in place in one step."""

@@ -7,7 +7,7 @@ import datetime as dt
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import Self, TypeAlias, cast
 
 import attrs
 
@@ -113,7 +113,7 @@ Row: TypeAlias = ChangeRow | CampaignChanges
 
 
 def write_changes(
-    changes: Iterable[Change] | CountedChanges,
+    changes: Iterable[Change] | Iterable[CampaignChanges] | CountedChanges,
     out: str | os.PathLike[str],
     *,
     engine_names: tuple[str, str] | None = None,
@@ -124,7 +124,8 @@ def write_changes(
     replaced only if `write_changes` or `seorep changes` wrote it.
 
     Args:
-        changes: the result of `changes(…)`, or some of it, or of `changes_by_campaign(…)`.
+        changes: the result of `changes(…)`, or of `changes_by_campaign(…)`, or some of it, such as
+            the first of its `campaigns`.
         out: the path of a workbook, `.xlsx` (extra `excel`), or of a `.csv` file.
         engine_names: names for engine A and engine B; by default `engine_a`, `engine_b` and so on.
 
@@ -137,7 +138,12 @@ def write_changes(
     file = ChangeFile.of(os.fspath(out))
     if isinstance(changes, CountedChanges):
         return file.write(changes.campaigns, CampaignChanges)
-    return file.write([ChangeRow.of(change, names) for change in changes], ChangeRow)
+    rows = list(changes)
+    counts = [row for row in rows if isinstance(row, CampaignChanges)]
+    if counts and len(counts) == len(rows):
+        return file.write(counts, CampaignChanges)
+    changed_ranks = cast("list[Change]", rows)
+    return file.write([ChangeRow.of(change, names) for change in changed_ranks], ChangeRow)
 
 
 def names_of_engines(engine_names: object) -> dict[str, str]:

@@ -492,6 +492,14 @@ async def test_a_database_knows_the_failures_of_an_earlier_window(
     assert client.stats.attempts - sent == 2
 
 
+async def test_a_retry_of_nothing_is_done(client: SeoRepClient, tmp_path: Path) -> None:
+    out = tmp_path / "x.csv"
+    await pull(client, out, ids=[1])
+    states: list[PullProgress] = []
+    await pull(client, out, ids=[1], retry_failed=True, on_progress=states.append)
+    assert [state.stage for state in states] == [Stage.DONE]
+
+
 async def test_progress_names_each_stage(client: SeoRepClient, tmp_path: Path) -> None:
     states: list[PullProgress] = []
     await pull(client, tmp_path / "x.csv", on_progress=states.append)

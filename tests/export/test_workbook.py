@@ -189,7 +189,10 @@ async def test_sheets_that_a_pull_removes_are_noted(tmp_path: Path) -> None:
     async with golden_nights.account() as client:
         await pull(client, tmp_path / "x.xlsx", feeds=[Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE])
         summary = await pull(client, tmp_path / "x.xlsx", feeds=Feed.CAMPAIGN)
-    assert summary.notes == ("removes the sheet campaign_periods",)
+        assert summary.notes == ("removes the sheet campaign_periods",)
+        await pull(client, tmp_path / "x.xlsx", feeds=list(Feed))
+        summary = await pull(client, tmp_path / "x.xlsx", feeds=Feed.CAMPAIGN)
+    assert summary.notes == ("removes the sheets campaign_periods and keyword_periods",)
 
 
 async def test_a_sheet_of_rows_begins_with_the_company(tmp_path: Path) -> None:

@@ -167,6 +167,14 @@ def test_counted_changes_are_written_to_a_file(two_days: Path, tmp_path: Path) -
         assert [row["changes"] for row in csv.DictReader(stream)] == ["4", "1"]
 
 
+def test_some_numbers_by_campaign_are_written(two_days: Path, tmp_path: Path) -> None:
+    campaigns = changes_by_campaign(two_days).campaigns
+    file = write_changes(campaigns[:1], tmp_path / "a.csv")
+    header, line = file.read_text(encoding="utf-8").splitlines()
+    assert header.startswith("company,changes,places,")
+    assert f",{campaigns[0].campaign_id}," in line
+
+
 def test_a_notebook_shows_every_kind_of_a_change(tmp_path: Path) -> None:
     compared = changes(database_of(tmp_path / "a.duckdb", nightly({11: 9}, {11: 15})))
     assert "left_top_10, fell" in compared._repr_html_()
