@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
+import click
 from rich.console import Console
 from rich.filesize import decimal
 from rich.text import Text
@@ -320,9 +321,14 @@ def _options_to_retry(run: PullRun) -> str:
     nights = {pull.snapshot_date for pull in run.pulls if pull.failures}
     # Only the last month stays staged. The others are looked up in the database, by their night.
     is_looked_up = run.by_month and run.arguments.snapshot_date is None
-    if is_looked_up and len(nights) == 1:
-        return f"--retry-failed --snapshot-date {nights.pop()}"
-    return "--retry-failed"
+    if not is_looked_up or len(nights) != 1:
+        return "--retry-failed"
+    (night,) = nights
+    today: dt.date = click.get_current_context().obj
+    # Nights are days of UTC. On the first of a month, `last` may be another month from there.
+    if run.arguments.windows(night) != run.arguments.windows(today):
+        return "--retry-failed"
+    return f"--retry-failed --snapshot-date {night}"
 
 
 def _advice_on_refused(run: PullRun, ids: str) -> str:

@@ -196,6 +196,14 @@ def test_the_advice_on_failed_months_holds_on_a_later_day(seorep: Seorep) -> Non
     assert sandbox.stats.requests <= 6
 
 
+def test_a_night_that_names_other_months_is_not_advised(seorep: Seorep) -> None:
+    # the night is a day of UTC: on the first of a month, `last` may be another month from there
+    command = ("pull", "-o", "a.duckdb", "--month", "2023-05..last")
+    with seorep.account(failing={2: 501}):
+        ended = seorep(*command, "--skip-complete")
+    assert "with --retry-failed in place of --skip-complete" in ended.err
+
+
 # --- The guide
 
 
