@@ -308,7 +308,7 @@ def doctor(out: str | None, json: bool, service: Service) -> int:
 @click.argument("path")
 @click.argument("parameters", nargs=-1, type=name_and_value, metavar="[NAME=VALUE...]")
 @option("-y", "--yes", is_flag=True, help="Do not ask for confirmation of a DELETE.")
-@option("--json", is_flag=True, help="Print an error as JSON, too; a response is always JSON.")
+@option("--json", is_flag=True, help="Also print an error as JSON; a response is always JSON.")
 @service_options
 def api(
     method: str,

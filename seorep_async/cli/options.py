@@ -363,7 +363,7 @@ def format_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "--json",
             section=OUTPUT,
             is_flag=True,
-            help="The same as --format json. An error is JSON on stdout, too.",
+            help="The same as --format json. An error is also JSON on stdout.",
         ),
     ]
     return decorated(with_format, options)

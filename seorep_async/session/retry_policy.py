@@ -390,7 +390,7 @@ def deadline_exceeded(  # noqa: C901, PLR0912, the parts of one message
     elif last is None and others is None:
         message += "; raise Settings.call_timeout, or the seconds of client.timeout()"
     elif last is None and others is not None:
-        message += f"; other calls fail, too: {others.message}"
+        message += f"; other calls also fail: {others.message}"
     if last is not None:
         message += f"; last error: {last.error.message}"
         return _caused_by(last.error, DeadlineExceededError, message)

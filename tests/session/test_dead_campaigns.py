@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Collection
 from random import Random
@@ -10,9 +11,10 @@ from statistics import median
 import pytest
 
 from benchmarks.low_limits import Cell
-from seorep_async import EngineNames
+from seorep_async import EngineNames, ServerError
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Rankings
+from seorep_async.session import Request
 from seorep_async.session.flow_control.pace import Pace
 from seorep_async.session.flow_control.refusals import ExcessRefusals
 from seorep_async.session.response import Response
@@ -220,6 +222,22 @@ async def test_one_dead_campaign_at_a_known_limit_ends_in_time(
         seconds = here().now - began
     assert len(errors) == is_lost
     assert 3 <= seconds <= 90
+
+
+@pytest.mark.virtual
+async def test_a_dead_list_beside_a_pull_is_given_up_early() -> None:
+    service = SimulatedService("5/s,burst=5", latency=0.05)
+    async with session_above(service) as session:
+        assert await pull(session, 60) == []
+        service.says = lambda path: 503 if path == "/dead" else 200
+        # A list is about no campaign, so its own refusals don't show that others are refused.
+        request = Request("GET", "/dead", len)
+        error, errors = await asyncio.gather(
+            session.send(request), pull(session, 60), return_exceptions=True
+        )
+    assert errors == []
+    assert isinstance(error, ServerError)
+    assert error.attempts <= 10
 
 
 @pytest.mark.virtual

@@ -462,7 +462,7 @@ async def test_a_call_that_never_started_names_the_failure_of_others() -> None:
         await at_rest()
         with pytest.raises(
             DeadlineExceededError,
-            match=r"for the service to accept anything again.*other calls fail, too",
+            match=r"for the service to accept anything again.*other calls also fail",
         ) as caught:
             await session.send(get(deadline=Deadline.of_call(here().now + 0.1)))
         probe.cancel()

@@ -170,7 +170,8 @@ class Pace:
         self.delivered.refused += 1
         if self.breaker.is_open or says_nothing:
             return
-        if is_first:
+        # Without a subject, refusals of one request can't be told from those of others.
+        if is_first and subject is not None:
             self.rate_refused_at = now
         self.rate.accepted_in_a_row = 0
         if self.rate.current == math.inf and self.refusals.excess == 0:
