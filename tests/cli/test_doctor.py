@@ -203,6 +203,18 @@ def test_json_lists_missing_and_incomplete_nights(seorep: Seorep, tmp_path: Path
     assert (account["missing"], account["incomplete"]) == (["2023-03-07"], [])
 
 
+def test_json_has_the_nights_of_every_account(seorep: Seorep, tmp_path: Path) -> None:
+    night = dt.date(2023, 3, 5)
+    names = [f"a{number:02}" for number in range(22)]
+    pulls = [Pull(night, night, night, {11: 1}, account=name) for name in names]
+    database_of(tmp_path / "a.duckdb", pulls)
+    ended = seorep("doctor", "-s", "campaigns=1", "-o", "a.duckdb", "--json")
+    assert [account["account"] for account in json.loads(ended.out)["nights"]] == names
+    assert lines(seorep, "nights", "-o", "a.duckdb")[-1].endswith(
+        "2 accounts more; --json lists them all"
+    )
+
+
 @pytest.mark.heavy
 def test_the_command_of_an_incomplete_night_completes_it(seorep: Seorep) -> None:
     night = ("-o", "a.duckdb", "--feed", "campaign-by-date", "--snapshot-date", "2023-03-05")
