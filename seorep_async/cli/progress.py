@@ -55,9 +55,9 @@ class Display:
         if state is None or state.total is None:
             return ""
         place = f" at {state.done:,} of {state.total:,} reports"
-        # a failed report is also done, but it is not stored
+        # the failures are those of all feeds, and may be of an earlier round of the same reports
         if state.failures:
-            place = f"{place}, {state.failures:,} of them failed"
+            place = f"{place}, with {counted(state.failures, 'failure')} so far"
         return place
 
     @property

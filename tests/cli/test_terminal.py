@@ -231,4 +231,19 @@ def test_a_place_says_which_reports_are_not_stored() -> None:
     progress = PullProgress(
         stage=Stage.ROWS, feed=Feed.CAMPAIGN, done=33, total=200, resumed=0, rows=1300, failures=7
     )
-    assert Display(state=progress).place == " at 33 of 200 reports, 7 of them failed"
+    assert Display(state=progress).place == " at 33 of 200 reports, with 7 failures so far"
+
+
+@pytest.mark.parametrize(("failures", "words"), [(0, ""), (3, ", with 3 failures so far")])
+def test_failures_of_an_earlier_feed_are_not_among_its_reports(failures: int, words: str) -> None:
+    # three reports of the feed before failed, and none of this one
+    progress = PullProgress(
+        stage=Stage.ROWS,
+        feed=Feed.CAMPAIGN_BY_DATE,
+        done=2,
+        total=200,
+        resumed=0,
+        rows=9,
+        failures=failures,
+    )
+    assert Display(state=progress).place == f" at 2 of 200 reports{words}"
