@@ -25,7 +25,7 @@ class Limits:
         ("seorep_async/sandbox", Limits(9_500, 7.7, 14, 0.0, 26, 3)),
         ("seorep_async/pytest_plugin", Limits(560, 6.5, 12, 0.0, 42, 0)),
         ("tests", Limits(111_000, 8.6, 14, 0.1, 9, 42)),
-        ("tests/cli", Limits(8_000, 8.3, 13, 0.0, 7, 3)),
+        ("tests/cli", Limits(8_600, 8.3, 13, 0.0, 7, 3)),
         ("tests/export", Limits(15_200, 8.1, 14, 0.0, 7, 0)),
         ("tests/faults", Limits(6_400, 8.4, 14, 0.0, 12, 0)),
         ("tests/history", Limits(6_700, 9.2, 15, 0.0, 7, 3)),

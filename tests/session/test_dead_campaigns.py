@@ -231,13 +231,11 @@ async def test_a_dead_list_beside_a_pull_is_given_up_early() -> None:
         assert await pull(session, 60) == []
         service.says = lambda path: 503 if path == "/dead" else 200
         # A list is about no campaign, so its own refusals don't show that others are refused.
-        request = Request("GET", "/dead", len)
-        error, errors = await asyncio.gather(
-            session.send(request), pull(session, 60), return_exceptions=True
-        )
-    assert errors == []
-    assert isinstance(error, ServerError)
-    assert error.attempts <= 10
+        pulling = asyncio.ensure_future(pull(session, 60))
+        with pytest.raises(ServerError) as caught:
+            await session.send(Request("GET", "/dead", len))
+        assert await pulling == []
+    assert caught.value.attempts <= 10
 
 
 @pytest.mark.virtual
