@@ -72,6 +72,10 @@ def _words_of(service: Service) -> list[str]:
     for option, value in (("--profile", service.profile), ("--base-url", service.base_url)):
         if value is not None:
             words += [option, value]
+    for name, value in service.settings.items():
+        # it may contain a password
+        if name != "proxy":
+            words += ["-c", f"{name}={value}"]
     return words
 
 

@@ -316,6 +316,20 @@ def test_options_that_doctor_does_not_know_are_to_be_added(seorep: Seorep, tmp_p
     assert "add the options or engine names that the pull had to: seorep pull" in line
 
 
+def test_the_command_of_a_night_repeats_settings_without_a_proxy(
+    seorep: Seorep, tmp_path: Path
+) -> None:
+    incomplete(tmp_path, (1,))
+    settings = ("-c", "engine_names=a,b,w", "-c", "proxy=http://u:s3cret@127.0.0.1:9")
+    with seorep.account() as sandbox:
+        command = ("doctor", "-o", "a.duckdb", "--base-url", sandbox.base_url, *settings)
+        ended = seorep(*command, "-c", "call_timeout=1", "-c", "max_attempts=1")
+        address = sandbox.base_url
+    service = f"--base-url {address} -c engine_names=a,b,w -c call_timeout=1"
+    assert f"seorep pull -o a.duckdb {service} -c max_attempts=1 --account" in ended.out
+    assert "s3cret" not in ended.out
+
+
 @pytest.mark.heavy
 def test_each_feed_of_a_night_has_the_command_of_its_pull(seorep: Seorep) -> None:
     night = ("-o", "a.duckdb", "--snapshot-date", "2023-03-05", "--last", "7d")
