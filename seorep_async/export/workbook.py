@@ -64,6 +64,13 @@ _NUMBER_FORMATS = {
     ColumnType.DATE: "yyyy-mm-dd",
     ColumnType.DATETIME: "yyyy-mm-dd hh:mm:ss",
 }
+_ALIGNED_TO_THE_RIGHT = (
+    ColumnType.INTEGER,
+    ColumnType.NUMBER,
+    ColumnType.DATE,
+    ColumnType.DATETIME,
+)
+"""The types whose values a spreadsheet puts at the right end of a cell."""
 _WIDTHS = {ColumnType.DATE: 11, ColumnType.DATETIME: 20}
 _DAY_ZERO = dt.date(1899, 12, 30)
 _ONE_DAY = dt.timedelta(1)
@@ -378,10 +385,17 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
     worksheet.autofilter(0, 0, row_count, len(indexes) - 1)
     header_format = workbook.add_format({"bold": True, "bottom": 1})
     indented_header_format = workbook.add_format({"bold": True, "bottom": 1, "indent": 1})
+    # the indent leaves room for the button of the filter
+    right_header_format = workbook.add_format(
+        {"bold": True, "bottom": 1, "align": "right", "indent": 2}
+    )
     for place, index in enumerate(indexes):
         column = sheet.columns[index]
         name_format = header_format
         cell_format = None
+        if column.type in _ALIGNED_TO_THE_RIGHT:
+            # otherwise a name seems to belong to the numbers on its left
+            name_format = right_header_format
         if column.type in _NUMBER_FORMATS:
             cell_format = workbook.add_format({"num_format": _NUMBER_FORMATS[column.type]})
         elif place and column.type is ColumnType.STRING:

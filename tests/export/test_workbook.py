@@ -227,6 +227,15 @@ async def test_a_header_is_bold_frozen_filtered_and_explained(tmp_path: Path) ->
             assert 8 <= sheet.column_dimensions[cell.column_letter].width <= 62
 
 
+async def test_a_header_stands_above_its_numbers(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"]
+    sides = {cell.value: cell.alignment.horizontal for cell in sheet[1]}
+    assert sides["engine_a_ranking"] == sides["start_date"] == "right"
+    assert sides["keyword_phrase"] != "right"
+
+
 async def test_notes_name_the_engines(tmp_path: Path) -> None:
     async with golden_nights.account() as client:
         await pull(client, tmp_path / "x.xlsx", engine_names=("Google", "Bing"))
