@@ -47,7 +47,9 @@ def log_in(name: str | None) -> None:
         question = (
             f"There is a profile {name} in {one_line(str(file))}. Replace its address and key?"
         )
-        click.confirm(question, abort=True, err=True)
+        if not click.confirm(question, err=True):
+            messages().print("Nothing was changed; seorep login NAME stores another profile.")
+            return
     # a service behind a proxy answers only with the settings of the profile
     settings = Settings()
     if isinstance(stored_profile, Mapping):

@@ -376,12 +376,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
     indexes = [index for index, survey in enumerate(surveys) if survey.has_values]
     names = [sheet.columns[index].name for index in indexes]
     _set_views(worksheet, names, row_count)
-    if sheet.heading:
-        # An & begins a code, such as that of the page number. A doubled one is a plain &, but
-        # openpyxl does not know that.
-        heading = sheet.heading.replace("&", "and")
-        worksheet.set_header(f"&L{heading[:_LONGEST_HEADING]}")
-    worksheet.set_footer(_FOOTER)
+    _set_heading(worksheet, sheet.heading)
     worksheet.autofilter(0, 0, row_count, len(indexes) - 1)
     header_format = workbook.add_format({"bold": True, "bottom": 1})
     indented_header_format = workbook.add_format({"bold": True, "bottom": 1, "indent": 1})
@@ -414,6 +409,16 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
         for row in zip(*cells, strict=True):
             _write_row(worksheet, row_number, row)
             row_number += 1
+
+
+def _set_heading(worksheet: Any, heading: str) -> None:
+    """Print a line at the top of each page, if there is one, and numbers at the bottom."""
+    if heading:
+        # An & begins a code, such as that of the page number. A doubled one is a plain &, but
+        # openpyxl does not know that.
+        plain_heading = heading.replace("&", "and")
+        worksheet.set_header(f"&L{plain_heading[:_LONGEST_HEADING]}")
+    worksheet.set_footer(_FOOTER)
 
 
 def _set_views(worksheet: Any, names: Sequence[str], row_count: int) -> None:

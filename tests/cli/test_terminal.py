@@ -86,7 +86,7 @@ def test_a_mistyped_address_is_asked_for_again(tmp_path: Path) -> None:
     assert config(tmp_path).exists()
 
 
-@pytest.mark.parametrize(("answer", "code", "stored"), [("y", 0, KEY), ("n", 130, "old")])
+@pytest.mark.parametrize(("answer", "code", "stored"), [("y", 0, KEY), ("n", 0, "old")])
 def test_a_person_is_asked_before_a_profile_is_replaced(
     tmp_path: Path, answer: str, code: int, stored: str
 ) -> None:
