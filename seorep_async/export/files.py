@@ -109,7 +109,12 @@ class Target:
             _other_period(self.request, pulls[0]),
             _fewer_campaigns(pulls[0], complete, failed),
         ]
-        return tuple(loss for loss in losses if loss is not None)
+        known_losses = tuple(loss for loss in losses if loss is not None)
+        return known_losses + self.lost_tables(pulls)
+
+    def lost_tables(self, pulls: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+        """Describe the tables of earlier pulls that would be removed; here, there are none."""
+        return ()
 
 
 def has_content(file: Path) -> bool:

@@ -136,11 +136,8 @@ class WorkbookFile(Target):
         return read_sheet(self.path, pulls_table()) if has_content(self.path) else []
 
     def losses(self, complete: int, failed: int = 0) -> tuple[str, ...]:
-        """Add notes on sheets that are removed, and on a program that has the workbook open.
-
-        That program would save the older rows.
-        """
-        losses = super().losses(complete, failed) + self._lost_sheets()
+        """Add a note if another program has the workbook open, and would save the older rows."""
+        losses = super().losses(complete, failed)
         # the lock files of Excel and LibreOffice
         lock_names = (f"~${self.path.name}", f".~lock.{self.path.name}#")
         if any(self.path.with_name(name).exists() for name in lock_names):
@@ -148,10 +145,10 @@ class WorkbookFile(Target):
             losses += (f"{self.path.name} is open in another program; {advice}",)
         return losses
 
-    def _lost_sheets(self) -> tuple[str, ...]:
+    def lost_tables(self, pulls: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         """Return a note on the sheets of feeds that are not pulled any more."""
         earlier_feeds: set[str] = set()
-        for earlier_pull in self.earlier_pulls():
+        for earlier_pull in pulls:
             earlier_feeds.update(str(earlier_pull.get("feeds")).split(","))
         lost_sheets = [
             table_of(feed).name

@@ -8,7 +8,7 @@ import pytest
 from seorep_async import Feed
 from seorep_async.cli.progress import Display
 from seorep_async.export import PullProgress, Stage
-from tests.cli.running import KEY, Seorep, serving, terminal
+from tests.cli.running import KEY, Seorep, Terminal, serving, terminal
 
 pytestmark = pytest.mark.heavy
 
@@ -17,13 +17,17 @@ def config(folder: Path) -> Path:
     return folder / "seorep" / "config.toml"
 
 
+def give_address_and_key(person: Terminal, address: str, key: str) -> None:
+    person.wait_for("Address of the service")
+    person.type(f"{address}\n")
+    person.wait_for("API key")
+    person.type(f"{key}\n")
+
+
 def log_in(folder: Path, address: str, key: str, *words: str) -> tuple[int, str]:
     """Type address and key; return the exit code and the text on the screen."""
     with terminal("login", *words, environment={"XDG_CONFIG_HOME": str(folder)}) as person:
-        person.wait_for("Address of the service")
-        person.type(f"{address}\n")
-        person.wait_for("API key")
-        person.type(f"{key}\n")
+        give_address_and_key(person, address, key)
         return person.end(), person.text
 
 
@@ -100,10 +104,7 @@ def test_a_person_is_asked_before_a_profile_is_replaced(
         person.wait_for("Replace its address and key?")
         person.type(f"{answer}\n")
         if answer == "y":
-            person.wait_for("Address of the service")
-            person.type(f"{sandbox.base_url}\n")
-            person.wait_for("API key")
-            person.type(f"{KEY}\n")
+            give_address_and_key(person, sandbox.base_url, KEY)
         assert person.end() == code
     assert tomllib.loads(config(tmp_path).read_text())["default"]["key"] == stored
     assert config(tmp_path).stat().st_mode & 0o777 == 0o600
@@ -121,10 +122,7 @@ def test_a_new_key_is_tried_with_the_settings_of_its_profile(tmp_path: Path) -> 
     ):
         person.wait_for("Replace its address and key?")
         person.type("y\n")
-        person.wait_for("Address of the service")
-        person.type(f"{sandbox.base_url}\n")
-        person.wait_for("API key")
-        person.type(f"{KEY}\n")
+        give_address_and_key(person, sandbox.base_url, KEY)
         assert person.end() == 5
     assert "key" not in tomllib.loads(config(tmp_path).read_text())["default"]
 
