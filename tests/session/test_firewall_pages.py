@@ -9,7 +9,6 @@ from seorep_async import (
     AuthenticationError,
     InvalidRequestError,
     NotFoundError,
-    OutcomeUnknownError,
 )
 from seorep_async.session import Request, Session
 from seorep_async.session.response import Response
@@ -118,21 +117,4 @@ async def test_a_page_that_forbids_a_method_is_final() -> None:
         await session.send(Request("GET", "/read", len))
         with pytest.raises(InvalidRequestError):
             await session.send(Request("PUT", "/write", len))
-    assert service.paths == ["/read", "/write"]
-
-
-async def test_a_write_that_a_firewall_refused_is_sent_again() -> None:
-    service = firewalled(2, 3)
-    async with session_above(service, max_concurrency=1) as session:
-        await session.send(Request("GET", "/read", len))
-        assert await session.send(Request("PUT", "/write", len)) == 0
-    assert service.paths == ["/read", "/write", "/write"]
-
-
-async def test_a_post_that_a_firewall_refused_is_not_sent_again() -> None:
-    service = firewalled(2, 3)
-    async with session_above(service, max_concurrency=1) as session:
-        await session.send(Request("GET", "/read", len))
-        with pytest.raises(OutcomeUnknownError):
-            await session.send(Request("POST", "/write", len, idempotent=False))
     assert service.paths == ["/read", "/write"]

@@ -14,7 +14,6 @@ import pytest
 
 from seorep_async import ConnectionFailedError, DeadlineExceededError, DecodeError
 from seorep_async.session import Deadline, Request, Session
-from seorep_async.session.response import DecodeTurns
 from tests.session.calls import ConnectSession
 from tests.session.scripted_server import answer
 
@@ -203,16 +202,6 @@ async def test_closing_ends_calls_whose_answers_are_not_decoded(session: Session
     ends = await asyncio.gather(*calls, return_exceptions=True)
     decoder.go.set()
     assert [type(end) for end in ends] == [ConnectionFailedError] * 2
-
-
-async def test_closing_ends_all_waits_for_a_turn_at_once() -> None:
-    turns = DecodeTurns()
-    await turns.wait(MIB)
-    waits = [asyncio.create_task(turns.wait(MIB)) for _ in range(5)]
-    await asyncio.sleep(0)
-    turns.end_waits()
-    await asyncio.sleep(0)
-    assert all(wait.done() for wait in waits)
 
 
 async def test_a_cancelled_call_leaves_its_turn_to_the_next(session: Session) -> None:
