@@ -29,7 +29,6 @@ import msgspec
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
-    AuthenticationError,
     ConfigurationError,
     ExportError,
     SeoRepError,
@@ -163,12 +162,6 @@ async def _pulled(
         except ExportError:
             if staging.is_too_large:
                 # it can never be written, in this format
-                await target.run(staging.file.clear)
-            raise
-        except AuthenticationError:
-            has_reports = any(map(staging.count, staging.request.fetched_feeds))
-            if staging.earlier_pull is None and not has_reports:
-                # an unfinished pull of nothing would only stop the next pull of other days
                 await target.run(staging.file.clear)
             raise
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
