@@ -78,7 +78,7 @@ class _Task:
         target: the path of the target, or `-`.
         options: the library's arguments.
         console: shows everything except failures.
-        engine_names: names of engine A and B for the notes of a workbook, or None.
+        engine_names: names of engine A and B for the headers of a workbook, or None.
     """
 
     arguments: PullArguments
