@@ -379,7 +379,7 @@ async def opened_target(
             await run(target.check)
             # files don't record the names of accounts
             if isinstance(target, Database) and not request.names_account:
-                target = await _under_known_name(client, target, run, notes)
+                target = await _under_known_name(client, target, notes)
         request = target.request
         folder = target.staging_folder
         with errors_of(folder):
@@ -421,9 +421,7 @@ async def _requested_failures(
     return [id_ for id_ in failed_ids if request.takes(id_)]
 
 
-async def _under_known_name(
-    client: SeoRepClient, target: Database, run: Background, notes: list[str]
-) -> Database:
+async def _under_known_name(client: SeoRepClient, target: Database, notes: list[str]) -> Database:
     """Use the name that a database already has for this account.
 
     An account without a name is called after the service's host, which may change.
@@ -431,7 +429,7 @@ async def _under_known_name(
     Raises:
         ConfigurationError: the database has several names for this account.
     """
-    if not await run(target.is_first_pull):
+    if not target.accounts or target.request.account in target.accounts:
         return target
     try:
         page = await client.campaigns.list().page(1)
@@ -440,7 +438,7 @@ async def _under_known_name(
             raise
         return target
     account_ids = {campaign.account_id for campaign in page.items if campaign.account_id}
-    names = await run(target.names_of, sorted(account_ids))
+    names = [name for name, known_ids in target.accounts.items() if known_ids & account_ids]
     if not names:
         return target
     host = target.request.account
