@@ -78,7 +78,7 @@ class _Task:
         target: the path of the target, or `-`.
         options: the library's arguments.
         console: shows everything except failures.
-        engine_names: names of engine A and B for the notes of a workbook, or None.
+        engine_names: names of engine A and B for the headers of a workbook, or None.
     """
 
     arguments: PullArguments
@@ -197,7 +197,7 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
         staged = target.staging.earlier_pull
         accounts: set[str] = set()
         if isinstance(target.target, Database):
-            accounts = await target.run(target.target.accounts)
+            accounts.update(target.target.accounts)
     task.options["account"] = request.account
     unfinished = None
     if staged is not None and not staged.ended:

@@ -12,7 +12,13 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, final, get_args
 import attrs
 
 from seorep_async.errors import ConfigurationError, short_repr
-from seorep_async.history.selection import DayOfPulls, Selection, last_day, usual_days
+from seorep_async.history.selection import (
+    FAILURE_REASON,
+    DayOfPulls,
+    Selection,
+    last_day,
+    usual_days,
+)
 from seorep_async.history.source import History, listed, opened
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.resources.arguments import check_date, check_id
@@ -64,7 +70,7 @@ _SHOWN_COLUMNS = (
 table's caption.
 """
 
-_CAMPAIGNS = """
+_CAMPAIGNS = f"""
     WITH reports AS (
         SELECT DISTINCT campaign_id, as_of, snapshot_date, NULL AS error
         FROM keyword_rankings_by_day
@@ -76,7 +82,7 @@ _CAMPAIGNS = """
             campaign_id,
             least(end_date, greatest(start_date, snapshot_date)) AS as_of,
             snapshot_date,
-            error
+            {FAILURE_REASON} AS error
         FROM failures
         WHERE account = $account
             AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))

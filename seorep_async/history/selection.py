@@ -25,13 +25,16 @@ _CAMPAIGNS = """
 _RANKED_CAMPAIGNS = """
     SELECT DISTINCT campaign_id FROM keyword_rankings WHERE account = $account ORDER BY campaign_id
 """
-_ERRORS = """
-    SELECT DISTINCT error
+FAILURE_REASON = "CASE WHEN status = 403 THEN 'not open to the API key' ELSE error END"
+"""The reason of a row of `failures`, in SQL. A 403 is about one campaign: of all of a refused key,
+nothing is stored."""
+_ERRORS = f"""
+    SELECT DISTINCT {FAILURE_REASON} AS reason
     FROM failures
     WHERE account = $account
         AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
         AND table_name = 'keyword_rankings'
-    ORDER BY error
+    ORDER BY reason
 """
 _LAST_DAYS_OF_NIGHTS = """
     SELECT max(least(end_date, greatest(start_date, snapshot_date)))
@@ -41,7 +44,7 @@ _LAST_DAYS_OF_NIGHTS = """
     GROUP BY snapshot_date
     ORDER BY snapshot_date DESC
 """
-_CAMPAIGNS_OF_DAYS = """
+_CAMPAIGNS_OF_DAYS = f"""
     WITH reports AS (
         SELECT DISTINCT
             campaign_id,
@@ -55,7 +58,7 @@ _CAMPAIGNS_OF_DAYS = """
             campaign_id,
             snapshot_date,
             least(end_date, greatest(start_date, snapshot_date)) AS as_of,
-            error
+            {FAILURE_REASON} AS error
         FROM failures
         WHERE account = $account
             AND table_name = 'keyword_rankings'

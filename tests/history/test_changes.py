@@ -16,7 +16,7 @@ import pytest
 from seorep_async import ConfigurationError
 from seorep_async.history import Change, changes, changes_by_campaign, write_changes
 from seorep_async.history.comparing import ChangeKind
-from tests.history.databases import FIRST, Pull, database_of, day, nightly, pull_of_night
+from tests.history.databases import FIRST, Pull, database_of, day, nightly, opened, pull_of_night
 
 KINDS: list[tuple[int | None, int | None, str]] = [
     (40, 37, "rose"),
@@ -345,6 +345,20 @@ def test_a_campaign_whose_last_report_failed_says_so(
     assert caplog.messages == [
         "The report of 2026-03-03 failed (ServerError); the last day before it is 2026-03-02."
     ]
+
+
+def test_the_403_of_a_campaign_is_no_word_on_the_key(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    nights = [*nightly({11: 1, 21: 1}, {11: 2, 21: 2}), pull_of_night(2, {11: 3}, failed=(2, 3))]
+    path = database_of(tmp_path / "a.duckdb", nights)
+    with opened(path) as database:
+        database.execute("UPDATE failures SET error = 'AuthenticationError', status = 403")
+    assert changes(path).left_out[2] == f"the report of {day(2)} failed (not open to the API key)"
+    changes(path, campaign=2)
+    assert f"The report of {day(2)} failed (not open to the API key);" in caplog.messages[-1]
+    with pytest.raises(ConfigurationError, match=r"its reports failed \(not open to the API key"):
+        changes(path, campaign=3)
 
 
 def test_a_campaign_that_is_pulled_no_more_says_so(
