@@ -106,7 +106,7 @@ async def _check_file(
             checked_target = target.target
             has_pulls = False
             if isinstance(checked_target, Database):
-                has_pulls = bool(await target.run(checked_target.accounts))
+                has_pulls = bool(checked_target.accounts)
     except TimeoutError:
         problem = f"{out} is open in another program"
         # the warning about the wait names the process

@@ -66,9 +66,14 @@ _writers: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
 @attrs.frozen
 class Database(Target):
-    """A database file. A pull waits while another one, or another program, has it open."""
+    """A database file. A pull waits while another one, or another program, has it open.
+
+    Attributes:
+        accounts: the names of the accounts in it, each with its ids of the service, once checked.
+    """
 
     format: Arrow
+    accounts: dict[str, set[int]] = attrs.field(factory=dict)
 
     @property
     def staging_folder(self) -> Path:
@@ -99,6 +104,7 @@ class Database(Target):
         with self._connected() as database:
             for problem in problems(database):
                 raise refusal(self.out, f"{problem}, or name another file")
+            self.accounts.update(_accounts(database))
 
     def _refuse_log_without_database(self) -> None:
         # A crash may have left the log where the database itself was removed afterwards. DuckDB
@@ -118,32 +124,6 @@ class Database(Target):
         with self._connected() as database:
             _check_accounts(database, self.request, account_ids)
             _warn_of_other_options(database, self.request)
-
-    def accounts(self) -> set[str]:
-        """Return the names of the accounts that have pulls in it."""
-        if not has_content(self.path):
-            return set()
-        with self._connected() as database:
-            return _account_names(database)
-
-    def is_first_pull(self) -> bool:
-        """Return whether the database has other accounts, but no pull under the request's name."""
-        names = self.accounts()
-        return bool(names) and self.request.account not in names
-
-    def names_of(self, account_ids: Sequence[int]) -> list[str]:
-        """Return the names under which the database has accounts of the service."""
-        query = """
-            SELECT DISTINCT account FROM campaigns
-            WHERE list_contains($account_ids, account_id) AND account_id <> 0
-            ORDER BY account
-        """
-        with self._connected() as database:
-            # its file may have gone since the first check
-            if not _account_names(database):
-                return []
-            rows = database.execute(query, {"account_ids": account_ids}).fetchall()
-        return [name for (name,) in rows]
 
     def failed(self) -> Retry:
         """Find the campaigns that failed in earlier pulls of this night and these days.
@@ -319,11 +299,23 @@ def _connect(file: Path | str, *, is_new: bool) -> duckdb.DuckDBPyConnection:
     return database
 
 
-def _account_names(database: duckdb.DuckDBPyConnection) -> set[str]:
+def _accounts(database: duckdb.DuckDBPyConnection) -> dict[str, set[int]]:
+    """Return the names of the accounts with pulls, and the ids that the service has for each."""
+    accounts: dict[str, set[int]] = {}
     if not {"pulls", "campaigns"} <= found_columns(database).keys():
-        return set()
-    rows = database.execute("SELECT DISTINCT account FROM pulls").fetchall()
-    return {name for (name,) in rows}
+        return accounts
+    query = """
+        SELECT account, account_id
+        FROM (SELECT DISTINCT account FROM pulls)
+        LEFT JOIN (SELECT DISTINCT account, account_id FROM campaigns) USING (account)
+        ORDER BY account
+    """
+    for name, account_id in database.execute(query).fetchall():
+        ids = accounts.setdefault(name, set())
+        # an id of 0 or null is no account
+        if account_id:
+            ids.add(account_id)
+    return accounts
 
 
 @attrs.frozen
@@ -386,13 +378,9 @@ def _check_accounts(
     database: duckdb.DuckDBPyConnection, request: ExportRequest, account_ids: Sequence[int]
 ) -> None:
     """Refuse a name that belongs to another account of the service, or to another service."""
-    if request.account not in _account_names(database):
+    owners = _accounts(database).get(request.account)
+    if owners is None:
         return
-    known_ids = database.execute(
-        "SELECT DISTINCT account_id FROM campaigns WHERE account = ? AND account_id <> 0",
-        [request.account],
-    ).fetchall()
-    owners = {account_id for (account_id,) in known_ids}
     if owners and account_ids:
         if not owners.isdisjoint(account_ids):
             return

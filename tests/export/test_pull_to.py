@@ -43,7 +43,7 @@ from tests.export import golden_nights
 from tests.export.accounts import Account, reports_in, served
 from tests.export.golden_nights import END, FORMATS, NIGHT, START, program
 from tests.export.staged import folder_of, staged_in
-from tests.scripted_api import ApiRequest
+from tests.scripted_api import ApiRequest, serving
 
 STAGES = [Stage.LISTING, Stage.ROWS, Stage.ROWS, Stage.WRITING, Stage.DONE]
 
@@ -251,6 +251,25 @@ async def test_another_request_is_not_resumed(
         await pull(client, tmp_path / "x.csv", **options)
     assert client.stats.attempts == sent
     assert (await pull(client, tmp_path / "x.csv", **options, restart=True)).ok in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("max_requests", "error"), [(1, PullPausedError), (None, AuthenticationError)]
+)
+async def test_an_unfinished_pull_without_reports_refuses_nothing(
+    tmp_path: Path, max_requests: int | None, error: type[Exception]
+) -> None:
+    account = Account()
+    is_refused = max_requests is None
+
+    def script(request: ApiRequest) -> object:
+        return 403 if is_refused else account.answer(request)
+
+    async with serving(script) as (client, _):
+        with pytest.raises(error):
+            await pull(client, tmp_path / "x.csv", [1], max_requests=max_requests)
+        is_refused = False
+        assert (await pull(client, tmp_path / "x.csv", [1], end="2023-03-01")).ok
 
 
 async def test_pages_of_another_size_resume(client: SeoRepClient, tmp_path: Path) -> None:
