@@ -20,14 +20,17 @@ import msgspec
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
     ConfigurationError,
+    DeadlineExceededError,
     NotFoundError,
     SeoRepError,
+    TransportError,
     one_line,
     short_repr,
 )
 from seorep_async.export import PullProgress, PullSummary, pull_to
 from seorep_async.export.files import has_content
 from seorep_async.export.lookups import concerns_all, look_up
+from seorep_async.history.source import listed
 from seorep_async.integrations.questions import (
     MOST_CHANGES,
     ChangesQuestion,
@@ -61,6 +64,8 @@ _MOST_QUESTIONS = 4
 _MOST_UNKNOWN = 10
 """The most unknown campaigns that an error names."""
 _PROGRESS_SECONDS = 1.0
+_ANSWER_SECONDS = 20.0
+"""The longest wait for the service's first answer before a pull."""
 _INSTRUCTIONS = """\
 Keyword rankings of websites, from an SEO reporting service. changes and history read the database \
 that pull fills; campaigns and rankings ask the service. No tool changes the account. Days are \
@@ -366,9 +371,10 @@ async def _pull(agent: _Agent, arguments: PullArguments, report: ReportProgress)
 
 
 async def _pulled(agent: _Agent, arguments: PullArguments, report: ReportProgress) -> PullSummary:
+    if arguments.campaign_ids is not None and arguments.group is not None:
+        raise ConfigurationError("campaign_ids and group can't be combined; send one of them")
+    await _require_answer(agent.client)
     if arguments.campaign_ids is not None:
-        if arguments.group is not None:
-            raise ConfigurationError("campaign_ids and group can't be combined; send one of them")
         await _refuse_unknown_campaigns(agent.client, arguments.campaign_ids)
     groups = []
     if arguments.group is not None:
@@ -386,6 +392,21 @@ async def _pulled(agent: _Agent, arguments: PullArguments, report: ReportProgres
             restart=arguments.restart,
             on_progress=progress.note,
         )
+
+
+async def _require_answer(client: SeoRepClient) -> None:
+    """Raise an error soon if the service can't be reached, because a host waits only a minute.
+
+    A pull itself would wait for the end of an outage. Any answer but a refused key is enough.
+    """
+    try:
+        with client.timeout(_ANSWER_SECONDS):
+            await client.campaigns.list(limit=1).page(1)
+    except (TransportError, DeadlineExceededError):
+        raise
+    except SeoRepError as error:
+        if concerns_all(error):
+            raise
 
 
 async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) -> None:
@@ -461,6 +482,13 @@ class _Progress:
 
 
 def _summarised(summary: PullSummary) -> str:
+    if summary.failures and not summary.received:
+        reason = summary.failures[0].message
+        campaign_ids = dict.fromkeys(failure.campaign_id for failure in summary.failures)
+        raise ConfigurationError(
+            f"every report failed: {reason}; the table failures has every reason; "
+            f"requested were campaigns {listed(campaign_ids)}"
+        )
     columns = ("feed", "campaign_id", "keyword_id", "error", "status", "message")
     failures = []
     for failure in summary.failures:
