@@ -106,7 +106,7 @@ async def pull_to(
         max_requests: stop after this number of requests, retries included. Reports that have begun
             are finished, and the look at one campaign with which a resumed pull begins does not
             count.
-        engine_names: the names of engine A and engine B for the notes of a workbook.
+        engine_names: the names of engine A and engine B for the headers of a workbook.
         feeds: which of the three feeds, one or several, or their values, such as
             `campaign-by-date`.
         groups, filter: without ids: only campaigns of groups with these titles, in any case; those
