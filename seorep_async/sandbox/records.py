@@ -178,7 +178,7 @@ _LIST_ONLY_FIELDS = fields.field_names("""
 
 
 class CampaignEndpoints(RecordEndpoints):
-    """Campaigns, deleted with their keywords, backlinks and feeds."""
+    """Campaigns, deleted with their keywords, feeds and list of backlinks."""
 
     name = "campaign"
     path = "/v3/campaigns"
@@ -343,13 +343,6 @@ class BacklinkEndpoints(RecordEndpoints):
             return False
         days = request["date_string"]
         return days is None or days[0] <= record["date_published"] <= days[1]
-
-    def record(self, service: SandboxService, record_id: int) -> RecordData:
-        backlink = super().record(service, record_id)
-        # A deleted campaign takes its backlinks along.
-        campaign = service.account.campaigns.get(backlink["campaign_id"])
-        found_record(self.name, record_id, campaign)
-        return backlink
 
     def values(
         self, service: SandboxService, request: ApiRequest, record: RecordData
