@@ -58,8 +58,6 @@ KINDS = (
     "fell",
 )
 """The kinds of change."""
-COMPARED_ENGINES = ("engine_a", "engine_a_mobile", "engine_a_places", "engine_b")
-"""The names of the engines in a database."""
 
 
 @command(
@@ -151,9 +149,8 @@ def guide(name: str | None) -> None:
     "--engine",
     metavar="ENGINE",
     multiple=True,
-    type=click.Choice(COMPARED_ENGINES),
-    help="Compare one engine: engine_a, engine_a_mobile, engine_a_places or engine_b; repeatable. "
-    " [default: all]",
+    help="Compare one engine: engine_a, engine_a_mobile, engine_a_places or engine_b, or its name "
+    "by --engines, such as 'Google mobile'; repeatable.  [default: all]",
 )
 @option(
     "--by-campaign",

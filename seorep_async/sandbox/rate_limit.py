@@ -11,15 +11,21 @@ from typing import Any, Literal, Self
 from attrs import define, field, frozen
 from attrs.validators import optional
 
-from seorep_async.sandbox.options import check_choice, check_integer, check_number
+from seorep_async.sandbox.checks import check_choice, check_integer, check_number
 from seorep_async.sandbox.request import Refusal
 
 LimitKind = Literal["bucket", "fixed-window", "sliding-window"]
 LIMIT_KINDS = ("bucket", "fixed-window", "sliding-window")
 
-_MOST_PER_WINDOW = 1_000_000_000
-_RATE = re.compile(r"([0-9]+(?:\.[0-9]*)?)(?:/([0-9]+(?:\.[0-9]*)?)?([smh]))?")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_RATE = r"(?P<requests>[0-9]+(?:\.[0-9]*)?)(?:/(?P<time>[1-9][0-9]*)?(?P<unit>[smh]))?"
+# Each part is the value of the argument of RateLimit that its group is named after.
+_PART = re.compile(
+    rf"(?P<per_second>{_RATE})|(?P<kind>{'|'.join(LIMIT_KINDS)})|(?P<counts_refused>counts-refused)"
+    "|burst=(?P<burst>[0-9]+)|at-once=(?P<at_once>[0-9]+)|status=(?P<status>[0-9]+)"
+    "|retry-after=(?P<retry_after>seconds|date)"
+)
+_READERS = {"burst": int, "at_once": int, "status": int, "counts_refused": bool}
 
 
 @frozen
@@ -63,11 +69,8 @@ class RateLimit:
             raise ValueError("burst must be given with a bucket only")
         requests = (self.per_second or 0) * self.window
         # Half a request is rounded to one.
-        if self.kind != "bucket" and not 0.5 < requests <= _MOST_PER_WINDOW:
-            raise ValueError(
-                f"per_second * window must be from 1 to {_MOST_PER_WINDOW:,}: "
-                "the requests of a window"
-            )
+        if self.kind != "bucket" and requests <= 0.5:
+            raise ValueError("per_second * window must be at least 1: the requests of a window")
 
     @classmethod
     def parse(cls, string: str) -> Self:
@@ -77,47 +80,34 @@ class RateLimit:
             ValueError: the string is not of this form.
         """
         values: dict[str, Any] = {}
-        for part in string.split(","):
-            name, value = _parse_part(part.strip())
+        window = 1.0
+        for part in string.replace(" ", "").split(","):
+            match = _PART.fullmatch(part)
+            if match is None or match.lastgroup is None:
+                raise ValueError(
+                    f"rate_limit: {part!r} is none of: a rate such as 200, 100/10s or 1000/m; "
+                    f"{', '.join(LIMIT_KINDS)}; counts-refused; burst=N; at-once=N; "
+                    "status=429 or 503; retry-after=seconds or date"
+                )
+            name = match.lastgroup
             if name in values:
-                raise ValueError(f"rate_limit: {name.replace('_', '-')} is given twice")
-            values[name] = value
+                raise ValueError(f"rate_limit: {_written(name)} is given twice")
+            values[name] = _READERS.get(name, str)(match[name])
+            if name == "per_second":
+                window = float(match["time"] or 1) * _UNIT_SECONDS[match["unit"] or "s"]
+                values[name] = float(match["requests"]) / window
         # A time such as the 10 s of 100/10s is a window's length. A bucket has no window.
-        if "rate" in values:
-            count, seconds = values.pop("rate")
-            values["per_second"] = count / seconds
-            if "kind" in values:
-                values["window"] = seconds
+        if "kind" in values:
+            values["window"] = window
         try:
             return cls(**values)
         except ValueError as error:
-            problem = str(error).replace("per_second", "the rate").replace("_", "-")
-            raise ValueError(f"rate_limit: {problem}") from None
+            raise ValueError(f"rate_limit: {_written(str(error))}") from None
 
 
-def _parse_part(part: str) -> tuple[str, Any]:
-    """Return an argument of RateLimit and its value, or "rate" with requests and seconds."""
-    name, _, value = part.partition("=")
-    name = name.strip()
-    value = value.strip()
-    if part in LIMIT_KINDS:
-        return "kind", part
-    if part == "counts-refused":
-        return "counts_refused", True
-    if name in ("burst", "at-once", "status") and value.isascii() and value.isdigit():
-        return name.replace("-", "_"), int(value)
-    if name == "retry-after" and value in ("seconds", "date"):
-        return "retry_after", value
-    rate = _RATE.fullmatch(part)
-    if rate:
-        seconds = float(rate[2] or 1) * _UNIT_SECONDS[rate[3] or "s"]
-        if seconds > 0:
-            return "rate", (float(rate[1]), seconds)
-    raise ValueError(
-        f"rate_limit: {part!r} is none of: a rate such as 200, 100/10s or 1000/m; "
-        f"{', '.join(LIMIT_KINDS)}; counts-refused; burst=N; at-once=N; status=429 or 503; "
-        "retry-after=seconds or date"
-    )
+def _written(text: str) -> str:
+    """Write names of arguments as the parts of a string are named."""
+    return text.replace("per_second", "the rate").replace("_", "-")
 
 
 @define
@@ -134,10 +124,8 @@ class Limiter:
         per_second = self.limit.per_second
         if per_second is None:
             return
-        if self.limit.kind == "bucket":
-            self._rate = _Bucket(self.limit, per_second, self._clock())
-        else:
-            self._rate = _Window(self.limit, per_second, self._clock())
+        algorithm = _Bucket if self.limit.kind == "bucket" else _Window
+        self._rate = algorithm(self.limit, per_second, self._clock())
 
     def acquire(self) -> Refusal | None:
         """Return the refusal of a request, or None if it is accepted.

@@ -6,9 +6,8 @@ can set it; a role is any string. A created backlink has no authority yet: 0. `d
 are not in the reference, but live services have them.
 """
 
+import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
-
-from attrs import field, frozen
 
 from seorep_async.sandbox import request as fields
 from seorep_async.sandbox.account import Records
@@ -17,10 +16,8 @@ from seorep_async.sandbox.seeds import NEW_CAMPAIGN, RESTRICTED, STATUSES, Recor
 from seorep_async.sandbox.service import SandboxService, contains_all, in_order
 
 _OWNER_ID = 1  # the user of the key's login grants
-_MOST_SEARCHED = 500_000  # records that one search or sorting may make, in seconds
 
 
-@frozen(kw_only=True)
 class RecordEndpoints:
     """A kind of record, and the operations on it.
 
@@ -44,46 +41,36 @@ class RecordEndpoints:
     path: str
     list_path: str = ""
     visible: Sequence[str]
-    hidden: Mapping[str, Collection[str]] = field(factory=dict)
+    hidden: Mapping[str, Collection[str]] = {}
     searched: Sequence[str]
     search_name: str = "filter"
     order_name: str = "order_by"
     direction_name: str = "order_direction"
-    filters: Fields = field(factory=dict)
+    filters: Fields = {}
     required_filters: Sequence[str] = ()
-    written: Fields = field(factory=dict)
-    created: Fields = field(factory=dict)
+    written: Fields = {}
+    created: Fields = {}
     required: Sequence[str] = ()
-    defaults: RecordData = field(factory=dict)
+    defaults: Mapping[str, object] = {}
 
     def operations(self) -> Iterator[Operation]:
         """Yield the operations."""
+        list_path = self.list_path or self.path
+        list_parameters = {
+            self.search_name: fields.STRING,
+            **fields.PAGE,
+            self.order_name: fields.choice(self.visible),
+            self.direction_name: fields.DIRECTION,
+            **self.filters,
+        }
         record_path = f"{self.path}/:id"
         yield Operation("GET", record_path, self.get)
-        yield Operation(
-            "GET",
-            self.list_path or self.path,
-            self.list_records,
-            self._list_parameters(),
-            self.required_filters,
-        )
+        yield Operation("GET", list_path, self.list_records, list_parameters, self.required_filters)
         if self.written:
             create_fields = {**self.created, **self.written}
             yield Operation("POST", self.path, self.create, create_fields, self.required)
             yield Operation("PUT", record_path, self.update, self.written)
             yield Operation("DELETE", record_path, self.delete)
-
-    def _list_parameters(self) -> Fields:
-        # A list is sorted by any field that a get or a list shows.
-        never_shown = {*self.hidden.get("get", ())} & {*self.hidden.get("list", ())}
-        sortable = [name for name in self.visible if name not in never_shown]
-        return {
-            self.search_name: fields.STRING,
-            **fields.PAGE,
-            self.order_name: fields.choice(sortable),
-            self.direction_name: fields.DIRECTION,
-            **self.filters,
-        }
 
     def ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
         """Return the ids of all records of a list, oldest first."""
@@ -125,30 +112,22 @@ class RecordEndpoints:
     def _listed_ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
         """Return the ids of all pages of a list."""
         ids = self.ids(service, request)
-        search = request[self.search_name]
-        order = request[self.order_name]
-        descending = request[self.direction_name]
-        is_filtered = any(request[name] for name in self.filters)
-        # Ids alone cost nothing, so a plain list of any length does not make its records.
-        if not (search or order or descending or is_filtered):
+        # Ids alone cost little, so a plain list of any length does not make its records.
+        if not request.sent.keys() - fields.PAGE.keys():
             return ids
-        if len(ids) > _MOST_SEARCHED:
-            raise Refusal(
-                400, f"this sandbox searches and sorts at most {_MOST_SEARCHED:,} records"
-            )
         selected = []
         for record_id in ids:
             record = self.record(service, record_id)
-            is_found = any(contains_all(record[name], [search]) for name in self.searched)
-            if is_found and self.is_selected(request, record):
-                selected.append(record_id)
-        if order or descending:
-            # Records are made again here, because all of them would not fit into memory.
-            name = order or "id"
-            selected = in_order(
-                selected, lambda id_: self.record(service, id_).get(name), descending
+            is_match = any(
+                contains_all(record[name], [request[self.search_name]]) for name in self.searched
             )
-        return selected
+            if is_match and self.is_selected(request, record):
+                selected.append(record)
+        order = request[self.order_name] or "id"
+        selected = in_order(
+            selected, lambda record: record.get(order), request[self.direction_name]
+        )
+        return [record["id"] for record in selected]
 
     def create(self, service: SandboxService, request: ApiRequest) -> RecordData:
         """Create a record."""
@@ -188,8 +167,35 @@ def _single(record: RecordData) -> RecordData:
     return {"metadata": {"total_pages": 1, "total_records": 1}, "data": record}
 
 
+# The reference shows only null for most of these.
+_LIST_ONLY_FIELDS = fields.field_names("""
+    date_deleted status engineA_ignore_places engineA_places_id engineA_cid
+    engineA_business_id engineA_business_name timezone
+""")
+
+
 class CampaignEndpoints(RecordEndpoints):
     """Campaigns, deleted with their keywords, backlinks and feeds."""
+
+    name = "campaign"
+    path = "/v3/campaigns"
+    visible = (
+        *fields.field_names("id date_created date_modified url company scope account_id type"),
+        "group_title",
+        *_LIST_ONLY_FIELDS,
+    )
+    hidden = {
+        "create": ("group_title", *_LIST_ONLY_FIELDS),
+        "get": _LIST_ONLY_FIELDS,
+        "update": _LIST_ONLY_FIELDS,
+    }
+    searched = ("company", "url")
+    required = ("url", "company")
+    written = {
+        **dict.fromkeys(("url", "company", "scope"), fields.FILLED),
+        "group_title": fields.CLEARABLE,
+    }
+    defaults = NEW_CAMPAIGN
 
     def find(self, service: SandboxService, record_id: int) -> RecordData:
         return service.campaign(record_id)
@@ -197,6 +203,20 @@ class CampaignEndpoints(RecordEndpoints):
 
 class UserEndpoints(RecordEndpoints):
     """Users, whose passwords are neither stored nor visible."""
+
+    name = "user"
+    path = "/v3/users"
+    visible = fields.field_names("""
+        id date_created email username first_name last_name role campaign_access account_id
+        password
+    """)
+    hidden = {"create": ("password",), "update": ("password",)}
+    searched = ("first_name", "last_name", "username", "email")
+    filters = {"role": fields.STRINGS}
+    required = fields.field_names("first_name last_name username password role")
+    written = {**dict.fromkeys(required, fields.FILLED), "email": fields.STRING}
+    created = {"email_credentials": fields.STRING}
+    defaults = {"email": "", "campaign_access": RESTRICTED}
 
     def operations(self) -> Iterator[Operation]:
         yield from super().operations()
@@ -223,12 +243,12 @@ class UserEndpoints(RecordEndpoints):
         """Grant a login to a user. Each grant has a token of its own."""
         user = self.find(service, request.id)
         grant = {
-            "token": service.account.token(),
+            "token": secrets.token_hex(),
             "time": as_text(service.now()),
             "user_id": user["id"],
             "origin_user_id": _OWNER_ID,
             # As in the reference's sample: plain http, and another token than the one above.
-            "login_url": f"http://reports.example/login?token={service.account.token()}",
+            "login_url": f"http://reports.example/login?token={secrets.token_hex()}",
         }
         return _single(grant)
 
@@ -236,12 +256,26 @@ class UserEndpoints(RecordEndpoints):
 class KeywordEndpoints(RecordEndpoints):
     """Keywords, which no operation changes."""
 
+    name = "keyword"
+    path = "/v3/keywords"
+    visible = fields.field_names(
+        "id date_created date_modified keyword_phrase primary_keyword campaign_id"
+    )
+    searched = ("keyword_phrase",)
+    filters = {"campaign_id": fields.INT32}
+
     def ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
         """Return the ids of the account's keywords, or of a campaign's.
 
         An unknown campaign has no keywords.
         """
-        return service.account.keyword_ids(request["campaign_id"])
+        account = service.account
+        if request["campaign_id"]:
+            return account.keyword_ids(request["campaign_id"])
+        ids: list[int] = []
+        for campaign_id in account.campaigns.ids():
+            ids += account.keyword_ids(campaign_id)
+        return ids
 
     def record(self, service: SandboxService, record_id: int) -> RecordData:
         keyword = found_record(self.name, record_id, service.account.keyword(record_id))
@@ -255,8 +289,46 @@ class KeywordEndpoints(RecordEndpoints):
         }
 
 
+_OPTIONAL_TEXTS = fields.field_names("link_type target_anchor target_url notes")
+
+
 class BacklinkEndpoints(RecordEndpoints):
     """Backlinks, each of one campaign."""
+
+    name = "backlink"
+    path = "/v3/backlinks"
+    list_path = "/v3/resources/backlinks/manager/links"
+    visible = fields.field_names("""
+        id title status date_created date_published url link_type notes domain_authority
+        page_authority target_anchor target_url campaign_id
+    """)
+    hidden = {
+        "get": ("campaign_id",),
+        "update": ("campaign_id",),
+        "list": ("target_anchor", "target_url", "campaign_id"),
+    }
+    searched = ("title", "url", "notes")
+    search_name = "search"
+    order_name = "sort_metric"
+    direction_name = "sort_direction"
+    filters = {
+        "campaign_id": fields.INT32,
+        "status": fields.choice(STATUSES),
+        "date_string": fields.DAYS,
+        "link_type": fields.STRING,
+    }
+    required_filters = ("campaign_id",)
+    created = {"campaign_id": fields.INT32}
+    required = ("campaign_id", "title", "url", "status", "date_published")
+    written = {
+        "title": fields.FILLED,
+        "url": fields.FILLED,
+        "status": fields.choice(STATUSES),
+        "date_published": fields.DAY,
+        **dict.fromkeys(_OPTIONAL_TEXTS, fields.STRING),
+    }
+    # A created backlink has no authority yet.
+    defaults = dict.fromkeys(_OPTIONAL_TEXTS, "") | {"domain_authority": 0, "page_authority": 0}
 
     def ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
         campaign = service.campaign(request["campaign_id"])
@@ -287,105 +359,9 @@ class BacklinkEndpoints(RecordEndpoints):
         return {**request.sent, "date_created": service.now().date().isoformat()}
 
 
-_CAMPAIGN_FIELDS = fields.field_names(
-    "id date_created date_modified url company scope account_id type group_title"
+RECORDS: tuple[RecordEndpoints, ...] = (
+    CampaignEndpoints(),
+    UserEndpoints(),
+    KeywordEndpoints(),
+    BacklinkEndpoints(),
 )
-# The reference shows only null for most of these.
-_LIST_ONLY_FIELDS = fields.field_names("""
-    date_deleted status engineA_ignore_places engineA_places_id engineA_cid
-    engineA_business_id engineA_business_name timezone
-""")
-_USER_FIELDS = fields.field_names("""
-    id date_created email username first_name last_name role campaign_access account_id
-    password
-""")
-_REQUIRED_USER_FIELDS = fields.field_names("first_name last_name username password role")
-_KEYWORD_FIELDS = fields.field_names(
-    "id date_created date_modified keyword_phrase primary_keyword campaign_id"
-)
-_BACKLINK_FIELDS = fields.field_names("""
-    id title status date_created date_published url link_type notes domain_authority
-    page_authority target_anchor target_url campaign_id
-""")
-_OPTIONAL_TEXTS = fields.field_names("link_type target_anchor target_url notes")
-_BACKLINK_STATUS = fields.choice(STATUSES)
-
-_CAMPAIGNS = CampaignEndpoints(
-    name="campaign",
-    path="/v3/campaigns",
-    visible=(*_CAMPAIGN_FIELDS, *_LIST_ONLY_FIELDS),
-    hidden={
-        "create": ("group_title", *_LIST_ONLY_FIELDS),
-        "get": _LIST_ONLY_FIELDS,
-        "update": _LIST_ONLY_FIELDS,
-    },
-    searched=("company", "url"),
-    written={
-        "url": fields.FILLED,
-        "company": fields.FILLED,
-        "scope": fields.FILLED,
-        "group_title": fields.CLEARABLE,
-    },
-    required=("url", "company"),
-    defaults=NEW_CAMPAIGN,
-)
-_USERS = UserEndpoints(
-    name="user",
-    path="/v3/users",
-    visible=_USER_FIELDS,
-    hidden={"create": ("password",), "update": ("password",)},
-    searched=("first_name", "last_name", "username", "email"),
-    filters={"role": fields.STRINGS},
-    written={**dict.fromkeys(_REQUIRED_USER_FIELDS, fields.FILLED), "email": fields.STRING},
-    created={"email_credentials": fields.STRING},
-    required=_REQUIRED_USER_FIELDS,
-    defaults={"email": "", "campaign_access": RESTRICTED},
-)
-_KEYWORDS = KeywordEndpoints(
-    name="keyword",
-    path="/v3/keywords",
-    visible=_KEYWORD_FIELDS,
-    searched=("keyword_phrase",),
-    filters={"campaign_id": fields.INT32},
-)
-_BACKLINK_FILTERS = {
-    "campaign_id": fields.INT32,
-    "status": _BACKLINK_STATUS,
-    "date_string": fields.DAYS,
-    "link_type": fields.STRING,
-}
-_BACKLINK_WRITTEN = {
-    "title": fields.FILLED,
-    "url": fields.FILLED,
-    "status": _BACKLINK_STATUS,
-    "date_published": fields.DAY,
-    **dict.fromkeys(_OPTIONAL_TEXTS, fields.STRING),
-}
-# A created backlink has no authority yet.
-_BACKLINK_DEFAULTS = {
-    **dict.fromkeys(_OPTIONAL_TEXTS, ""),
-    "domain_authority": 0,
-    "page_authority": 0,
-}
-_BACKLINKS = BacklinkEndpoints(
-    name="backlink",
-    path="/v3/backlinks",
-    list_path="/v3/resources/backlinks/manager/links",
-    visible=_BACKLINK_FIELDS,
-    hidden={
-        "get": ("campaign_id",),
-        "update": ("campaign_id",),
-        "list": ("target_anchor", "target_url", "campaign_id"),
-    },
-    searched=("title", "url", "notes"),
-    search_name="search",
-    order_name="sort_metric",
-    direction_name="sort_direction",
-    filters=_BACKLINK_FILTERS,
-    required_filters=("campaign_id",),
-    written=_BACKLINK_WRITTEN,
-    created={"campaign_id": fields.INT32},
-    required=("campaign_id", "title", "url", "status", "date_published"),
-    defaults=_BACKLINK_DEFAULTS,
-)
-RECORDS: tuple[RecordEndpoints, ...] = (_CAMPAIGNS, _USERS, _KEYWORDS, _BACKLINKS)
