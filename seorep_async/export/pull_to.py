@@ -102,7 +102,8 @@ async def pull_to(
         restart: first remove all staged reports, without reading them.
         retry_failed: finish this night's last pull of these days: fetch what failed or was not
             requested yet. If there was no such pull, everything is fetched, with a warning.
-        force: replace also files that no pull wrote, and workbooks that a person changed.
+        force: replace also files that no pull wrote, and workbooks that a person changed; begin an
+            account in a database that has the same one under a similar name.
         max_requests: stop after this number of requests, retries included. Reports that have begun
             are finished, and the look at one campaign with which a resumed pull begins does not
             count.
@@ -467,7 +468,6 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     if summary.received:
         complete = sum(outcome.ok for outcome in outcomes)
         notes += target.losses(complete, len(outcomes) - complete)
-        notes += _notes_on_future_days(request)
     paths = target.write(contents, target.staging_folder)
     tracker.written = tracker.summary(request, outcomes, paths, notes)
     # reports stay staged after a failure, so that a retry needs few requests
@@ -476,17 +476,6 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     elif not staging.ended:
         staging.note_end()
     return tracker.written
-
-
-def _notes_on_future_days(request: ExportRequest) -> tuple[str, ...]:
-    """Return a note if a service has ranks of days that had not begun."""
-    # in some time zones it was already tomorrow
-    if request.start_date <= request.snapshot_date + dt.timedelta(1):
-        return ()
-    return (
-        f"{request.start_date} is after the snapshot date {request.snapshot_date}, and the service "
-        "has rows of days that had not begun",
-    )
 
 
 def _row_counts(staging: Staging) -> Iterator[tuple[Feed, int, int]]:
@@ -557,7 +546,7 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
             "leave it out, or write to a file of its own",
             argument="search",
         )
-    return Database(path, real_path, request, stop, Arrow())
+    return Database(path, real_path, request, stop, Arrow(), place.force)
 
 
 def _name_of(out: str | os.PathLike[str]) -> str:

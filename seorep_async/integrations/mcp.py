@@ -118,7 +118,7 @@ def mcp_server(
         account: the account's name in the database; by default, the client's. For questions, the
             default is also a single account with another name.
         engine_names: the names of engine A and engine B, such as `("Google", "Bing")`. The
-            descriptions of the tools contain them, so that an agent can ask about Google.
+            descriptions of the tools contain them, and an agent can ask for Google.
 
     Raises:
         ConfigurationError: an argument is wrong.
@@ -144,10 +144,12 @@ def mcp_server(
     if account is not None:
         account = check_account_name(account)
     engines = ""
+    checked_names = None
     if engine_names is not None:
-        engine_a, engine_b = map(one_line, check_engine_names(engine_names))
-        engines = f" engine_a is {engine_a}; engine_b is {engine_b}."
-    agent = _Agent(client, path, account)
+        checked_names = check_engine_names(engine_names)
+        engine_a, engine_b = checked_names
+        engines = one_line(f"engine_a is {engine_a}; engine_b is {engine_b}.")
+    agent = _Agent(client, path, account, checked_names)
     calls = _Calls()
 
     async def list_tools(_: Any, __: Any) -> Any:
@@ -164,7 +166,7 @@ def mcp_server(
     server: Server = lowlevel.Server(
         "seorep",
         version=__version__,
-        instructions=f"{_INSTRUCTIONS}{engines}",
+        instructions=f"{_INSTRUCTIONS} {engines}".rstrip(),
         lifespan=calls.lifespan,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
@@ -176,7 +178,7 @@ def _described(tool: _Tool, engines: str) -> Any:
     """Return a tool as hosts see it. `engines` is a sentence about engines, or empty."""
     description = tool.description
     if tool.has_engines:
-        description = f"{description}{engines}"
+        description = f"{description} {engines}".rstrip()
     types = require("mcp_types")
     definitions = msgspec.json.schema(tool.arguments)["$defs"]
     schema = definitions[tool.arguments.__name__]
@@ -248,7 +250,7 @@ async def _answer(
             raise ConfigurationError(
                 f"there is no tool {short_repr(name)}; the tools are {', '.join(_TOOLS)}"
             )
-        arguments = read_arguments(values, tool.arguments)
+        arguments = read_arguments(values, tool.arguments, agent.engine_names)
         return await tool.answer(agent, arguments, progress), False
     except (SeoRepError, ImportError) as error:
         problem = in_tool_words(str(error), agent.database)
@@ -268,11 +270,12 @@ ReportProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitabl
 
 @attrs.frozen
 class _Agent:
-    """The service, the database and the account that the tools use."""
+    """The service, the database, the account and the names of engines that the tools use."""
 
     client: SeoRepClient
     database: str
     account: str | None
+    engine_names: tuple[str, str] | None
     pulling: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     """Held by a pull until it has cleaned up, because two can't stage into one folder."""
     processes: asyncio.Semaphore = attrs.field(init=False)

@@ -421,6 +421,19 @@ async def test_tools_name_the_engines_of_an_agency(database: Path) -> None:
     assert instructions.endswith(" engine_a is Google; engine_b is Bing.")
 
 
+@pytest.mark.parametrize(
+    ("sent", "engines"),
+    [
+        ("google", ["engine_a"]),
+        ("GOOGLE mobile,bing", ["engine_a_mobile", "engine_b"]),
+        (["Google, places", "engine-a"], ["engine_a_places", "engine_a"]),
+    ],
+)
+def test_an_engine_may_have_the_name_of_an_agency(sent: object, engines: list[str]) -> None:
+    arguments = read_arguments({"engine": sent}, ChangesArguments, ("Google", "Bing"))
+    assert arguments.engine == engines
+
+
 async def test_the_list_of_tools_takes_at_most_1200_tokens(database: Path) -> None:
     async with agent(database) as host:
         listed = (await host.client.list_tools()).model_dump_json(by_alias=True, exclude_none=True)
@@ -507,6 +520,7 @@ def test_arguments_are_taken_as_hosts_send_them(
         (ChangesArguments, {"group": 3}, "group must be text, got 3; the tool campaigns lists g"),
         (ChangesArguments, {"kind": "sank"}, "kind must be one or several of new, removed, found"),
         (ChangesArguments, {"kind": "sank"}, "got 'sank'"),
+        (ChangesArguments, {"engine": "Google"}, "got 'Google'; if the description of this tool"),
         (ChangesArguments, {"after": "yesterday"}, "after must be a day, YYYY-MM-DD, got 'yester"),
         (ChangesArguments, {"after": 20261128}, "after must be a day, YYYY-MM-DD, got 20261128"),
         (ChangesArguments, {"campaign": 1, "campaign_id": 1}, "campaign was sent twice, once as c"),
