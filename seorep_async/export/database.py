@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.errors import ConfigurationError, ExportError, suggestion
 from seorep_async.export.files import (
     Retry,
     Target,
@@ -72,6 +72,7 @@ class Database(Target):
     """
 
     format: Arrow
+    force: bool = False
     accounts: dict[str, set[int]] = attrs.field(factory=dict)
 
     @property
@@ -114,15 +115,40 @@ class Database(Target):
             raise refusal(self.out, problem)
 
     def check_accounts(self, account_ids: Sequence[int]) -> None:
-        """Refuse another account's campaigns under the same name.
+        """Refuse another account's campaigns under the same name, and a name that looks misspelt.
 
-        The service says whose a campaign is. A change of options or engine names is only logged.
+        The service says whose a campaign is. Another new name, and a change of options or engine
+        names, are only logged.
         """
         if not has_content(self.path):
             return
+        self._check_new_name(account_ids)
         with self._connected() as database:
             _check_accounts(database, self.request, account_ids)
             _warn_of_other_options(database, self.request)
+
+    def _check_new_name(self, account_ids: Sequence[int]) -> None:
+        """Refuse a new name like a known one if the database has the same account already.
+
+        Any other new name begins an account, with a warning.
+        """
+        name = self.request.account
+        if not self.accounts or name in self.accounts:
+            return
+        problem = f"the database has no account {name} yet"
+        own_names = [
+            other for other, ids in self.accounts.items() if not ids.isdisjoint(account_ids)
+        ]
+        if own_names:
+            known = " and ".join(own_names)
+            problem = f"{problem}, and has the service's account {min(account_ids)} as {known}"
+        question = suggestion(name, self.accounts)
+        if own_names and question and not self.force:
+            raise ConfigurationError(
+                f"{problem}.{question} With force=True, this begins a new account",
+                argument="account",
+            )
+        _log.warning("%s; this begins a new one.%s", problem, question)
 
     def failed(self) -> Retry:
         """Find the campaigns that failed in earlier pulls of this night and these days.
