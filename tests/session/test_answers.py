@@ -137,7 +137,7 @@ BEGIN = "Tue, 14 Nov 2023 22:13:20 GMT"
 
 
 # Retry-After, the Date beside it, the jump of our wall clock, and the wait
-@pytest.mark.parametrize("status", [400, 429, 503])
+@pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize(
     ("retry_after", "date", "jump", "wait"),
     [
@@ -450,6 +450,15 @@ async def test_a_page_once_the_key_has_worked_is_retried_as_usual(connect: Conne
     await ask(client)
     await failure(client, ProtocolError)
     assert len(server.requests) == 5
+
+
+@pytest.mark.parametrize("status", [400, 403, 425])
+async def test_a_pause_beside_a_refusal_is_obeyed(
+    status: int, connect: Connect, fake_time: FakeTime
+) -> None:
+    client, _ = await connect(answer(status=status, headers=[("Retry-After", "7")]), FINE)
+    await ask(client)
+    assert sum(fake_time.slept) == pytest.approx(7, abs=0.2)
 
 
 @pytest.mark.parametrize("status", [400, 403, 425])
