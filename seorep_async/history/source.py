@@ -254,6 +254,9 @@ def _provide_views(connection: duckdb.DuckDBPyConnection) -> None:
 
 def _refusal(path: Path, problem: str) -> ConfigurationError:
     advice = "name a database that pulls wrote (.duckdb)"
+    if path.suffix in (".csv", ".jsonl", ".xlsx", ".parquet"):
+        # such a file has one period, and a newcomer has two of them
+        advice = "to compare days, pull them into one database, such as ranks.duckdb, and name it"
     return ConfigurationError(f"can't read {path}: {problem}; {advice}", argument="database")
 
 
