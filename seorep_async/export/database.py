@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import shutil
 import threading
 import time
 import urllib.parse
@@ -47,7 +45,7 @@ from seorep_async.export.schema import (
 )
 from seorep_async.export.staging import Contents
 from seorep_async.models import Feed
-from seorep_async.tables.columns import FeedTable, fits
+from seorep_async.tables.columns import fits
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
 
@@ -228,7 +226,7 @@ class Database(Target):
         duckdb = require("duckdb")
         try:
             # if another pull creates the database meanwhile, rows are added to that one
-            if has_content(self.path) or not self._make(contents, folder):
+            if self.path.exists() or not self._make(contents, folder):
                 with self._connected(to_write=True) as database:
                     _fill(database, contents, self.format)
                     self._checkpoint(database)
@@ -269,9 +267,6 @@ class Database(Target):
             database.execute("CHECKPOINT")
         sync_file(file)
         try:
-            if self.path.exists() and not has_content(self.path):
-                shutil.copymode(self.path, file)
-                self._remove_empty(folder)
             # unlike a replacement, a link spares a database that another pull has made meanwhile
             os.link(file, self.path)
         except OSError:
@@ -280,16 +275,6 @@ class Database(Target):
             discard(file)
         sync_folder(self.path.parent)
         return True
-
-    def _remove_empty(self, folder: Path) -> None:
-        """Remove an empty target, but not a database that another pull has just put there."""
-        aside = unfinished_path(folder, "empty")
-        # after a check, the file could still be replaced before its removal
-        os.rename(self.path, aside)
-        if has_content(aside):
-            os.rename(aside, self.path)
-        else:
-            discard(aside)
 
 
 def _connect(file: Path | str, *, is_new: bool) -> duckdb.DuckDBPyConnection:
@@ -326,19 +311,6 @@ class _EarlierPull:
     selection: str | None
     row_options: str | None
 
-    def may_have_requested(self, campaign_id: int) -> bool:
-        """Return whether it requested a campaign, or one that its groups or its filter may take."""
-        choice = json.loads(self.selection or "{}")
-        if "ids" in choice:
-            return campaign_id in choice["ids"]
-        return campaign_id not in choice.get("exclude", ())
-
-    @property
-    def asked_the_service(self) -> bool:
-        """Whether the service chose the campaigns, by groups or a filter."""
-        choice = json.loads(self.selection or "{}")
-        return "groups" in choice or "filter" in choice
-
 
 def _earlier_pulls(
     database: duckdb.DuckDBPyConnection, request: ExportRequest
@@ -355,21 +327,17 @@ def _earlier_pulls(
     return [_EarlierPull(*row) for row in rows]
 
 
-def _has_other_row_options(
-    pulls: Iterable[_EarlierPull], request: ExportRequest, campaign_id: int
-) -> bool:
-    """Return whether a campaign's rows of the night may be of a pull with other row options.
+def _has_other_row_options(pulls: Iterable[_EarlierPull], request: ExportRequest) -> bool:
+    """Return whether rows of the night may be of a pull with other row options.
 
     Args:
-        pulls: the earlier pulls of the feed, the newest first.
+        pulls: the earlier pulls of a feed, the newest first.
     """
     for pull in pulls:
-        if not pull.may_have_requested(campaign_id):
-            continue
         if pull.row_options != request.row_options:
             return True
-        # a pull with the same row options that had this campaign has replaced all older rows of it
-        if pull.selection == request.selection or not pull.asked_the_service:
+        # a pull with the same row options and campaigns has replaced all older rows of them
+        if pull.selection in (None, request.selection):
             return False
     return False
 
@@ -496,18 +464,19 @@ def _register_outdated(database: duckdb.DuckDBPyConnection, contents: Contents) 
 
     Beside the new rows, they would have another meaning.
     """
-    staging = contents.staging
     request = contents.request
-    outdated = []
     pulls = _earlier_pulls(database, request) if contents.received else []
-    for table, campaign_id, keyword_id, _ in staging.failed_reports():
-        # only ids of at most 64 bits can have rows
-        is_storable = fits(campaign_id or 0) and fits(keyword_id or 0)
-        if not isinstance(table, FeedTable) or campaign_id is None or not is_storable:
-            continue
-        pulls_of_feed = [pull for pull in pulls if table.feed.value in pull.feeds]
-        if _has_other_row_options(pulls_of_feed, request, campaign_id):
-            outdated.append((table.name, campaign_id, keyword_id))
+    outdated_tables = set()
+    for feed in request.feeds:
+        pulls_of_feed = [pull for pull in pulls if feed.value in pull.feeds]
+        if _has_other_row_options(pulls_of_feed, request):
+            outdated_tables.add(table_of(feed))
+    # only ids of at most 64 bits can have rows
+    outdated = [
+        (table.name, campaign_id, keyword_id)
+        for table, campaign_id, keyword_id, _ in contents.staging.failed_reports()
+        if table in outdated_tables and fits(campaign_id or 0) and fits(keyword_id or 0)
+    ]
     columns = {"table_name": "string", "campaign_id": "int64", "keyword_id": "int64"}
     _register(database, "outdated_reports", columns, outdated)
 
