@@ -103,7 +103,7 @@ def test_an_outage_is_not_an_empty_list(
     ],
     ids=["a call", "a stream"],
 )
-def test_a_message_that_no_visitor_sees_is_logged_with_the_account(
+def test_hidden_messages_are_logged_with_the_account(
     path: str, place: str, names: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     with TestClient(names["accounts"]) as web:
