@@ -525,7 +525,8 @@ def _text_of(path: str) -> str:
     "--force",
     section=_HOW,
     is_flag=True,
-    help="Replace files that no pull wrote, or that a person changed.",
+    help="Replace files that no pull wrote, or that a person changed. Begin an account, although "
+    "the database has it under a similar name.",
 )
 @option(
     "--format",

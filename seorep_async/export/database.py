@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import threading
 import time
 import urllib.parse
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.errors import ConfigurationError, ExportError, suggestion
 from seorep_async.export.files import (
     Retry,
     Target,
@@ -71,6 +72,7 @@ class Database(Target):
     """
 
     format: Arrow
+    force: bool = False
     accounts: dict[str, set[int]] = attrs.field(factory=dict)
 
     @property
@@ -113,15 +115,40 @@ class Database(Target):
             raise refusal(self.out, problem)
 
     def check_accounts(self, account_ids: Sequence[int]) -> None:
-        """Refuse another account's campaigns under the same name.
+        """Refuse another account's campaigns under the same name, and a name that looks misspelt.
 
-        The service says whose a campaign is. A change of options or engine names is only logged.
+        The service says whose a campaign is. Another new name, and a change of options or engine
+        names, are only logged.
         """
         if not has_content(self.path):
             return
+        self._check_new_name(account_ids)
         with self._connected() as database:
             _check_accounts(database, self.request, account_ids)
             _warn_of_other_options(database, self.request)
+
+    def _check_new_name(self, account_ids: Sequence[int]) -> None:
+        """Refuse a new name like a known one if the database has the same account already.
+
+        Any other new name begins an account, with a warning.
+        """
+        name = self.request.account
+        if not self.accounts or name in self.accounts:
+            return
+        problem = f"the database has no account {name} yet"
+        own_names = [
+            other for other, ids in self.accounts.items() if not ids.isdisjoint(account_ids)
+        ]
+        if own_names:
+            known = " and ".join(own_names)
+            problem = f"{problem}, and has the service's account {min(account_ids)} as {known}"
+        question = suggestion(name, self.accounts)
+        if own_names and question and not self.force:
+            raise ConfigurationError(
+                f"{problem}.{question} With force=True, this begins a new account",
+                argument="account",
+            )
+        _log.warning("%s; this begins a new one.%s", problem, question)
 
     def failed(self) -> Retry:
         """Find the campaigns that failed in earlier pulls of this night and these days.
@@ -226,7 +253,7 @@ class Database(Target):
         duckdb = require("duckdb")
         try:
             # if another pull creates the database meanwhile, rows are added to that one
-            if self.path.exists() or not self._make(contents, folder):
+            if has_content(self.path) or not self._make(contents, folder):
                 with self._connected(to_write=True) as database:
                     _fill(database, contents, self.format)
                     self._checkpoint(database)
@@ -267,6 +294,9 @@ class Database(Target):
             database.execute("CHECKPOINT")
         sync_file(file)
         try:
+            if self.path.exists() and not has_content(self.path):
+                shutil.copymode(self.path, file)
+                self._remove_empty(folder)
             # unlike a replacement, a link spares a database that another pull has made meanwhile
             os.link(file, self.path)
         except OSError:
@@ -275,6 +305,16 @@ class Database(Target):
             discard(file)
         sync_folder(self.path.parent)
         return True
+
+    def _remove_empty(self, folder: Path) -> None:
+        """Remove an empty target, but not a database that another pull has just put there."""
+        aside = unfinished_path(folder, "empty")
+        # after a check, the file could still be replaced before its removal
+        os.rename(self.path, aside)
+        if has_content(aside):
+            os.rename(aside, self.path)
+        else:
+            discard(aside)
 
 
 def _connect(file: Path | str, *, is_new: bool) -> duckdb.DuckDBPyConnection:

@@ -102,7 +102,8 @@ async def pull_to(
         restart: first remove all staged reports, without reading them.
         retry_failed: finish this night's last pull of these days: fetch what failed or was not
             requested yet. If there was no such pull, everything is fetched, with a warning.
-        force: replace also files that no pull wrote, and workbooks that a person changed.
+        force: replace also files that no pull wrote, and workbooks that a person changed; begin an
+            account in a database that has the same one under a similar name.
         max_requests: stop after this number of requests, retries included. Reports that have begun
             are finished, and the look at one campaign with which a resumed pull begins does not
             count.
@@ -545,7 +546,7 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
             "leave it out, or write to a file of its own",
             argument="search",
         )
-    return Database(path, real_path, request, stop, Arrow())
+    return Database(path, real_path, request, stop, Arrow(), place.force)
 
 
 def _name_of(out: str | os.PathLike[str]) -> str:

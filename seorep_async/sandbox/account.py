@@ -89,17 +89,17 @@ class Account:
         # Each campaign has a block of ids, used or not.
         backlink_ids = range(IDS_PER_CAMPAIGN, (campaigns + 1) * IDS_PER_CAMPAIGN)
         self.campaigns: Records = Records(make_own_campaign, range(1, campaigns + 1))
-        self.users: Records = Records(make_own_user, range(1, users + 1))
         self.backlinks: Records = Records(self._make_backlink, backlink_ids)
         self.records: dict[str, Records] = {
             "campaign": self.campaigns,
-            "user": self.users,
+            "user": Records(make_own_user, range(1, users + 1)),
             "backlink": self.backlinks,
         }
 
     def keyword_ids(self, campaign_id: int) -> range:
         """Return the ids of a campaign's keywords."""
-        if campaign_id not in self.campaigns.seeded or self.campaigns.get(campaign_id) is None:
+        is_seeded = campaign_id in self.campaigns.seeded
+        if not is_seeded or self.campaigns.get(campaign_id) is None:
             return range(0)
         return _numbered_ids(campaign_id, self._keyword_count)
 

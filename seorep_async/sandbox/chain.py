@@ -7,7 +7,6 @@ operation. A request over the limit is also answered after the latency.
 import asyncio
 import base64
 import contextlib
-import copy
 import itertools
 from collections import Counter
 from functools import lru_cache, partial
@@ -52,10 +51,6 @@ class Stats:
     per_operation: Counter[str] = field(factory=Counter)
     per_status: Counter[int] = field(factory=Counter)
     faults: Counter[str] = field(factory=Counter)
-
-    def copied(self) -> "Stats":
-        """Return a copy that later requests don't change."""
-        return copy.deepcopy(self)
 
 
 class Chain:
@@ -213,8 +208,6 @@ def _password(request: web.Request) -> bytes:
 
 def _error_response(refusal: Refusal) -> web.Response:
     payload = {"status": "error", "code": refusal.status, "message": refusal.message}
-    return web.Response(
-        body=msgspec.json.encode(payload),
-        status=refusal.status,
-        headers=JSON_HEADERS | refusal.headers,
-    )
+    body = msgspec.json.encode(payload)
+    headers = JSON_HEADERS | refusal.headers
+    return web.Response(body=body, status=refusal.status, headers=headers)

@@ -34,16 +34,12 @@ def check_integer(low: float = -math.inf, high: float = math.inf) -> Check:
     return and_(is_integer, is_within)
 
 
-def check_number(*, allow_zero: bool = False) -> Check:
-    """Require a finite number above 0, or at least 0."""
+def check_number() -> Check:
+    """Require a finite number above 0."""
 
     def is_valid(value: Any) -> bool:
-        if type(value) not in (int, float) or not math.isfinite(value):
-            return False
-        return bool(value > 0 or (allow_zero and value == 0))
+        return type(value) in (int, float) and 0 < value < math.inf
 
-    if allow_zero:
-        return check_that(is_valid, "a finite number of at least 0")
     return check_that(is_valid, "a finite number above 0")
 
 

@@ -111,9 +111,11 @@ class FeedEndpoint:
         if rows_option == "mixed":
             rows_option = "older" if bits & _OLDER_BIT else "current"
         row_format = self.older if rows_option == "older" else self.current
-        metadata, rows, totals = service.page(
-            self.name, request, lambda: self._result(service, request, row_format)
-        )
+
+        def find() -> tuple[list[msgspec.Raw], Any]:
+            return self._result(service, request, row_format)
+
+        metadata, rows, totals = service.page(self.name, request, find)
         if shape == "nested":
             return {"metadata": metadata, "data": {"totals": totals, "rows": rows}}
         return {"metadata": metadata | {"version": False}, "data": rows, "totals": totals}
@@ -134,18 +136,18 @@ class FeedEndpoint:
         if own_rows is not None:
             formatted = list(_replaced(formatted, own_rows, row_format))
         searches = request["filter"], request["search"]
-        formatted = [
-            item
-            for item in formatted
-            if contains_all(str(item.row.get(self.searched, "")), searches)
-        ]
+        selected = []
+        for item in formatted:
+            searched_text = str(item.row.get(self.searched, ""))
+            if contains_all(searched_text, searches):
+                selected.append(item)
         sort_metric = request["sort_metric"]
         if sort_metric:
-            formatted = in_order(
-                formatted, lambda item: item.fact.get(sort_metric), request["sort_direction"]
+            selected = in_order(
+                selected, lambda item: item.fact.get(sort_metric), request["sort_direction"]
             )
-        rows = [msgspec.Raw(msgspec.json.encode(item.row)) for item in formatted]
-        return rows, _totals(formatted, row_format)
+        rows = [msgspec.Raw(msgspec.json.encode(item.row)) for item in selected]
+        return rows, _totals(selected, row_format)
 
 
 def _span(request: ApiRequest, daily: bool) -> Span:

@@ -125,7 +125,8 @@ def _rank(trend: Trend, moment: Moment, noise: int) -> int | None:
         return None
     # A wave from -64 to 64, and a little noise on it.
     wave = abs((turn + trend.phase) % 256 - 128) - 64
-    rank = trend.level + trend.swing * wave // 64 + noise % 5 - 2
+    change = trend.swing * wave // 64
+    rank = trend.level + change + noise % 5 - 2
     if rank > _LAST_POSITION:
         return None
     return max(rank, trend.best)
@@ -204,7 +205,8 @@ def _by_month(span: Span, compare: bool, facts: Callable[[Moment], FeedRow]) -> 
         now = facts(span.moment(month))
         year, month_index = divmod(month, 12)
         first_day = f"{year:04}-{month_index + 1:02}-01"
-        rows.append({"date": first_day, **now, **_changes(now, before)})
+        changes = _changes(now, before)
+        rows.append({"date": first_day, **now, **changes})
         if compare:
             before = now
     return rows
@@ -224,18 +226,20 @@ def _keyword_row(
         "tags": keyword.tags,
         **_with_urls(keyword, now),
         **_changes(now, before),
-        "engineASerpUrl": f"https://www.engine-a{search_path}",
-        "engineAMobileSerpUrl": f"https://m.engine-a{search_path}",
-        "engineAMapsSerpUrl": places and f"https://maps.engine-a{search_path}",
-        "engineBSerpUrl": engine_b and f"https://www.engine-b{search_path}",
     }
+    row["engineASerpUrl"] = f"https://www.engine-a{search_path}"
+    row["engineAMobileSerpUrl"] = f"https://m.engine-a{search_path}"
+    row["engineAMapsSerpUrl"] = f"https://maps.engine-a{search_path}"
+    row["engineBSerpUrl"] = f"https://www.engine-b{search_path}"
     # Each date is another day of the week: three bits of the key choose it.
     for number, name in enumerate(LAST_DATES):
         row[name] = last_week[(keyword.key >> 3 * number) % len(last_week)]
     # A place or an engine that is not tracked was never checked.
     if places is None:
+        row["engineAMapsSerpUrl"] = None
         row["lastEngineAPlacesRankingDate"] = None
     if engine_b is None:
+        row["engineBSerpUrl"] = None
         row["lastEngineBRankingDate"] = None
     if not keyword.measured:
         row["lastSearchVolumeDate"] = None

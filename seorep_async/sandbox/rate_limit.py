@@ -26,6 +26,7 @@ _PART = re.compile(
     "|retry-after=(?P<retry_after>seconds|date)"
 )
 _READERS = {"burst": int, "at_once": int, "status": int, "counts_refused": bool}
+_CHECK_COUNT = optional(check_integer(1))
 
 
 @frozen
@@ -49,14 +50,14 @@ class RateLimit:
     """
 
     per_second: float | None = field(default=None, validator=optional(check_number()))
-    kind: LimitKind = field(default="bucket", kw_only=True, validator=check_choice(*LIMIT_KINDS))
-    window: float = field(default=1.0, kw_only=True, validator=check_number())
-    counts_refused: bool = field(default=False, kw_only=True)
-    burst: int | None = field(default=None, kw_only=True, validator=optional(check_integer(1)))
-    at_once: int | None = field(default=None, kw_only=True, validator=optional(check_integer(1)))
-    status: int = field(default=429, kw_only=True, validator=check_choice(429, 503))
+    kind: LimitKind = field(default="bucket", validator=check_choice(*LIMIT_KINDS))
+    window: float = field(default=1.0, validator=check_number())
+    counts_refused: bool = field(default=False)
+    burst: int | None = field(default=None, validator=_CHECK_COUNT)
+    at_once: int | None = field(default=None, validator=_CHECK_COUNT)
+    status: int = field(default=429, validator=check_choice(429, 503))
     retry_after: Literal["seconds", "date"] | None = field(
-        default=None, kw_only=True, validator=optional(check_choice("seconds", "date"))
+        default=None, validator=optional(check_choice("seconds", "date"))
     )
 
     def __attrs_post_init__(self) -> None:
@@ -67,10 +68,6 @@ class RateLimit:
         has_bucket = self.kind == "bucket" and self.per_second is not None
         if self.burst is not None and not has_bucket:
             raise ValueError("burst must be given with a bucket only")
-        requests = (self.per_second or 0) * self.window
-        # Half a request is rounded to one.
-        if self.kind != "bucket" and requests <= 0.5:
-            raise ValueError("per_second * window must be at least 1: the requests of a window")
 
     @classmethod
     def parse(cls, string: str) -> Self:
@@ -92,7 +89,8 @@ class RateLimit:
             name = match.lastgroup
             if name in values:
                 raise ValueError(f"rate_limit: {_written(name)} is given twice")
-            values[name] = _READERS.get(name, str)(match[name])
+            read = _READERS.get(name, str)
+            values[name] = read(match[name])
             if name == "per_second":
                 window = float(match["time"] or 1) * _UNIT_SECONDS[match["unit"] or "s"]
                 values[name] = float(match["requests"]) / window
@@ -188,8 +186,8 @@ class _Window:
 
     def __init__(self, limit: RateLimit, per_second: float, now: float) -> None:
         self._limit = limit
-        self._most = round(per_second * limit.window)
-        self._free_at: deque[float] = deque(maxlen=self._most)
+        places = max(1, round(per_second * limit.window))
+        self._free_at = deque([now] * places, maxlen=places)
         self._since = now
 
     def wait(self, now: float) -> float:
@@ -201,7 +199,7 @@ class _Window:
         if self._limit.kind == "fixed-window":
             in_window = (now - self._since) % self._limit.window
         # The oldest of the latest requests must have left the window.
-        is_refused = len(self._free_at) == self._most and self._free_at[0] > now
+        is_refused = self._free_at[0] > now
         if not is_refused or self._limit.counts_refused:
             self._free_at.append(now - in_window + self._limit.window)
         if is_refused:

@@ -16,6 +16,8 @@ from seorep_async.sandbox.seeds import NEW_CAMPAIGN, RESTRICTED, STATUSES, Recor
 from seorep_async.sandbox.service import SandboxService, contains_all, in_order
 
 _OWNER_ID = 1  # the user of the key's login grants
+_SINGLE = {"total_pages": 1, "total_records": 1}
+"""The metadata of a single record."""
 
 
 class RecordEndpoints:
@@ -96,18 +98,21 @@ class RecordEndpoints:
 
     def get(self, service: SandboxService, request: ApiRequest) -> RecordData:
         """Return one record."""
-        return _single(self._response("get", self.find(service, request.id)))
+        record = self.find(service, request.id)
+        return self._single("get", record)
 
     def list_records(self, service: SandboxService, request: ApiRequest) -> RecordData:
         """Return one page of a list."""
-        metadata, page_ids, _ = service.page(
-            self.name, request, lambda: (self._listed_ids(service, request), None)
-        )
-        records = [self.record(service, record_id) for record_id in page_ids]
-        return {
-            "metadata": metadata,
-            "data": [self._response("list", record) for record in records],
-        }
+
+        def find() -> tuple[Sequence[int], None]:
+            return self._listed_ids(service, request), None
+
+        metadata, page_ids, _ = service.page(self.name, request, find)
+        data = []
+        for record_id in page_ids:
+            record = self.record(service, record_id)
+            data.append(self._response("list", record))
+        return {"metadata": metadata, "data": data}
 
     def _listed_ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
         """Return the ids of all pages of a list."""
@@ -115,12 +120,11 @@ class RecordEndpoints:
         # Ids alone cost little, so a plain list of any length does not make its records.
         if not request.sent.keys() - fields.PAGE.keys():
             return ids
+        searches = [request[self.search_name]]
         selected = []
         for record_id in ids:
             record = self.record(service, record_id)
-            is_match = any(
-                contains_all(record[name], [request[self.search_name]]) for name in self.searched
-            )
+            is_match = any(contains_all(record[name], searches) for name in self.searched)
             if is_match and self.is_selected(request, record):
                 selected.append(record)
         order = request[self.order_name] or "id"
@@ -138,7 +142,7 @@ class RecordEndpoints:
             **self.values(service, request, {}),
         }
         added = self._records(service).add(record)
-        return _single(self._response("create", added))
+        return self._single("create", added)
 
     def update(self, service: SandboxService, request: ApiRequest) -> RecordData:
         """Change a record. Fields that the request does not name stay."""
@@ -148,7 +152,7 @@ class RecordEndpoints:
             date_modified = as_text(service.now())
             changed = {**record, **values, "date_modified": date_modified}
             record = self._records(service).put(changed)
-        return _single(self._response("update", record))
+        return self._single("update", record)
 
     def delete(self, service: SandboxService, request: ApiRequest) -> None:
         """Delete a record."""
@@ -158,13 +162,12 @@ class RecordEndpoints:
     def _records(self, service: SandboxService) -> Records:
         return service.account.records[self.name]
 
+    def _single(self, operation: str, record: RecordData) -> RecordData:
+        return {"metadata": _SINGLE, "data": self._response(operation, record)}
+
     def _response(self, operation: str, record: RecordData) -> RecordData:
         hidden = self.hidden.get(operation, ())
         return {name: record.get(name) for name in self.visible if name not in hidden}
-
-
-def _single(record: RecordData) -> RecordData:
-    return {"metadata": {"total_pages": 1, "total_records": 1}, "data": record}
 
 
 # The reference shows only null for most of these.
@@ -175,7 +178,7 @@ _LIST_ONLY_FIELDS = fields.field_names("""
 
 
 class CampaignEndpoints(RecordEndpoints):
-    """Campaigns, deleted with their keywords, backlinks and feeds."""
+    """Campaigns, deleted with their keywords, feeds and list of backlinks."""
 
     name = "campaign"
     path = "/v3/campaigns"
@@ -232,10 +235,9 @@ class UserEndpoints(RecordEndpoints):
         if "username" not in values:
             return values
         # A user may keep the own name, but not take that of another.
-        for user_id in service.account.users.ids():
-            other = self.find(service, user_id)
-            is_another = other["id"] != record.get("id")
-            if is_another and other["username"] == values["username"]:
+        for user_id in self._records(service).ids():
+            username = self.record(service, user_id)["username"]
+            if username == values["username"] and user_id != record.get("id"):
                 raise Refusal(409, "username is taken: it must be unique")
         return values
 
@@ -250,7 +252,7 @@ class UserEndpoints(RecordEndpoints):
             # As in the reference's sample: plain http, and another token than the one above.
             "login_url": f"http://reports.example/login?token={secrets.token_hex()}",
         }
-        return _single(grant)
+        return {"metadata": _SINGLE, "data": grant}
 
 
 class KeywordEndpoints(RecordEndpoints):
@@ -341,13 +343,6 @@ class BacklinkEndpoints(RecordEndpoints):
             return False
         days = request["date_string"]
         return days is None or days[0] <= record["date_published"] <= days[1]
-
-    def record(self, service: SandboxService, record_id: int) -> RecordData:
-        backlink = super().record(service, record_id)
-        # A deleted campaign takes its backlinks along.
-        campaign = service.account.campaigns.get(backlink["campaign_id"])
-        found_record(self.name, record_id, campaign)
-        return backlink
 
     def values(
         self, service: SandboxService, request: ApiRequest, record: RecordData

@@ -26,7 +26,7 @@ _LAST_INT32 = 2**31 - 1
 _DIGITS = re.compile("0*[1-9][0-9]{0,9}")
 _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _RANGE = re.compile(f"({_DAY.pattern}) *- *({_DAY.pattern})")
-_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+_BOOLEANS = {"true": True, "false": False}
 _DIRECTIONS = {"asc": False, "desc": True}
 
 

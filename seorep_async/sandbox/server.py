@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import copy
 from typing import Self
 
 from aiohttp import web
@@ -78,7 +79,7 @@ class Sandbox(Options):
     @property
     def stats(self) -> Stats:
         """The traffic since the sandbox was last entered. It is also readable after leaving."""
-        return self._stats.copied()
+        return copy.deepcopy(self._stats)
 
     def __repr__(self) -> str:
         address = "not running" if self._listener is None else self.base_url

@@ -38,7 +38,7 @@ class SandboxService:
 
     def now(self) -> datetime:
         """Return the date and time, to the second."""
-        return self.options.clock().replace(microsecond=0, tzinfo=None)
+        return self.options.clock().replace(microsecond=0)
 
     def page(
         self, name: str, request: ApiRequest, find: Callable[[], tuple[Sequence[T], Any]]
@@ -107,16 +107,11 @@ def contains_all(text: str, searches: Iterable[str]) -> bool:
     return all(search.casefold() in folded for search in searches)
 
 
-def in_order(items: Iterable[T], value_of: Callable[[T], Any], descending: bool) -> list[T]:
+def in_order(items: Sequence[T], value_of: Callable[[T], Any], descending: bool) -> list[T]:
     """Sort items by a value.
 
     None goes last either way, and equal items stay in their order.
     """
-    with_value = []
-    without_value = []
-    for item in items:
-        if value_of(item) is None:
-            without_value.append(item)
-        else:
-            with_value.append(item)
+    with_value = [item for item in items if value_of(item) is not None]
+    without_value = [item for item in items if value_of(item) is None]
     return sorted(with_value, key=value_of, reverse=descending) + without_value
