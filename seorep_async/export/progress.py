@@ -185,7 +185,7 @@ class PullSummary:
         failed_first = sorted(self.outcomes, key=lambda outcome: outcome.ok)
         rows = []
         for outcome in failed_first:
-            reasons = [f"{failure.error}: {failure.message}" for failure in outcome.failures]
+            reasons = [failure.message for failure in outcome.failures]
             counts = [outcome.rows.get(feed, 0) for feed in self.feeds]
             rows.append((outcome.campaign_id, *counts, "; ".join(reasons) or None))
         return html_table(repr(self).strip("<>"), columns, rows, self.campaigns)
