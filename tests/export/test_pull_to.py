@@ -578,7 +578,7 @@ async def test_a_summary_shows_itself(client: SeoRepClient, tmp_path: Path) -> N
     (failure,) = summary.failures
     assert (failure.error, failure.status, failure.campaign_id) == ("NotFoundError", 404, 2)
     assert "4 campaigns, 9 rows, 1 report failed" in repr(summary)
-    assert "NotFoundError" in summary._repr_html_()
+    assert "there is no such object" in summary._repr_html_()
 
 
 async def test_a_failure_after_two_cancels_is_silent() -> None:
