@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.errors import ConfigurationError, ExportError, suggestion
 from seorep_async.export.files import (
     Retry,
     Target,
@@ -47,7 +46,7 @@ from seorep_async.export.schema import (
 )
 from seorep_async.export.staging import Contents
 from seorep_async.models import Feed
-from seorep_async.tables.columns import FeedTable, fits
+from seorep_async.tables.columns import fits
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
 
@@ -73,6 +72,7 @@ class Database(Target):
     """
 
     format: Arrow
+    force: bool = False
     accounts: dict[str, set[int]] = attrs.field(factory=dict)
 
     @property
@@ -89,9 +89,6 @@ class Database(Target):
             if is_for_us and folder != self.staging_folder:
                 folders.append(folder)
         return folders
-
-    def row_files(self) -> list[Path]:
-        return [self.out]
 
     def check(self) -> None:
         """Refuse a file that is not a database, and tables that were changed or are not ours."""
@@ -115,23 +112,46 @@ class Database(Target):
             raise refusal(self.out, problem)
 
     def check_accounts(self, account_ids: Sequence[int]) -> None:
-        """Refuse another account's campaigns under the same name.
+        """Refuse another account's campaigns under the same name, and a name that looks misspelt.
 
-        The service says whose a campaign is. A change of options or engine names is only logged.
+        The service says whose a campaign is. Another new name, and a change of options or engine
+        names, are only logged.
         """
         if not has_content(self.path):
             return
+        self._check_new_name(account_ids)
         with self._connected() as database:
             _check_accounts(database, self.request, account_ids)
             _warn_of_other_options(database, self.request)
+
+    def _check_new_name(self, account_ids: Sequence[int]) -> None:
+        """Refuse a new name like a known one if the database has the same account already.
+
+        Any other new name begins an account, with a warning.
+        """
+        name = self.request.account
+        if not self.accounts or name in self.accounts:
+            return
+        problem = f"the database has no account {name} yet"
+        own_names = [
+            other for other, ids in self.accounts.items() if not ids.isdisjoint(account_ids)
+        ]
+        if own_names:
+            known = " and ".join(own_names)
+            problem = f"{problem}, and has the service's account {min(account_ids)} as {known}"
+        question = suggestion(name, self.accounts)
+        if own_names and question and not self.force:
+            raise ConfigurationError(
+                f"{problem}.{question} With force=True, this begins a new account",
+                argument="account",
+            )
+        _log.warning("%s; this begins a new one.%s", problem, question)
 
     def failed(self) -> Retry:
         """Find the campaigns that failed in earlier pulls of this night and these days.
 
         There is something to retry only if one of these pulls requested all that is requested now.
         """
-        if not has_content(self.path):
-            return Retry()
         request = self.request
         failed_campaigns = """
             SELECT DISTINCT campaign_id
@@ -326,19 +346,6 @@ class _EarlierPull:
     selection: str | None
     row_options: str | None
 
-    def may_have_requested(self, campaign_id: int) -> bool:
-        """Return whether it requested a campaign, or one that its groups or its filter may take."""
-        choice = json.loads(self.selection or "{}")
-        if "ids" in choice:
-            return campaign_id in choice["ids"]
-        return campaign_id not in choice.get("exclude", ())
-
-    @property
-    def asked_the_service(self) -> bool:
-        """Whether the service chose the campaigns, by groups or a filter."""
-        choice = json.loads(self.selection or "{}")
-        return "groups" in choice or "filter" in choice
-
 
 def _earlier_pulls(
     database: duckdb.DuckDBPyConnection, request: ExportRequest
@@ -355,21 +362,17 @@ def _earlier_pulls(
     return [_EarlierPull(*row) for row in rows]
 
 
-def _has_other_row_options(
-    pulls: Iterable[_EarlierPull], request: ExportRequest, campaign_id: int
-) -> bool:
-    """Return whether a campaign's rows of the night may be of a pull with other row options.
+def _has_other_row_options(pulls: Iterable[_EarlierPull], request: ExportRequest) -> bool:
+    """Return whether rows of the night may be of a pull with other row options.
 
     Args:
-        pulls: the earlier pulls of the feed, the newest first.
+        pulls: the earlier pulls of a feed, the newest first.
     """
     for pull in pulls:
-        if not pull.may_have_requested(campaign_id):
-            continue
         if pull.row_options != request.row_options:
             return True
-        # a pull with the same row options that had this campaign has replaced all older rows of it
-        if pull.selection == request.selection or not pull.asked_the_service:
+        # a pull with the same row options and campaigns has replaced all older rows of them
+        if pull.selection in (None, request.selection):
             return False
     return False
 
@@ -496,18 +499,19 @@ def _register_outdated(database: duckdb.DuckDBPyConnection, contents: Contents) 
 
     Beside the new rows, they would have another meaning.
     """
-    staging = contents.staging
     request = contents.request
-    outdated = []
     pulls = _earlier_pulls(database, request) if contents.received else []
-    for table, campaign_id, keyword_id, _ in staging.failed_reports():
-        # only ids of at most 64 bits can have rows
-        is_storable = fits(campaign_id or 0) and fits(keyword_id or 0)
-        if not isinstance(table, FeedTable) or campaign_id is None or not is_storable:
-            continue
-        pulls_of_feed = [pull for pull in pulls if table.feed.value in pull.feeds]
-        if _has_other_row_options(pulls_of_feed, request, campaign_id):
-            outdated.append((table.name, campaign_id, keyword_id))
+    outdated_tables = set()
+    for feed in request.feeds:
+        pulls_of_feed = [pull for pull in pulls if feed.value in pull.feeds]
+        if _has_other_row_options(pulls_of_feed, request):
+            outdated_tables.add(table_of(feed))
+    # only ids of at most 64 bits can have rows
+    outdated = [
+        (table.name, campaign_id, keyword_id)
+        for table, campaign_id, keyword_id, _ in contents.staging.failed_reports()
+        if table in outdated_tables and fits(campaign_id or 0) and fits(keyword_id or 0)
+    ]
     columns = {"table_name": "string", "campaign_id": "int64", "keyword_id": "int64"}
     _register(database, "outdated_reports", columns, outdated)
 

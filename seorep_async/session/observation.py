@@ -267,7 +267,7 @@ class Observer:
         if self._outage.is_logged or seconds < _OUTAGE_SECONDS:
             return
         self._outage.is_logged = True
-        message = f"no request was accepted since {self._time(-seconds)}; trying again"
+        message = f"no request has been accepted since {self._time(-seconds)}; trying again"
         seconds_left = call.deadline.at - now
         if seconds_left < math.inf:
             message += f", until {self._time(seconds_left)} at the latest"
