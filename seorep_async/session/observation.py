@@ -224,7 +224,6 @@ class Observer:
             call.started - call.idle_since,
             self.account,
         )
-        call.idle_since = call.ended
         try:
             self.on_attempt(attempt)
         except (Exception, asyncio.CancelledError):

@@ -9,7 +9,6 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 import aiohttp
-import attrs
 
 from seorep_async.errors import ConfigurationError, DeadlineExceededError, SeoRepError
 from seorep_async.session import clock as clocks
@@ -204,15 +203,12 @@ class Session:
             permit = self.share.try_acquire(call.deadline, request.subject, request.lane)
             if permit is None:
                 permit = await self._wait_for_permit(call)
-            # Zero before the first attempt.
-            previous_start = call.started
             result = await self._attempt(call, permit)
             if isinstance(result, Failure) and call.was_deleted_before(result):
                 result = request.decode(b"")
             if not isinstance(result, Failure):
                 break
-            others_refused = self.share.rate_refused_since(previous_start)
-            retry = self._decide(call, result, permit, others_refused=others_refused)
+            retry = self._decide(call, result, permit)
             # The next wait would fail only because the client is closed, and hide this failure.
             if self.state is not State.OPEN:
                 raise self._closed_error(result)
@@ -248,11 +244,18 @@ class Session:
     def _late(
         self, call: Call[Any], seconds: float, reason: WaitReason | None
     ) -> DeadlineExceededError:
-        """Return the error of a call that timed out while it waited for a permit."""
-        failure_of_others = self._latest_failure if self.share.only_probes else None
-        waited = self.share.wait_in_words(seconds, reason)
-        refused_in_a_row = self.share.refused_in_a_row
-        return deadline_exceeded(call.failure, refused_in_a_row, failure_of_others, waited)
+        """Return the error of a call that timed out, after a last wait for a permit."""
+        cause = None
+        if call.failure is not None:
+            cause = call.failure.error
+        elif self.share.only_probes:
+            cause = self._latest_failure
+        return deadline_exceeded(
+            cause,
+            was_sent=call.attempts > 0,
+            refused_in_a_row=self.share.refused_in_a_row,
+            wait=self.share.wait_in_words(seconds, reason),
+        )
 
     async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
         """Make one attempt, give its permit back, read the response, and report the attempt."""
@@ -303,39 +306,38 @@ class Session:
         if isinstance(received, Response):
             self.observer.record(call, received)
         if isinstance(outcome, Response) and len(outcome.body) > ODD:
-            lane = call.request.lane
-            if lane is not None and lane.on_huge_response is not None:
-                lane.on_huge_response()
+            self._pause(call.request)
         return outcome
 
-    def _decide(
-        self, call: Call[Any], failure: Failure, permit: Permit, *, others_refused: bool
-    ) -> Retry:
+    def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
         """Record a failed attempt. Return its retry, or raise the last error if there is none."""
-        call.note(failure, probe=permit.is_probe, others_refused=others_refused)
+        request = call.request
+        others_refused = self.share.rate_refused_since(call.idle_since)
+        is_early = failure.counts_a_third(others_refused=others_refused)
+        counts_a_third = permit.is_probe or is_early
+        call.note(failure, counts_a_third=counts_a_third)
         if failure.cause is Cause.THROTTLE:
             self._throttled += 1
         if failure.cause.retryable and not failure.inconclusive:
             self._latest_failure = failure.error
         self.observer.log_limits(call, self.share)
-        settings = self.settings
-        if call.request.max_attempts is not None:
-            max_attempts = min(call.request.max_attempts, settings.max_attempts)
-            settings = attrs.evolve(settings, max_attempts=max_attempts)
         decision = decide(
             failure,
             attempts=call.attempts,
             throttled=call.throttled,
-            probe=permit.is_probe,
-            others_refused=others_refused,
-            idempotent=call.request.idempotent,
+            counts_a_third=counts_a_third,
+            is_probe=permit.is_probe,
+            idempotent=request.idempotent,
             remaining=call.deadline.at - self.clock.monotonic(),
             tokens=self.share.quota.tokens,
             jitter=self.clock.jitter(),
-            refused_in_a_row=self.share.refused_in_a_row,
-            wait=self.share.wait_in_words(permit.seconds_waited, permit.reason),
-            settings=settings,
+            max_attempts=min(
+                self.settings.max_attempts, request.max_attempts, failure.most_attempts
+            ),
+            settings=self.settings,
         )
+        if decision is None:
+            decision = self._late(call, permit.seconds_waited, permit.reason)
         if isinstance(decision, SeoRepError):
             raise decision
         return decision
@@ -346,9 +348,12 @@ class Session:
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1
         self.observer.log_retry(call, failure, retry.delay)
-        lane = call.request.lane
-        if lane is not None and lane.on_retry is not None:
-            lane.on_retry()
+        self._pause(call.request)
+
+    def _pause(self, request: Request[Any]) -> None:
+        """Tell a pull that its request needs no permit for a while."""
+        if request.lane is not None:
+            request.lane.on_pause()
 
     async def _back_off(self, seconds: float) -> None:
         """Sleep before a retry. Closing the client ends the sleep."""

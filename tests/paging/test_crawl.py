@@ -72,8 +72,7 @@ class FakeSession:
     async def retry(self, request: Request[Page[int]]) -> None:
         """Try a request again, as a session does."""
         assert request.lane is not None
-        assert request.lane.on_retry is not None
-        request.lane.on_retry()
+        request.lane.on_pause()
         for _ in range(self._random.randrange(20)):
             await asyncio.sleep(0)
 
@@ -258,8 +257,7 @@ class DeadPage(FakeSession):
         if (request.path, request.query) != ("0", "page=2"):
             return await super().send(request)
         assert request.lane is not None
-        assert request.lane.on_retry is not None
-        request.lane.on_retry()
+        request.lane.on_pause()
         await asyncio.Event().wait()
         raise AssertionError
 

@@ -77,7 +77,7 @@ class Share:
         At a low limit, a rate that is too high refuses one call many times in a row by chance.
         """
         pace = self._queue.pace
-        return pace.rate.learnt < _LOW_RATE and pace.rate_refused_at > moment
+        return pace.rate.learnt < _LOW_RATE and pace.rate_refused_at >= moment
 
     @property
     def max_concurrency(self) -> int:
