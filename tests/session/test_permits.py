@@ -213,11 +213,17 @@ async def test_a_pause_of_an_hour_ends_every_call_at_once(status: int) -> None:
     assert service.attempts < 40
 
 
+ONE_IN_FLIGHT = "at most 1 requests may be in flight (max_concurrency=1)"
+
+
 @pytest.mark.parametrize(
     ("said", "options"),
     [
-        ("for its turn: the 1 requests of max_concurrency were in flight", {"max_concurrency": 1}),
-        ("for its turn, at your own cap of requests_per_second=0.1", {"requests_per_second": 0.1}),
+        (f"for its turn: {ONE_IN_FLIGHT}", {"max_concurrency": 1}),
+        (
+            "for its turn, at the 0.1 requests a second that your own requests_per_second allows",
+            {"requests_per_second": 0.1},
+        ),
     ],
 )
 async def test_the_end_of_a_wait_says_how_long_and_for_what(
@@ -229,7 +235,7 @@ async def test_the_end_of_a_wait_says_how_long_and_for_what(
         first = session.spawn(session.send(get()))
         await at_rest()
         with pytest.raises(
-            DeadlineExceededError, match=f"after a wait of 7 s {said}; nothing was sent"
+            DeadlineExceededError, match=re.escape(f"after a wait of 7 s {said}; nothing was sent")
         ) as caught:
             await session.send(get(deadline=Deadline.of_call(7.0)))
         assert caught.value.attempts == 0
@@ -238,8 +244,7 @@ async def test_the_end_of_a_wait_says_how_long_and_for_what(
 
 
 async def test_a_call_cut_short_names_the_wait_before_it() -> None:
-    reason = "the 1 requests of max_concurrency were in flight"
-    said = rf"a wait of [345]\.\d+ s for its turn: {reason}; last error"
+    said = rf"a wait of [345]\.\d+ s for its turn: {re.escape(ONE_IN_FLIGHT)}; last error"
     async with session_above(SimulatedService(latency=5.0), max_concurrency=1) as session:
         session.spawn(session.send(get()))
         await at_rest()
@@ -261,7 +266,7 @@ async def test_the_end_of_a_wait_names_the_limit_of_the_service() -> None:
             ends = await asyncio.gather(*calls, return_exceptions=True)
     late = [end for end in ends if isinstance(end, DeadlineExceededError)]
     unsent = [str(error) for error in late if not error.attempts]
-    said = "requests a second that the service accepts; nothing was sent"
+    said = "requests a second that the service allows; nothing was sent"
     assert len(unsent) >= 30
     assert all(said in message for message in unsent)
 
@@ -274,7 +279,7 @@ async def test_the_clock_of_a_stream_starts_with_its_first_permit(
     ) as session:
         sending = [session.send(get()) for _ in range(40)]
         assert await asyncio.gather(*sending) == [0] * 40
-    said = "for its turn: the 1 requests of max_concurrency were in flight; nothing was sent"
+    said = f"for its turn: {ONE_IN_FLIGHT}; nothing was sent"
     assert caplog.messages == [f"a request has waited 5 s {said}"]
 
 
