@@ -251,6 +251,9 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
         return _outcome_unknown(failure.error)
     if not failure.cause.retryable:
         return failure.error
+    if not idempotent and failure.error.status == 403:
+        # The service refused it for now. The caller can best decide what to do.
+        return failure.error
     pause = failure.retry_after
     if pause is not None and pause > min(settings.retry_after_max, remaining):
         return failure.error

@@ -502,7 +502,7 @@ async def send(client: SeoRepClient, method: str) -> object:
         (400, (), ("GET",)),
         (409, (), ("GET",)),
         (420, (), ("GET",)),
-        (403, (), METHODS),
+        (403, (), SAFE),
         (425, ("GET",), ("GET",)),
         (408, SAFE, SAFE),
         (500, SAFE, SAFE),
@@ -547,6 +547,14 @@ async def test_a_foreign_page_does_not_say_that_a_post_did_nothing(
     with pytest.raises(OutcomeUnknownError, match="something in front of the service"):
         await send(client, method)
     assert len(server.requests) == 2
+
+
+async def test_a_postponed_post_says_when_it_may_be_sent_again(connect: Connect) -> None:
+    client, _ = await connect(answer(status=403, headers=[("Retry-After", "7")]))
+    with pytest.raises(RateLimitedError, match="asks to try again later") as caught:
+        await client.campaigns.create("u", "c")
+    assert caught.value.retry_after == 7
+    assert caught.value.retryable is True
 
 
 async def test_a_foreign_404_before_it_does_not_make_a_404_a_deletion(connect: Connect) -> None:
