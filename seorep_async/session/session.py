@@ -296,15 +296,12 @@ class Session:
         self, call: Call[Any], permit: Permit, received: Response | Failure
     ) -> Response | Failure:
         """Learn from the response, and return it, or its failure."""
+        outcome: Response | Failure | None = None
         try:
             outcome = self._reader.check(call.request, received)
-        except BaseException:
-            # A defect of a decoder must not keep others waiting for this permit.
-            self.share.learn(permit, None)
-            raise
-        self.share.learn(permit, outcome)
-        if isinstance(received, Response):
-            self.observer.record(call, received)
+        finally:
+            # Even a defect of a decoder must not keep others waiting for this permit.
+            self.share.learn(permit, outcome)
         if isinstance(outcome, Response) and len(outcome.body) > ODD:
             self._pause(call.request)
         return outcome
