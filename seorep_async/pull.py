@@ -328,8 +328,6 @@ class _Run(Generic[R]):
 
     def on_complete(self, reading: Reading[R]) -> None:
         item = self._begun[reading.place]
-        if reading.blamed is not None:
-            reading.blamed.count_failure()
         self.key.accept()
         self._accepted.query = reading.query
         try:

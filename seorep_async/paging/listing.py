@@ -106,11 +106,7 @@ class Listing(Generic[T, R_co]):
         except SeoRepError as error:
             if not reading.may_be_too_large(error):
                 raise
-            reading = reading.at_default_size()
-        result = await self._assembled(reading)
-        if reading.blamed is not None:
-            reading.blamed.count_failure()
-        return result
+        return await self._assembled(reading.at_default_size())
 
     async def _assembled(self, reading: Reading[T]) -> R_co:
         async with aclosing(self._read(reading)) as pages:

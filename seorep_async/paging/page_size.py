@@ -18,12 +18,8 @@ import msgspec
 
 from seorep_async.errors import (
     DeadlineExceededError,
-    InvalidRequestError,
-    PaginationError,
     RateLimitedError,
     SeoRepError,
-    ServerError,
-    TransportError,
 )
 from seorep_async.models import Page
 from seorep_async.session import Deadline, Request, Session
@@ -45,15 +41,6 @@ ATTEMPTS = 5
 """The attempts for one page of the found size, because a service may fail only with large pages."""
 QUESTION_ATTEMPTS = 2
 """The attempts for a question, because a single random fault does not answer it."""
-
-_BLAMED = (
-    DeadlineExceededError,
-    InvalidRequestError,
-    PaginationError,
-    RateLimitedError,
-    ServerError,
-    TransportError,
-)
 
 
 class State(enum.Enum):
@@ -108,9 +95,7 @@ class PageSize:
     async def first_page(self, reading: SizedListing[T]) -> Page[T]:
         """Request page 1 of a listing, at the page size that the listing then keeps."""
         now = self._session.clock.monotonic
-        deadline = reading.request(1).deadline or Deadline()
-        # The second half of the call's time is for pages of the default size.
-        end = (now() + deadline.at) / 2
+        end = math.inf
         seconds = math.inf
         page = None
         while self._state is not State.FOUND:
@@ -120,6 +105,9 @@ class PageSize:
                 return page
             # A pause before a later page 1 is no reason to wait longer for an answer.
             seconds = min(seconds, now() - started)
+            # The second half of the call's time is for pages of the default size.
+            deadline = reading.request(1).deadline or Deadline()
+            end = min(end, (now() + deadline.at) / 2)
             if self._state is State.ASKING:
                 await self._wait(page, seconds, end)
             if self._state is State.UNKNOWN:
@@ -213,7 +201,7 @@ class PageSize:
         """Request page 1 at the found size, and compare it with the default page if necessary."""
         reading.limit = LIMIT
         page = await self._session.send(reading.request(1))
-        if default_page is None and self._is_confirmed(page):
+        if self._is_confirmed(page):
             return page
         is_whole = await self._is_whole(page, reading)
         reading.limit = None
@@ -256,10 +244,6 @@ class PageSize:
             self._confirmations = 0
         if records == self._longest:
             self._confirmations += 1
-
-    def may_be_blamed(self, reading: SizedListing[Any], error: SeoRepError) -> bool:
-        """Return whether a listing failed perhaps because its pages were large."""
-        return reading.limit is not None and isinstance(error, _BLAMED)
 
     def count_failure(self) -> None:
         """Count a listing that failed only with a large limit, or a question without an answer."""

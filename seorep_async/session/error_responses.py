@@ -93,8 +93,9 @@ def is_of_gateway(response: Response) -> bool:
         return is_page(response)
     if response.status not in _BLOCKING_STATUSES:
         return False
-    # The service may say that an object is gone without a body. nginx sends a 451 without one.
-    if _is_empty(response.body) and response.status in _ABSENT:
+    # The service may say that an object is gone without a body, apart from a line break. nginx
+    # sends a 451 without one.
+    if response.status in _ABSENT and not response.body.strip():
         return False
     return not is_json(response.body)
 
@@ -115,11 +116,6 @@ def is_json(body: bytes) -> bool:
 def _beginning(body: bytes) -> bytes:
     """Return the first character of a body, after a byte order mark and spaces."""
     return body[:LARGEST_BODY].removeprefix(BOM_UTF8).lstrip()[:1]
-
-
-def _is_empty(body: bytes) -> bool:
-    # some servers end even an empty body with a line break
-    return not body.strip()
 
 
 class ErrorReader:
@@ -145,18 +141,22 @@ class ErrorReader:
         # Before any success, the address may be wrong, or the page may concern the key.
         if knows_service and is_of_gateway(response):
             error = RateLimitedError(_NOT_THE_SERVICE)
-            failure = self._failure(Sent.RESPONDED, Cause.THROTTLE, error, request, response)
-            return attrs.evolve(failure, by_gateway=True)
+            return self._failure(
+                Sent.RESPONDED, Cause.THROTTLE, error, request, response, by_gateway=True
+            )
         has_retry_after = response.retry_after is not None
         is_read = request.method == "GET" and request.idempotent
         cause = cause_of_status(status, has_retry_after=has_retry_after, is_read=is_read)
         error = _status_error(request, response, cause, knows_service=knows_service)
-        failure = self._failure(sent_of_status(status), cause, error, request, response)
-        most_attempts = math.inf
-        if status == TOO_EARLY and not has_retry_after:
-            most_attempts = _ONCE_MORE
-        return attrs.evolve(
-            failure, most_attempts=most_attempts, is_own_json=is_json(response.body)
+        is_early = status == TOO_EARLY and not has_retry_after
+        return self._failure(
+            sent_of_status(status),
+            cause,
+            error,
+            request,
+            response,
+            most_attempts=_ONCE_MORE if is_early else math.inf,
+            is_own_json=is_json(response.body),
         )
 
     def failure_of_body(
@@ -178,8 +178,14 @@ class ErrorReader:
             if knows_service or not is_page(response):
                 return self._failure(Sent.MAYBE, Cause.TRANSIENT, error, request, response)
             error = error.evolve(message=_WRONG_SERVER)
-            failure = self._failure(Sent.MAYBE, Cause.TRANSIENT, error, request, response)
-            return attrs.evolve(failure, most_attempts=_ONCE_MORE)
+            return self._failure(
+                Sent.MAYBE,
+                Cause.TRANSIENT,
+                error,
+                request,
+                response,
+                most_attempts=_ONCE_MORE,
+            )
         if isinstance(error, StatusError):
             cause = cause_of_status(_status_of(error))
             if request.private:
@@ -198,6 +204,7 @@ class ErrorReader:
         error: SeoRepError,
         request: Request[Any],
         response: Response,
+        **facts: Any,
     ) -> Failure:
         fields: dict[str, Any] = {"status": response.status}
         if not request.private:
@@ -210,7 +217,7 @@ class ErrorReader:
             pause = f"it asked for a pause of {duration(response.retry_after)}"
             fields["retry_after"] = response.retry_after
             fields["message"] = f"{error.message}; {pause}"
-        failure = Failure(sent, cause, error.evolve(**fields), response.retry_after)
+        failure = Failure(sent, cause, error.evolve(**fields), response.retry_after, **facts)
         return self.clean(failure, request)
 
     def clean(self, failure: Failure, request: Request[Any]) -> Failure:

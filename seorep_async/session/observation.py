@@ -82,8 +82,8 @@ class RawAnswer:
     body: bytes = attrs.field(repr=False)
     """The complete, decompressed body. It may contain secrets, so it is not in the repr."""
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False, eq=False)
-    """Headers by case-insensitive name, without cookies, tokens and links. Repeated ones are joined
-    by commas, and the key is replaced by `***`."""
+    """Headers by case-insensitive name, without cookies, tokens and links. The key is replaced by
+    `***`."""
     number: int = 1
     """Number of the attempt within its request, from 1."""
     seconds: float = attrs.field(default=0.0, eq=False)
@@ -172,12 +172,11 @@ class Observer:
 
     def _raw_answer(self, call: Call[Any], response: Response) -> RawAnswer:
         request = call.request
-        headers = CIMultiDict[str]()
-        for name, value in response.headers.items():
-            if _SECRET_HEADERS.search(name):
-                continue
-            scrubbed = self._scrub(value, request)
-            headers[name] = f"{headers[name]}, {scrubbed}" if name in headers else scrubbed
+        headers = CIMultiDict(
+            (name, self._scrub(value, request))
+            for name, value in response.headers.items()
+            if not _SECRET_HEADERS.search(name)
+        )
         return RawAnswer(
             request.method,
             request.path,
@@ -242,11 +241,9 @@ class Observer:
         if _log.isEnabledFor(logging.DEBUG):
             request = call.request
             subject = request.subject or f"{request.method} {request.path}"
-            # a person has no use for milliseconds; the field has the number
-            wait = "at once" if delay < 0.05 else f"in {duration(round(delay, 1))}"
-            facts = subject, call.attempts, failure.error.message, wait
+            facts = subject, call.attempts, failure.error.message, duration(delay)
             fields = self._log_fields(call, delay=delay)
-            _log.debug("%s: attempt %d: %s; retried %s", *facts, extra=fields)
+            _log.debug("%s: attempt %d: %s; retried in %s", *facts, extra=fields)
 
     def _log_fields(self, call: Call[Any], **more: object) -> dict[str, object]:
         failure = call.failure

@@ -317,7 +317,6 @@ class Session:
             self._throttled += 1
         if failure.cause.retryable and not failure.inconclusive:
             self._latest_failure = failure.error
-        self.observer.log_limits(call, self.share)
         decision = decide(
             failure,
             attempts=call.attempts,
