@@ -58,8 +58,6 @@ KINDS = (
     "fell",
 )
 """The kinds of change."""
-COMPARED_ENGINES = ("engine_a", "engine_a_mobile", "engine_a_places", "engine_b")
-"""The names of the engines in a database."""
 
 
 @command(
@@ -151,9 +149,8 @@ def guide(name: str | None) -> None:
     "--engine",
     metavar="ENGINE",
     multiple=True,
-    type=click.Choice(COMPARED_ENGINES),
-    help="Compare one engine: engine_a, engine_a_mobile, engine_a_places or engine_b; repeatable. "
-    " [default: all]",
+    help="Compare one engine: engine_a, engine_a_mobile, engine_a_places or engine_b, or its name "
+    "by --engines, such as 'Google mobile'; repeatable.  [default: all]",
 )
 @option(
     "--by-campaign",
@@ -278,7 +275,7 @@ def report(database: str, profile: str | None, opens: bool, json: bool, **choice
     "It only reads: the list of campaigns, one page of each feed, and the target.",
     examples="""\
   seorep doctor
-  seorep doctor -o rankings.duckdb --json""",
+  seorep doctor -o rankings.duckdb --exit-code --json    # for a monitor""",
 )
 @option(
     "-o",
@@ -287,10 +284,28 @@ def report(database: str, profile: str | None, opens: bool, json: bool, **choice
     type=not_empty,
     help="Also check this target: free space, versions, and whether it is open elsewhere.",
 )
+@option(
+    "--account",
+    metavar="NAME",
+    type=not_empty,
+    help="Check the target for pulls with this --account, and only its nights.  "
+    "[default: all accounts]",
+)
+@option(
+    "--exit-code",
+    is_flag=True,
+    help="Exit with 10 if one of the last 7 nights is missing, or lacks reports that a retry may "
+    "fetch; for monitors.",
+)
 @option("--json", is_flag=True, help="Print the checks as JSON on stdout.")
 @service_options
-def doctor(out: str | None, json: bool, service: Service) -> int:
-    return int(later("doctor", "check")(service, out=out, as_json=json))
+def doctor(
+    out: str | None, account: str | None, exit_code: bool, json: bool, service: Service
+) -> int:
+    if out is None and (account is not None or exit_code):
+        raise click.UsageError("--account and --exit-code concern a database; name it with -o.")
+    check = later("doctor", "check")
+    return int(check(service, out=out, account=account, exit_code=exit_code, as_json=json))
 
 
 @command(

@@ -29,9 +29,6 @@ from seorep_async.export.staging import Contents, other_row_options
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import all_tables, failures_table, pulls_table, table_of
 
-if sys.platform != "win32":
-    import pwd
-
 IN_USE_SECONDS = 2.0
 """How long to retry the replacement of a file that another program has open."""
 _RETRY_SECONDS = 0.1
@@ -143,8 +140,11 @@ def check_file(out: Path, file: Path) -> None:
     # a file is replaced, and a database has its log beside it, so the folder must also be writable
     for needed in (place, file.parent):
         if not os.access(needed, os.W_OK):
-            reason = _why_read_only(needed, is_new=place == file.parent)
-            raise ExportError(f"can't write {out}: {reason}", file=file)
+            raise ExportError(
+                f"can't write {out}: {needed} is read-only for this user; make it writable, or "
+                "name a file elsewhere",
+                file=file,
+            )
 
 
 def _problem_with(file: Path) -> str | None:
@@ -160,26 +160,6 @@ def _problem_with(file: Path) -> str | None:
     except OSError as error:
         return f"{error.strerror}; name another file"
     return None
-
-
-def _why_read_only(place: Path, *, is_new: bool) -> str:
-    """Return why a file or a folder can't be written, and what to do."""
-    advice = "make it writable"
-    if is_new:
-        advice = f"{advice}, or name a file elsewhere"
-    owner = _user_name(place.stat().st_uid)
-    user = _user_name(os.geteuid()) if hasattr(os, "geteuid") else owner
-    if owner != user:
-        return f"{place} is owned by {owner}; you are {user}; {advice}"
-    return f"{place} is read-only; {advice}"
-
-
-def _user_name(user_id: int) -> str:
-    # Windows has no such table.
-    if sys.platform != "win32":
-        with contextlib.suppress(KeyError):
-            return pwd.getpwuid(user_id).pw_name
-    return f"user {user_id}"
 
 
 def is_mounted(file: Path) -> bool:
@@ -242,10 +222,6 @@ class Files(Target):
         for table in self.request.tables:
             file = self.file(table)
             check_file(self.out, file)
-            # a file is created beside `path`, and can't be moved to another file system in one step
-            folder = Path(os.path.realpath(file)).parent
-            if folder.stat().st_dev != self.path.parent.stat().st_dev:
-                raise refusal(self.out, f"{file.name} is a link to another file system; remove it")
             if not self.force and has_content(file) and not self._is_from_a_pull(file):
                 raise overwriting(self.out, file, "exists, and no pull wrote it")
 

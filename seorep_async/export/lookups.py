@@ -13,6 +13,7 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
     AuthenticationError,
     ConfigurationError,
+    ConnectionFailedError,
     DecodeError,
     PaginationError,
     SeoRepError,
@@ -65,6 +66,9 @@ async def look_up(
     """Return the campaigns of these ids, and the error of a missing one.
 
     They are taken from the list of all campaigns, or fetched one by one if that is shorter.
+
+    Raises:
+        SeoRepError: the key was refused, or the service can't be reached at all.
     """
     try:
         page = await client.campaigns.list().first_page()
@@ -74,7 +78,8 @@ async def look_up(
         if (page.total_pages or 0) <= len(ids):
             return _among(await listed(client), ids), None
     except SeoRepError as error:
-        if concerns_all(error):
+        # in an outage, the reports would only fail one after the other
+        if concerns_all(error) or isinstance(error, ConnectionFailedError):
             raise
         return [], error
     return await _get_each(client, ids)

@@ -29,7 +29,6 @@ import msgspec
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
-    AuthenticationError,
     ConfigurationError,
     ExportError,
     SeoRepError,
@@ -103,11 +102,12 @@ async def pull_to(
         restart: first remove all staged reports, without reading them.
         retry_failed: finish this night's last pull of these days: fetch what failed or was not
             requested yet. If there was no such pull, everything is fetched, with a warning.
-        force: replace also files that no pull wrote, and workbooks that a person changed.
+        force: replace also files that no pull wrote, and workbooks that a person changed; begin an
+            account in a database that has the same one under a similar name.
         max_requests: stop after this number of requests, retries included. Reports that have begun
             are finished, and the look at one campaign with which a resumed pull begins does not
             count.
-        engine_names: the names of engine A and engine B for the notes of a workbook.
+        engine_names: the names of engine A and engine B for the headers of a workbook.
         feeds: which of the three feeds, one or several, or their values, such as
             `campaign-by-date`.
         groups, filter: without ids: only campaigns of groups with these titles, in any case; those
@@ -163,12 +163,6 @@ async def _pulled(
         except ExportError:
             if staging.is_too_large:
                 # it can never be written, in this format
-                await target.run(staging.file.clear)
-            raise
-        except AuthenticationError:
-            has_reports = any(map(staging.count, staging.request.fetched_feeds))
-            if staging.earlier_pull is None and not has_reports:
-                # an unfinished pull of nothing would only stop the next pull of other days
                 await target.run(staging.file.clear)
             raise
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
@@ -386,7 +380,7 @@ async def opened_target(
             await run(target.check)
             # files don't record the names of accounts
             if isinstance(target, Database) and not request.names_account:
-                target = await _under_known_name(client, target, run, notes)
+                target = await _under_known_name(client, target, notes)
         request = target.request
         folder = target.staging_folder
         with errors_of(folder):
@@ -428,9 +422,7 @@ async def _requested_failures(
     return [id_ for id_ in failed_ids if request.takes(id_)]
 
 
-async def _under_known_name(
-    client: SeoRepClient, target: Database, run: Background, notes: list[str]
-) -> Database:
+async def _under_known_name(client: SeoRepClient, target: Database, notes: list[str]) -> Database:
     """Use the name that a database already has for this account.
 
     An account without a name is called after the service's host, which may change.
@@ -438,7 +430,7 @@ async def _under_known_name(
     Raises:
         ConfigurationError: the database has several names for this account.
     """
-    if not await run(target.is_first_pull):
+    if not target.accounts or target.request.account in target.accounts:
         return target
     try:
         page = await client.campaigns.list().page(1)
@@ -447,7 +439,7 @@ async def _under_known_name(
             raise
         return target
     account_ids = {campaign.account_id for campaign in page.items if campaign.account_id}
-    names = await run(target.names_of, sorted(account_ids))
+    names = [name for name, known_ids in target.accounts.items() if known_ids & account_ids]
     if not names:
         return target
     host = target.request.account
@@ -476,7 +468,6 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     if summary.received:
         complete = sum(outcome.ok for outcome in outcomes)
         notes += target.losses(complete, len(outcomes) - complete)
-        notes += _notes_on_future_days(request)
     paths = target.write(contents, target.staging_folder)
     tracker.written = tracker.summary(request, outcomes, paths, notes)
     # reports stay staged after a failure, so that a retry needs few requests
@@ -485,17 +476,6 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     elif not staging.ended:
         staging.note_end()
     return tracker.written
-
-
-def _notes_on_future_days(request: ExportRequest) -> tuple[str, ...]:
-    """Return a note if a service has ranks of days that had not begun."""
-    # in some time zones it was already tomorrow
-    if request.start_date <= request.snapshot_date + dt.timedelta(1):
-        return ()
-    return (
-        f"{request.start_date} is after the snapshot date {request.snapshot_date}, and the service "
-        "has rows of days that had not begun",
-    )
 
 
 def _row_counts(staging: Staging) -> Iterator[tuple[Feed, int, int]]:
@@ -566,7 +546,7 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
             "leave it out, or write to a file of its own",
             argument="search",
         )
-    return Database(path, real_path, request, stop, Arrow())
+    return Database(path, real_path, request, stop, Arrow(), place.force)
 
 
 def _name_of(out: str | os.PathLike[str]) -> str:

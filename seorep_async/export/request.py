@@ -60,6 +60,18 @@ def feed_options(options: ExportOptions) -> FeedOptions:
     return cast(FeedOptions, passed_on)
 
 
+_ARGUMENTS_OF_PULL_TO = (
+    "out",
+    "on_progress",
+    "restart",
+    "retry_failed",
+    "force",
+    "max_requests",
+    "engine_names",
+)
+"""The arguments of `pull_to` itself, which an unknown one may be meant for."""
+
+
 @attrs.frozen
 class CampaignChoice:
     """The campaigns of a request: ids, or the groups, filter and exclusions that choose them."""
@@ -122,7 +134,8 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         """
         unknown_names = options.keys() - ExportOptions.__annotations__.keys()
         if unknown_names:
-            raise unknown_argument(min(unknown_names), list(ExportOptions.__annotations__))
+            names = [*_ARGUMENTS_OF_PULL_TO, *ExportOptions.__annotations__]
+            raise unknown_argument(min(unknown_names), names)
         feeds = check_feeds(options.get("feeds", Feed.CAMPAIGN))
         # otherwise a wrong option would be refused only when its feed is fetched
         for feed in feeds:

@@ -32,7 +32,6 @@ from seorep_async.export.files import (
 )
 from seorep_async.export.formats import WorkbookRows
 from seorep_async.export.pieces import unfinished_path
-from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Contents
 from seorep_async.models import Feed
 from seorep_async.tables.columns import (
@@ -102,7 +101,7 @@ class WorkbookFile(Target):
     """One file with a sheet for each table that has rows.
 
     Attributes:
-        engine_names: names of engine A and engine B for the notes at the headers, or None.
+        engine_names: names of engine A and engine B for the headers, or None.
     """
 
     format: WorkbookRows
@@ -214,6 +213,7 @@ class Sheet:
     Attributes:
         may_be_left_out: whether a workbook lacks the sheet if it has no rows.
         heading: a line at the top of each printed page.
+        engine_names: names of engine A and engine B for the headers, or None.
     """
 
     table: Table
@@ -221,6 +221,7 @@ class Sheet:
     parts: Callable[[], Iterator[Columns]]
     may_be_left_out: bool = False
     heading: str = ""
+    engine_names: tuple[str, str] | None = None
 
     @classmethod
     def of(
@@ -239,6 +240,13 @@ class Sheet:
 
         ordered_columns = tuple(columns[index] for index in order)
         return cls(table, ordered_columns, parts, not isinstance(table, FeedTable))
+
+    def header(self, column: Column) -> str:
+        """Return the name of a column, in words if it has an engine whose name is known."""
+        for letter, name in zip("ab", self.engine_names or (), strict=False):
+            if f"engine_{letter}_" in column.name:
+                return column.name.replace("_", " ").replace(f"engine {letter}", name)
+        return column.name
 
 
 @attrs.frozen
@@ -298,19 +306,13 @@ def _sheets(
     if Feed.KEYWORD_BY_DATE in contents.request.feeds:
         key = ("campaign_id", "keyword_id")
         names.append(_Names.of(keywords_table(), "keyword_phrase", key, read(keywords_table())))
-    heading = _heading(contents.request, engine_names)
-    for table in contents.request.tables:
+    request = contents.request
+    # paper would not show the days and the account
+    heading = f"{request.start_date} to {request.end_date}, {request.account}"
+    for table in request.tables:
         sheet = Sheet.of(table, names, partial(read, table))
         columns = tuple(_explained(column, engine_names) for column in sheet.columns)
-        yield attrs.evolve(sheet, columns=columns, heading=heading)
-
-
-def _heading(request: ExportRequest, engine_names: tuple[str, str] | None) -> str:
-    """Return the days, the account and the engines of a workbook, which paper would not show."""
-    heading = f"{request.start_date} to {request.end_date}, {request.account}"
-    if engine_names is not None:
-        heading += "; engine A is {}, engine B is {}".format(*engine_names)
-    return heading
+        yield attrs.evolve(sheet, columns=columns, heading=heading, engine_names=engine_names)
 
 
 def _explained(column: Column, engine_names: tuple[str, str] | None) -> Column:
@@ -349,7 +351,7 @@ def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
     for column in sheet.columns:
         # columns of the key are always shown
         is_key = column.name in sheet.table.key
-        width = max(len(column.name) + _WIDTH_OF_FILTER, _WIDTHS.get(column.type, 0))
+        width = max(len(sheet.header(column)) + _WIDTH_OF_FILTER, _WIDTHS.get(column.type, 0))
         surveys.append(_Survey(is_key, width))
     row_count = 0
     for columns in sheet.parts():
@@ -397,7 +399,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
         widest = _WIDEST_FROZEN_COLUMN if column.name in _FROZEN else _WIDEST_COLUMN
         width = min(surveys[index].width, widest)
         worksheet.set_column(place, place, width, cell_format)
-        worksheet.write_string(0, place, column.name, name_format)
+        worksheet.write_string(0, place, sheet.header(column), name_format)
         worksheet.write_comment(0, place, column.description, _note_options(column.description))
     kinds = [column.type for column in sheet.columns]
     row_number = 1

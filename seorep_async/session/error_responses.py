@@ -49,6 +49,7 @@ _MESSAGES = {
     429: "the service asks for fewer requests",
     503: "the service is not available now",
 }
+_FORBIDDEN = "not open to this API key"
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
 _ENCODINGS = ("identity", "gzip", "deflate")
@@ -275,6 +276,9 @@ def _status_error(
         # the rate or the time is the problem, not the key or the parameters
         error_type = RateLimitedError
         message = "the service asks to try again later"
+    elif status == 403 and request.subject is not None:
+        # a key that has worked is good, so only this campaign, or another object, is closed to it
+        message = _FORBIDDEN if knows_service else f"{_FORBIDDEN}, or the key itself was refused"
     elif status == 500 and _has_parameters(request):
         message = f"{message}; a wrong parameter can cause this too"
     reason = "" if request.private else reason_in_body(response.body)

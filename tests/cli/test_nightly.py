@@ -223,7 +223,7 @@ def test_systemd_accepts_the_timer(tmp_path: Path) -> None:
         text = unit.replace("/srv/seo/nightly", str(script)).replace("User=seo", "User=root")
         (tmp_path / name).write_text(text)
         names.append(name)
-    assert names == ["nightly.service", "nightly.timer"]
+    assert names == ["nightly.service", "nightly-failed.service", "nightly.timer"]
     ended = subprocess.run(
         ["systemd-analyze", "verify", *(tmp_path / name for name in names)],
         capture_output=True,

@@ -168,13 +168,11 @@ async def test_a_printed_sheet_shows_names_and_ranks(tmp_path: Path) -> None:
     assert sheet.print_area == f"'keyword_rankings'!$A$1:$G${sheet.max_row}"
 
 
-async def test_a_printed_page_names_days_account_and_engines(tmp_path: Path) -> None:
+async def test_a_printed_page_names_days_and_account(tmp_path: Path) -> None:
     async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx", account="A & B", engine_names=("Google", "Bing"))
+        await pull(client, tmp_path / "x.xlsx", account="A & B")
     for sheet in openpyxl.load_workbook(tmp_path / "x.xlsx"):
-        assert sheet.oddHeader.left.text == (
-            "2023-02-01 to 2023-03-31, A and B; engine A is Google, engine B is Bing"
-        )
+        assert sheet.oddHeader.left.text == "2023-02-01 to 2023-03-31, A and B"
         assert sheet.oddFooter.right.text == "&P / &N"
 
 
@@ -236,15 +234,15 @@ async def test_a_header_stands_above_its_numbers(tmp_path: Path) -> None:
     assert sides["keyword_phrase"] != "right"
 
 
-async def test_notes_name_the_engines(tmp_path: Path) -> None:
+async def test_headers_and_notes_name_the_engines(tmp_path: Path) -> None:
     async with golden_nights.account() as client:
         await pull(client, tmp_path / "x.xlsx", engine_names=("Google", "Bing"))
         with pytest.raises(ConfigurationError, match="engine_names must be two names"):
             await pull(client, tmp_path / "x.xlsx", engine_names=("Google",))
     header = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"][1]
     notes = {cell.value: cell.comment.text for cell in header}
-    assert notes["engine_a_mobile_ranking"].endswith("Engine A is Google.")
-    assert notes["last_engine_b_ranking_date"].endswith("Engine B is Bing.")
+    assert notes["Google mobile ranking"].endswith("Engine A is Google.")
+    assert notes["last Bing ranking date"].endswith("Engine B is Bing.")
     assert "Google" not in notes["competitors"]
 
 
