@@ -7,7 +7,7 @@ import bisect
 from operator import attrgetter
 from typing import Generic, Protocol, TypeAlias, TypeVar, cast
 
-from seorep_async.errors import ConfigurationError, SeoRepError
+from seorep_async.errors import AuthenticationError, ConfigurationError, SeoRepError
 from seorep_async.models import Page
 from seorep_async.paging.reading import Reading
 from seorep_async.session import Lane, Session, cancel_all
@@ -206,10 +206,14 @@ class Crawl(Generic[T]):
         self._source.on_complete(reading)
 
     async def _fail(self, reading: Reading[T], error: SeoRepError) -> Reading[T]:
-        if reading.is_given_up:
+        if reading.is_given_up and not isinstance(error, AuthenticationError):
+            # It has already failed, and its first failure may be asking about the key.
             return reading
         self._give_up(reading)
-        self._cancel_requests(reading)
+        # After a 401 or 403, other requests of the listing will fail in the same way. The source
+        # counts each of them to decide whether the key is refused.
+        if not isinstance(error, AuthenticationError):
+            self._cancel_requests(reading)
         await self._source.judge(reading, error)
         if reading not in self._readings:
             # The whole crawl ended meanwhile.

@@ -86,8 +86,8 @@ class RawAnswer:
     body: bytes = attrs.field(repr=False)
     """The complete, decompressed body. It may contain secrets, so it is not in the repr."""
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False, eq=False)
-    """Headers by case-insensitive name, without cookies, tokens and links. The key is replaced by
-    `***`."""
+    """Headers by case-insensitive name, without cookies, tokens and links. Repeated ones are joined
+    by commas, and the key is replaced by `***`."""
     number: int = 1
     """Number of the attempt within its request, from 1."""
     seconds: float = attrs.field(default=0.0, eq=False)
@@ -188,11 +188,12 @@ class Observer:
 
     def _raw_answer(self, call: Call[Any], response: Response) -> RawAnswer:
         request = call.request
-        headers = CIMultiDict(
-            (name, self._scrub(value, request))
-            for name, value in response.headers.items()
-            if not _SECRET_HEADERS.search(name)
-        )
+        headers = CIMultiDict[str]()
+        for name, value in response.headers.items():
+            if _SECRET_HEADERS.search(name):
+                continue
+            scrubbed = self._scrub(value, request)
+            headers[name] = f"{headers[name]}, {scrubbed}" if name in headers else scrubbed
         return RawAnswer(
             request.method,
             request.path,
