@@ -88,7 +88,8 @@ class Crawl(Generic[T]):
             return
         job = self._next_page()
         if job is not None:
-            worker = self._session.spawn(self._work(job), self._on_worker_end)
+            worker = self._session.spawn(self._work(job))
+            worker.add_done_callback(self._on_worker_end)
             self._workers[worker] = job[0]
 
     async def close(self) -> None:

@@ -60,8 +60,6 @@ Others, such as 400, 405 and 413, mean the same from any sender.
 """
 _ABSENT = (404, 410)
 """The statuses that the service may send without a body."""
-_PAGING = ("page", "limit", "")
-"""The client's own parameters. An empty query has the empty name."""
 _ONCE_MORE = 2
 """The most attempts after a 425, or if an HTML page answers before the key has worked."""
 
@@ -279,23 +277,10 @@ def _status_error(
     elif status == 403 and request.subject is not None:
         # a key that has worked is good, so only this campaign, or another object, is closed to it
         message = _FORBIDDEN if knows_service else f"{_FORBIDDEN}, or the key itself was refused"
-    elif status == 500 and _has_parameters(request):
-        message = f"{message}; a wrong parameter can cause this too"
     reason = "" if request.private else reason_in_body(response.body)
     if reason:
         message = f"{message}; the service said: {reason}"
     return error_type(message)
-
-
-def _has_parameters(request: Request[Any]) -> bool:
-    """Return whether the caller's parameters may be the cause.
-
-    In a pull they are not: all its requests have the same ones, and would all fail.
-    """
-    if request.lane is not None:
-        return False
-    names = {parameter.partition("=")[0] for parameter in request.query.split("&")}
-    return request.body is not None or bool(names.difference(_PAGING))
 
 
 def _status_of(error: StatusError) -> int:

@@ -25,8 +25,6 @@ TRANSIENT_COST = 14
 """The cost of a retry, in tokens of the retry quota."""
 REFUSED_COST = 5
 """The cost of a retry after a refusal (429, 503). After a failed probe, a retry is free."""
-MANY_REFUSED = 10
-"""The number of refusals in a row from which the error of a timed-out call mentions them."""
 TOO_EARLY = 425
 _FINAL = (404, 405, 410, 501, 505)
 """The statuses that do not change with time, even with Retry-After."""
@@ -291,14 +289,13 @@ def _outcome_unknown(cause: SeoRepError) -> OutcomeUnknownError:
 
 
 def deadline_exceeded(
-    cause: SeoRepError | None, *, was_sent: bool, refused_in_a_row: int, wait: str
+    cause: SeoRepError | None, *, was_sent: bool, wait: str
 ) -> DeadlineExceededError:
     """Return the error for a call that timed out, or whose next attempt would come too late.
 
     Args:
         cause: its last failure, or that of other calls if it was not sent, or None.
         was_sent: whether it had an attempt.
-        refused_in_a_row: the number of this client's latest attempts that were all refused.
         wait: how long the call waited for its last turn, and for what.
     """
     message = "the call timed out"
@@ -306,9 +303,6 @@ def deadline_exceeded(
         message += f", after a wait of {wait}"
     if not was_sent:
         message += "; nothing was sent"
-    if refused_in_a_row >= MANY_REFUSED:
-        message += f"; each of the last {refused_in_a_row} requests was refused: a quota may be "
-        message += "used up, or the service is down"
     if cause is None:
         message += "; raise Settings.call_timeout, or the seconds of client.timeout()"
         return DeadlineExceededError(message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 import aiohttp
@@ -143,20 +143,11 @@ class Session:
             advice += ", or `await client.open()` first"
         return ConfigurationError(f"this client is {self.state.value}: {advice}")
 
-    def spawn(
-        self,
-        work: Coroutine[Any, Any, T],
-        when_done: Callable[[asyncio.Task[T]], None] | None = None,
-    ) -> asyncio.Task[T]:
-        """Start a task that ends with this session at the latest.
-
-        When it ends, `when_done` is called with it.
-        """
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Start a task that ends with this session at the latest."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        if when_done is not None:
-            task.add_done_callback(when_done)
         return task
 
     @property
@@ -255,7 +246,6 @@ class Session:
         return deadline_exceeded(
             cause,
             was_sent=call.attempts > 0,
-            refused_in_a_row=self.share.refused_in_a_row,
             wait=self.share.wait_in_words(seconds, reason),
         )
 

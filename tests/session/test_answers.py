@@ -599,25 +599,6 @@ async def test_an_error_without_a_reason_invents_none(body: bytes, connect: Conn
     assert error.message == "the service refused"
 
 
-@pytest.mark.parametrize(
-    ("params", "is_hinted"), [({}, False), ({"page": 2}, False), ({"sort": "x"}, True)]
-)
-async def test_a_500_may_be_about_the_parameters_of_a_call(
-    params: dict[str, Any], is_hinted: bool, connect: Connect
-) -> None:
-    client, _ = await connect(answer(status=500), max_attempts=1)
-    with pytest.raises(ServerError) as raised:
-        await client.request("GET", "/v3/campaigns", params=params)
-    assert ("a wrong parameter can cause this too" in raised.value.message) is is_hinted
-
-
-async def test_a_500_in_a_pull_is_not_about_parameters(connect: Connect) -> None:
-    client, _ = await connect(answer(status=500), max_attempts=1)
-    (outcome,) = await client.rankings.pull([1], "2023-01-01", "2023-01-31")
-    assert outcome.error is not None
-    assert outcome.error.message == "the service failed"
-
-
 @pytest.mark.parametrize("size", [0, 200_000, 5_000_000])
 async def test_mocked_body_may_have_any_size(
     size: int, open_client: OpenClient, seorep_responses: aioresponses

@@ -295,15 +295,6 @@ async def test_a_long_wait_is_logged_at_any_time_of_the_clock(
     assert len(caplog.messages) == 1
 
 
-@pytest.mark.parametrize("status", [429, 503])
-async def test_calls_refused_until_their_end_speak_of_a_quota(status: int) -> None:
-    async with session_above(SimulatedService("0.000001/s,burst=100", status=status)) as session:
-        failed = await pull(session, 400)
-    timed_out = [error for error in failed if isinstance(error, DeadlineExceededError)]
-    assert len(timed_out) > 250
-    assert all("was refused: a quota may be used up" in error.message for error in timed_out)
-
-
 async def test_a_wait_is_added_up_and_leaves_no_alarm_however_it_ends() -> None:
     share = share_of(max_concurrency=1)
     permit = await granted(share)
@@ -773,14 +764,6 @@ async def test_a_limiter_that_lets_all_through_is_not_slowed_down() -> None:
         assert here().now <= 1.2 * 800 * 0.02 / 16
         assert session.stats.pace is None
         assert session.stats.concurrency == 16
-
-
-async def test_an_end_of_time_counts_the_requests_refused_last() -> None:
-    service = SimulatedService(says=lambda path: 429)
-    async with session_above(service, call_timeout=60.0, max_attempts=99) as session:
-        with pytest.raises(DeadlineExceededError) as caught:
-            await call(session)
-    assert f"each of the last {service.attempts} requests was refused" in caught.value.message
 
 
 async def test_a_wait_after_refusals_alone_is_for_any_acceptance() -> None:

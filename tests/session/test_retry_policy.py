@@ -174,9 +174,7 @@ def test_a_write_is_retried_only_if_certainly_not_executed(
 
 def test_an_error_states_the_facts_and_how_to_find_out() -> None:
     unknown = verdict(Sent.MAYBE, idempotent=False)
-    late = deadline_exceeded(
-        failure(Sent.MAYBE, Cause.TRANSIENT).error, was_sent=True, refused_in_a_row=0, wait=""
-    )
+    late = deadline_exceeded(failure(Sent.MAYBE, Cause.TRANSIENT).error, was_sent=True, wait="")
     assert type(unknown) is OutcomeUnknownError
     assert type(late) is DeadlineExceededError
     assert isinstance(unknown, SeoRepError)
@@ -314,20 +312,10 @@ def test_wait_fits_its_limits_or_the_call_ends_at_once(
 
 
 def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:
-    error = deadline_exceeded(None, was_sent=False, refused_in_a_row=0, wait="")
+    error = deadline_exceeded(None, was_sent=False, wait="")
     assert error.status is None
     assert error.body_excerpt is None
     assert error.__cause__ is None
     assert error.message.startswith(
         "the call timed out; nothing was sent; raise Settings.call_timeout, "
     )
-
-
-@pytest.mark.parametrize(("refused", "is_named"), [(0, False), (9, False), (10, True), (325, True)])
-@pytest.mark.parametrize("cause", [None, ServerError("down")])
-def test_end_of_time_after_refusals_alone_speaks_of_a_quota(
-    cause: SeoRepError | None, refused: int, is_named: bool
-) -> None:
-    words = f"each of the last {refused} requests was refused: a quota may be used up"
-    error = deadline_exceeded(cause, was_sent=True, refused_in_a_row=refused, wait="")
-    assert (words in error.message) is is_named

@@ -36,7 +36,6 @@ class Share:
 
     Attributes:
         in_flight: permits of this client in flight.
-        refused_in_a_row: the number of refused attempts since the last other one.
         quota: the retry quota.
         waited: the total seconds that requests waited, by reason.
     """
@@ -61,7 +60,6 @@ class Share:
         self._has_warned = False
         self._is_closed = False
         self.in_flight: int = 0
-        self.refused_in_a_row: int = 0
         self.quota: RetryQuota = RetryQuota()
         self.waited: defaultdict[WaitReason, float] = defaultdict(float)
 
@@ -227,21 +225,10 @@ class Share:
 
         `outcome` is a Failure, a response, or None if there is nothing to learn.
         """
-        if isinstance(outcome, Failure):
-            self._learn_failure(permit, outcome)
-        elif outcome is not None:
-            self.refused_in_a_row = 0
-            self._queue.learn(permit, None, self._longest_pause)
+        failure = outcome if isinstance(outcome, Failure) else None
+        if outcome is not None and (failure is None or not failure.inconclusive):
+            self._queue.learn(permit, failure, self._longest_pause)
         self._queue.dispatch()
-
-    def _learn_failure(self, permit: Permit, failure: Failure) -> None:
-        if failure.inconclusive:
-            return
-        if failure.is_refusal:
-            self.refused_in_a_row += 1
-        else:
-            self.refused_in_a_row = 0
-        self._queue.learn(permit, failure, self._longest_pause)
 
     # The reasons of waits
 
