@@ -43,10 +43,8 @@ class FakeSession:
         self._failures = failures
         self._retries = retries
 
-    def spawn(self, work: Any, when_done: Callable[[Any], None]) -> Any:
-        task = asyncio.get_running_loop().create_task(work)
-        task.add_done_callback(when_done)
-        return task
+    def spawn(self, work: Any) -> Any:
+        return asyncio.get_running_loop().create_task(work)
 
     async def send(self, request: Request[Page[int]]) -> Page[int]:
         listing = int(request.path)
