@@ -78,7 +78,6 @@ class Session:
         self._requests = 0
         self._retries: Counter[str] = Counter()
         self._throttled = 0
-        self._latest_failure: SeoRepError | None = None
 
     # Opening and closing
 
@@ -238,11 +237,7 @@ class Session:
         self, call: Call[Any], seconds: float, reason: WaitReason | None
     ) -> DeadlineExceededError:
         """Return the error of a call that timed out, after a last wait for a permit."""
-        cause = None
-        if call.failure is not None:
-            cause = call.failure.error
-        elif self.share.only_probes:
-            cause = self._latest_failure
+        cause = self.share.latest_failure if call.failure is None else call.failure.error
         return deadline_exceeded(
             cause,
             was_sent=call.attempts > 0,
@@ -308,8 +303,6 @@ class Session:
         call.note(failure, counts_a_third=counts_a_third)
         if failure.cause is Cause.THROTTLE:
             self._throttled += 1
-        if failure.cause.retryable and not failure.inconclusive:
-            self._latest_failure = failure.error
         decision = decide(
             failure,
             attempts=call.attempts,
