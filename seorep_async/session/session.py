@@ -24,7 +24,7 @@ from seorep_async.session.flow_control import (
 )
 from seorep_async.session.observation import Observer, OnAttempt, Stats
 from seorep_async.session.request import Call, Request
-from seorep_async.session.response import ODD, Response, ResponseReader
+from seorep_async.session.response import HUGE, Response, ResponseReader
 from seorep_async.session.retry_policy import Cause, Failure, Retry, deadline_exceeded, decide
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import CallTimeout
@@ -302,7 +302,7 @@ class Session:
         self.share.learn(permit, outcome)
         if isinstance(received, Response):
             self.observer.record(call, received)
-        if isinstance(outcome, Response) and len(outcome.body) > ODD:
+        if isinstance(outcome, Response) and len(outcome.body) > HUGE:
             lane = call.request.lane
             if lane is not None and lane.on_huge_response is not None:
                 lane.on_huge_response()
