@@ -37,9 +37,9 @@ class Decoder:
 
     def __init__(self, engine_names: EngineNames) -> None:
         self._engine_names = engine_names
-        rows: tuple[type, ...] = (KeywordRanking, CampaignPeriod, KeywordPeriod)
         self.readers: dict[type, RowReader[Any]] = {
-            row: RowReader[Any](row, engine_names) for row in rows
+            row: RowReader[Any](row, engine_names)
+            for row in (KeywordRanking, CampaignPeriod, KeywordPeriod)
         }
 
     @cached_property
@@ -81,7 +81,7 @@ class FeedPage(msgspec.Struct, Generic[M], eq=False):
 
     def odd(self, body: bytes) -> Page[M]:
         """Decode a page that `documented` has refused."""
-        page, json_rows = envelopes.split_page(body.removeprefix(BOM_UTF8), self.subject)
+        page, json_rows = envelopes.split_page(body, self.subject)
         models = self._models(json_rows, page.items_path)
         totals = None
         if page.totals is not None:
@@ -105,9 +105,8 @@ class FeedPage(msgspec.Struct, Generic[M], eq=False):
 
     def _slice(self, json_rows: list[msgspec.Raw], first: int, path: str) -> list[M]:
         """Read a slice of rows, so that a refused row slows only its slice."""
-        reader: RowReader[M] = self.decoder.readers[self.row]
         with suppress(*REFUSALS):
-            return reader.read_rows(json_rows)
+            return self.decoder.readers[self.row].read_rows(json_rows)
         models = []
         for place, json in enumerate(json_rows, first):
             row_path = f"{path}[{place}]"

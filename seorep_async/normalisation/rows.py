@@ -92,9 +92,7 @@ class RowReader(Generic[M]):
         self._known_names = frozenset(self._names.values())
         self._totals_names = wire_names(RankingTotals, engine_names)
         self._integer_strings = Memo(values.integer)
-        self._values: RankingValues | PeriodValues = PeriodValues()
-        if model is KeywordRanking:
-            self._values = RankingValues()
+        self._values = RankingValues() if model is KeywordRanking else PeriodValues()
         # Decoders of current rows exist from the start. Others are made when a page needs them.
         current_row = self._raw_row(CURRENT)
         self._read_current_row = msgspec.json.Decoder(current_row).decode
@@ -125,24 +123,28 @@ class RowReader(Generic[M]):
         read_current = self._read_current_row
         rows = []
         current_rows = []
+        odd_rows = []
         for json in json_rows:
             try:
                 row = read_current(json)
                 current_rows.append(row)
             except REFUSALS:
                 row = self._read_odd_row(json)
+                odd_rows.append(row)
             rows.append(row)
         self._make_current(current_rows)
-        return rows
+        # Current rows have become models where they stand. Models of the others are new.
+        models = iter(self._make_models(odd_rows, self._integers))
+        return [row if type(row) is self._model else next(models) for row in rows]
 
-    def _read_odd_row(self, json: msgspec.Raw) -> M:
+    def _read_odd_row(self, json: msgspec.Raw) -> Any:
         # Unknown fields are ignored by the type, and read from the JSON.
         row = self._read_tolerant_row(json)
         fields = msgspec.json.decode(json)
         extra = {name: fields[name] for name in self._unknown_names(fields)}
         if extra:
             row.extra = extra
-        return self._make_models([row], self._integers)[0]
+        return row
 
     def _page(
         self, envelope: Any, number: int, make_models: MakeModels[M], subject: Subject = None
