@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, short_repr
+from seorep_async.errors import ConfigurationError, short_repr, suggestion
 from seorep_async.plain_values import plain
 from seorep_async.secret import Secret
 from seorep_async.version import __version__
@@ -254,6 +254,7 @@ def _hide_arguments(settings_type: type[Settings]) -> None:
     Tracebacks with locals show its frame when a setting is refused, also the proxy's password.
     """
     init: Callable[..., None] = settings_type.__init__
+    names = [field.name for field in attrs.fields(settings_type)]
 
     @functools.wraps(init)
     def masked_init(self: Settings, **values: Any) -> None:
@@ -265,13 +266,13 @@ def _hide_arguments(settings_type: type[Settings]) -> None:
         if values.get("proxy") is not None:
             # any other type becomes an empty string, which is refused
             values["proxy"] = Secret.of(values["proxy"])
-        try:
-            init(self, **values)
-        except TypeError:
-            # A name is unknown: its value may hold a password in a dictionary. Without attributes
-            # there is no repr for a traceback.
-            del self, values
-            raise
+        for name in values:
+            if name not in names:
+                # its value may hold a password; without attributes there is no repr of `self`
+                del self, values
+                problem = f"there is no setting {short_repr(name)}.{suggestion(name, names)}"
+                raise ConfigurationError(problem.removesuffix("."), argument=name)
+        init(self, **values)
 
     settings_type.__init__ = masked_init  # type: ignore[method-assign]
 

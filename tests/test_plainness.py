@@ -24,7 +24,7 @@ class Limits:
         ("seorep_async", Limits(82_500, 7.2, 13, 0.3, 27, 25)),
         ("seorep_async/models", Limits(2_200, 7.2, 12, 0.0, 30, 0)),
         ("seorep_async/normalisation", Limits(3_900, 6.8, 12, 0.0, 30, 0)),
-        ("seorep_async/sandbox", Limits(9_500, 7.7, 14, 0.0, 26, 3)),
+        ("seorep_async/sandbox", Limits(8_560, 7.5, 14, 0.0, 29, 0)),
         ("seorep_async/pytest_plugin", Limits(560, 6.5, 12, 0.0, 42, 0)),
         ("tests", Limits(111_000, 8.6, 14, 0.1, 9, 42)),
         ("tests/cli", Limits(8_600, 8.3, 13, 0.0, 7, 3)),

@@ -58,8 +58,6 @@ KINDS = (
     "fell",
 )
 """The kinds of change."""
-COMPARED_ENGINES = ("engine_a", "engine_a_mobile", "engine_a_places", "engine_b")
-"""The names of the engines in a database."""
 
 
 @command(
@@ -101,7 +99,7 @@ def guide(name: str | None) -> None:
   seorep changes rankings.duckdb --kind fell --exit-code > fell.txt
   test $? = 10 && mail -s "Ranks fell" me@example.com < fell.txt""",
 )
-@DATABASE
+@click.argument("databases", type=not_empty, nargs=-1, required=True, metavar="DATABASE")
 @option(
     "-o",
     "--out",
@@ -151,9 +149,8 @@ def guide(name: str | None) -> None:
     "--engine",
     metavar="ENGINE",
     multiple=True,
-    type=click.Choice(COMPARED_ENGINES),
-    help="Compare one engine: engine_a, engine_a_mobile, engine_a_places or engine_b; repeatable. "
-    " [default: all]",
+    help="Compare one engine: engine_a, engine_a_mobile, engine_a_places or engine_b, or its name "
+    "by --engines, such as 'Google mobile'; repeatable.  [default: all]",
 )
 @option(
     "--by-campaign",
@@ -180,7 +177,7 @@ def guide(name: str | None) -> None:
 @ENGINES
 @format_options
 def changes(
-    database: str,
+    databases: tuple[str, ...],
     out: str | None,
     before: dt.date | None,
     after: dt.date | None,
@@ -193,6 +190,13 @@ def changes(
     limit: int | None,
     **choices: Any,
 ) -> int:
+    database, *others = databases
+    # people name the files of two months
+    if others:
+        raise click.UsageError(
+            "changes compares two days of one database: pull both into it, such as by "
+            "seorep pull -o rankings.duckdb --month 2023-02..2023-03, and name it alone."
+        )
     if out is not None and format != "table":
         raise click.UsageError(
             "-o can't be combined with --format or --json: the ending of a file chooses its format."
@@ -278,7 +282,7 @@ def report(database: str, profile: str | None, opens: bool, json: bool, **choice
     "It only reads: the list of campaigns, one page of each feed, and the target.",
     examples="""\
   seorep doctor
-  seorep doctor -o rankings.duckdb --json""",
+  seorep doctor -o rankings.duckdb --exit-code --json    # for a monitor""",
 )
 @option(
     "-o",
@@ -287,10 +291,28 @@ def report(database: str, profile: str | None, opens: bool, json: bool, **choice
     type=not_empty,
     help="Also check this target: free space, versions, and whether it is open elsewhere.",
 )
+@option(
+    "--account",
+    metavar="NAME",
+    type=not_empty,
+    help="Check the target for pulls with this --account, and only its nights.  "
+    "[default: all accounts]",
+)
+@option(
+    "--exit-code",
+    is_flag=True,
+    help="Exit with 10 if one of the last 7 nights is missing, or lacks reports that a retry may "
+    "fetch; for monitors.",
+)
 @option("--json", is_flag=True, help="Print the checks as JSON on stdout.")
 @service_options
-def doctor(out: str | None, json: bool, service: Service) -> int:
-    return int(later("doctor", "check")(service, out=out, as_json=json))
+def doctor(
+    out: str | None, account: str | None, exit_code: bool, json: bool, service: Service
+) -> int:
+    if out is None and (account is not None or exit_code):
+        raise click.UsageError("--account and --exit-code concern a database; name it with -o.")
+    check = later("doctor", "check")
+    return int(check(service, out=out, account=account, exit_code=exit_code, as_json=json))
 
 
 @command(

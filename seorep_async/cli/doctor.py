@@ -52,18 +52,29 @@ class _NoAccessError(UsageError):
     exit_code = ExitCode.REFUSED
 
 
-def check(service: Service, *, out: str | None, as_json: bool) -> ExitCode:
-    """Check everything, show the findings, and return the exit code."""
+def check(
+    service: Service, *, out: str | None, account: str | None, exit_code: bool, as_json: bool
+) -> ExitCode:
+    """Check everything, show the findings, and return the exit code.
+
+    Args:
+        exit_code: whether a night that must be made up has an exit code of its own.
+    """
     today: dt.date = click.get_current_context().obj
     findings = Findings(shown=not as_json)
     try:
         words = _words_of(service)
-        wait_for(_check(findings, connect(service), out, default_window(today), words))
+        wait_for(_check(findings, connect(service), out, account, default_window(today), words))
     except (UsageError, ConfigurationError) as error:
         findings.fail("settings", error)
+    facts = findings.facts()
+    code = findings.code
+    is_night_lost = not all(night["ok"] for night in facts.get("nights", ()))
+    if exit_code and is_night_lost:
+        code = code or ExitCode.CHANGED
     if as_json:
-        write(json_of(findings.facts()))
-    return findings.code
+        write(json_of(facts | {"exit_code": int(code)}))
+    return code
 
 
 def _words_of(service: Service) -> list[str]:
@@ -83,6 +94,7 @@ async def _check(
     findings: Findings,
     connection: Connection,
     out: str | None,
+    account: str | None,
     window: Days,
     service_options: Sequence[str],
 ) -> None:
@@ -94,7 +106,7 @@ async def _check(
             _add_sources(findings, connection)
         # the target comes first, because a service that does not answer ends the checks
         if out is not None:
-            await check_target(findings, client, out, window, service_options)
+            await check_target(findings, client, out, window, account, service_options)
         with client.record_answers() as answers:
             try:
                 await _check_service(findings, client, answers, window)

@@ -27,7 +27,7 @@ class ExitCode(enum.IntEnum):
     UNWRITTEN = 7, "the target or stdout could not be written; fetched reports are stored"
     EMPTY = 8, "no campaign was found; nothing is written"
     REFUSED = 9, "some reports failed, and would fail again (403, 404): don't repeat it"
-    CHANGED = 10, "seorep changes --exit-code found a change"
+    CHANGED = 10, "--exit-code: changes found a change, or doctor a night to make up"
     INTERRUPTED = 130, "interrupted (Ctrl-C, SIGTERM, SIGHUP): repeat it to resume"
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
@@ -80,7 +80,7 @@ _CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (
 )
 """The exit code for each class of error; the first that matches counts."""
 _HINTS: tuple[tuple[type[SeoRepError], str], ...] = (
-    (errors.AuthenticationError, "; check the key"),
+    (errors.AuthenticationError, "; check the key (seorep login stores a new one)"),
     (errors.ConnectionFailedError, "; check the address and the network"),
     (errors.ProtocolError, "; check the address, or try again later"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import webbrowser
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -21,7 +21,7 @@ from seorep_async.cli.progress import logged
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.errors import ConfigurationError, ExportError, one_line
 from seorep_async.history import CampaignChanges, Change, Changes, CountedChanges
-from seorep_async.history.change_file import ChangeFile, ChangeRow, names_of_engines
+from seorep_async.history.change_file import ChangeFile, ChangeRow, engine_called, names_of_engines
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.tables.optional import require
 
@@ -62,8 +62,7 @@ def show_changes(
     **choices: Any,
 ) -> ExitCode:
     """Show the changes between two days, or write them to a file; return the exit code."""
-    # the library's own defaults hold for options that were left out
-    arguments = {name: value for name, value in choices.items() if value is not None}
+    arguments = _arguments(choices, engines)
     file = None if out is None else ChangeFile.of(out)
     names = {}
     if format == "table":
@@ -89,6 +88,15 @@ def show_changes(
     if exit_code and changes.total:
         return ExitCode.CHANGED
     return ExitCode.OK
+
+
+def _arguments(choices: Mapping[str, Any], engines: str | None) -> dict[str, Any]:
+    """Return the library's arguments. Its own defaults hold for options that were left out."""
+    arguments = {name: value for name, value in choices.items() if value is not None}
+    if "engine" in arguments:
+        engine_names = _known_engine_names(engines)
+        arguments["engine"] = [engine_called(name, engine_names) for name in arguments["engine"]]
+    return arguments
 
 
 def _names_in_changes(engines: str | None) -> dict[str, str]:
@@ -118,9 +126,7 @@ def show_counts(
     **choices: Any,
 ) -> ExitCode:
     """Show the number of changes of each campaign, or write them; return the exit code."""
-    # the names of engines are not needed for numbers
-    del engines
-    arguments = {name: value for name, value in choices.items() if value is not None}
+    arguments = _arguments(choices, engines)
     file = None if out is None else ChangeFile.of(out)
     is_table_on_stdout = format == "table" and file is None
     with logged(messages(quiet=is_table_on_stdout)) as notes:

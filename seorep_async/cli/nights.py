@@ -22,11 +22,13 @@ from seorep_async.tables.output_tables import table_of
 
 _LISTED_ACCOUNTS = 20
 _LISTED_PULLS = 7
+_MONITORED_DAYS = 7
+"""A night that was lost before these last days is no reason for an alert each day."""
 _NIGHTS = """
     SELECT account, list(DISTINCT snapshot_date ORDER BY snapshot_date)
     FROM pulls
     -- a night without any report is no night
-    WHERE rows > 0 OR failures = 0
+    WHERE (rows > 0 OR failures = 0) AND ($account IS NULL OR account = $account)
     GROUP BY account
     ORDER BY account
 """
@@ -156,30 +158,35 @@ class _IncompletePull:
         }
 
 
-def add_nights(findings: Findings, out: str, today: dt.date, pull_words: PullWords) -> None:
+def add_nights(
+    findings: Findings, out: str, account: str | None, today: dt.date, pull_words: PullWords
+) -> None:
     """Report each account's newest night, the missing nights of daily pulls, and failed reports.
 
     Args:
+        account: the only account to report, or None for all.
         pull_words: of a pull into this database.
     """
     facts = []
     feeds = [feed.value for feed in Feed]
     tables = [table_of(feed).name for feed in Feed]
     with open_history(out) as database:
-        accounts = database.connection.execute(_NIGHTS).fetchall()
-        for position, (account, nights) in enumerate(accounts):
+        accounts = database.connection.execute(_NIGHTS, {"account": account}).fetchall()
+        for position, (name, nights) in enumerate(accounts):
             missing = _missing_nights(nights)
-            values = {"account": account, "feeds": feeds, "tables": tables}
+            values = {"account": name, "feeds": feeds, "tables": tables}
             rows = database.connection.execute(_INCOMPLETE_PULLS, values).fetchall()
-            pulls = [_incomplete_pull(pull_words, account, *row) for row in rows]
+            pulls = [_incomplete_pull(pull_words, name, *row) for row in rows]
             if position < _LISTED_ACCOUNTS:
-                _add_account(findings, account, nights, missing, today)
-                _add_incomplete(findings, account, pulls)
+                _add_account(findings, name, nights, missing, today)
+                _add_incomplete(findings, name, pulls)
             facts.append(
                 {
-                    "account": account,
+                    "account": name,
+                    "ok": _is_ok(nights, missing, pulls, today),
                     "nights": len(nights),
                     "newest": str(nights[-1]),
+                    "days_since_newest": (today - nights[-1]).days,
                     "missing": list(map(str, missing)),
                     "incomplete": [pull.facts() for pull in pulls],
                 }
@@ -205,13 +212,37 @@ def _add_account(
     if missing:
         findings.note(
             "nights",
-            f"{account}: missing are the nights of {listed(missing)}; `seorep guide command` "
-            "says how to make a lost night up",
+            f"{account}: {_nights_in_words(missing)} missing; `seorep guide command` says how to "
+            "make a lost night up",
         )
-    age = (today - newest).days
-    # tonight's pull may not have run yet
-    if age > 1:
+    if _is_late(nights, today):
+        age = (today - newest).days
         findings.note("nights", f"{account}: the newest night is {age:,} days old")
+
+
+def _is_ok(
+    nights: Sequence[dt.date],
+    missing: Sequence[dt.date],
+    pulls: Sequence[_IncompletePull],
+    today: dt.date,
+) -> bool:
+    """Return whether no night of the last days must be made up."""
+    retryable_nights = [pull.snapshot_date for pull in pulls if pull.may_succeed]
+    first_day = today - dt.timedelta(_MONITORED_DAYS)
+    if any(night >= first_day for night in [*missing, *retryable_nights]):
+        return False
+    return not _is_late(nights, today)
+
+
+def _is_late(nights: Sequence[dt.date], today: dt.date) -> bool:
+    # tonight's pull may not have run yet
+    return _are_daily(nights) and (today - nights[-1]).days > 1
+
+
+def _nights_in_words(nights: Sequence[dt.date]) -> str:
+    if len(nights) == 1:
+        return f"the night of {nights[0]} is"
+    return f"the nights of {listed(nights)} are"
 
 
 def _add_incomplete(findings: Findings, account: str, pulls: Sequence[_IncompletePull]) -> None:

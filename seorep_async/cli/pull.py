@@ -177,7 +177,7 @@ class PullArguments:
                 "month into its own .xlsx file."
             )
         # otherwise each run would fetch the first months again, and never reach the last ones
-        if self.max_requests and len(windows) > 1 and not self._goes_on:
+        if self.max_requests and len(windows) > 1 and not self.goes_on:
             raise click.UsageError(
                 "--max-requests with several months needs --skip-complete, otherwise each run "
                 "would start over."
@@ -186,7 +186,7 @@ class PullArguments:
             self._check_stdout()
 
     @property
-    def _goes_on(self) -> bool:
+    def goes_on(self) -> bool:
         """Whether a repeated run leaves out months that were pulled."""
         return self.skip_complete or self.retry_failed
 
@@ -525,7 +525,8 @@ def _text_of(path: str) -> str:
     "--force",
     section=_HOW,
     is_flag=True,
-    help="Replace files that no pull wrote, or that a person changed.",
+    help="Replace files that no pull wrote, or that a person changed. Begin an account, although "
+    "the database has it under a similar name.",
 )
 @option(
     "--format",

@@ -78,7 +78,7 @@ class _Task:
         target: the path of the target, or `-`.
         options: the library's arguments.
         console: shows everything except failures.
-        engine_names: names of engine A and B for the notes of a workbook, or None.
+        engine_names: names of engine A and B for the headers of a workbook, or None.
     """
 
     arguments: PullArguments
@@ -197,7 +197,7 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
         staged = target.staging.earlier_pull
         accounts: set[str] = set()
         if isinstance(target.target, Database):
-            accounts = await target.run(target.target.accounts)
+            accounts.update(target.target.accounts)
     task.options["account"] = request.account
     unfinished = None
     if staged is not None and not staged.ended:
@@ -393,12 +393,12 @@ async def _report(
             code = code or failed(unwritten)
         except (asyncio.CancelledError, click.exceptions.Exit):
             pass  # the reader has stopped, but the export succeeded, so this is not an error
-    # an error that ended the run says everything; its pulls so far are in the database
-    if error is None or pull_run.was_stopped_in_order:
-        summary.show_failures(pull_run.pulls)
-        if pull_run.pulls:
-            summary.show_summary(pull_run, source, console)
-    elif isinstance(error, Exception):
+    # the months that were pulled before an error are in the database
+    summary.show_failures(pull_run)
+    if pull_run.pulls:
+        summary.show_summary(pull_run, source, console)
+    was_paused_between_months = isinstance(error, PullPausedError) and pull_run.by_month
+    if isinstance(error, Exception) and not was_paused_between_months:
         code = failed(error)
     if pull_run.arguments.summary_line:
         messages().print(summary.closing_line(pull_run, code))

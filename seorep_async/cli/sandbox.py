@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -57,8 +57,8 @@ _BY_TYPE: Mapping[Any, _Reader] = {
     bool: _Reader(_read_truth, "true or false"),
     float: _Reader(float, "a number of seconds"),
     int: _Reader(int, "an integer"),
-    frozenset[int]: _IDS,
-    Mapping[int, int]: _IDS,
+    Collection[int]: _IDS,
+    Mapping[int, int] | Collection[int]: _IDS,
 }
 _ONLY_IN_PYTHON = ("reports", "clock")
 READERS: Mapping[str, _Reader] = {

@@ -66,7 +66,7 @@ class PullRun:
     def code(self) -> ExitCode:
         if self.ended_by is not None:
             return code_of(self.ended_by)
-        return code_of_pulls(self.pulls)
+        return code_of_pulls(self.pulls, is_retry=self.arguments.retry_failed)
 
     @property
     def received(self) -> bool:
@@ -93,22 +93,18 @@ class PullRun:
         """The campaigns with a missing report."""
         return sorted({failure.campaign_id for failure in self.failures})
 
-    @property
-    def was_stopped_in_order(self) -> bool:
-        """Whether the run has a summary although a person, or a limit that they set, ended it."""
-        # a single pull that is paused has written nothing
-        if isinstance(self.ended_by, PullPausedError):
-            return self.by_month
-        return isinstance(self.ended_by, KeyboardInterrupt)
-
 
 def month_of(window: Days) -> str:
     """Return the name of a month by its first and last day."""
     return f"{window[0]:%Y-%m}"
 
 
-def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
-    """Return the exit code of pulls that were completed."""
+def code_of_pulls(pulls: Sequence[PullSummary], *, is_retry: bool) -> ExitCode:
+    """Return the exit code of pulls that were completed.
+
+    Args:
+        is_retry: whether they requested only what had failed before.
+    """
     failures = [failure for pull in pulls for failure in pull.failures]
     has_received = any(pull.received for pull in pulls)
     if not failures:
@@ -118,7 +114,9 @@ def code_of_pulls(pulls: Sequence[PullSummary]) -> ExitCode:
         return ExitCode.SHAPE
     if all(fails_again(failure.error, failure.status) for failure in failures):
         return ExitCode.REFUSED
-    return ExitCode.PARTIAL if has_received else ExitCode.UNAVAILABLE
+    # of a retry, an answer of any kind shows that there is no outage
+    has_answer = is_retry and any(failure.status is not None for failure in failures)
+    return ExitCode.PARTIAL if has_received or has_answer else ExitCode.UNAVAILABLE
 
 
 # --- For a person
@@ -136,8 +134,6 @@ class _FailureLine:
 def show_early_end(run: PullRun, console: Console) -> None:
     """If a run ended early, print how far it came and how to continue."""
     left = f"{counted(len(run.windows_left), 'month is', 'months are')} left"
-    if run.ended_by is None:
-        return
     if isinstance(run.ended_by, KeyboardInterrupt):
         if run.arguments.to_stdout:
             messages().print("Interrupted.")
@@ -145,22 +141,27 @@ def show_early_end(run: PullRun, console: Console) -> None:
         place = f"; {left}" if run.by_month else run.place
         advice = "Repeat the command to resume, or add --restart to start over."
         messages().print(f"Interrupted{place}.\n{advice}")
+    # the error itself says how far a single pull came
+    elif not run.by_month or run.ended_by is None:
+        return
     elif isinstance(run.ended_by, PullPausedError):
-        if run.by_month:
-            requests = counted(run.stats.attempts, "request")
-            console.print(
-                f"Paused at --max-requests, after {requests}{run.place}; {left}. "
-                "Repeat the command to go on."
-            )
-    elif run.by_month:
+        requests = counted(run.stats.attempts, "request")
+        console.print(
+            f"Paused at --max-requests, after {requests}{run.place}; {left}. "
+            "Repeat the command to go on."
+        )
+    elif run.code is ExitCode.UNAVAILABLE:
+        option = "" if run.arguments.goes_on else " with --skip-complete"
+        messages().print(f"Stopped; {left}. Repeat the command{option} to go on.")
+    else:
         messages().print(f"Stopped; {left}.")
 
 
-def show_failures(pulls: Sequence[PullSummary]) -> None:
+def show_failures(run: PullRun) -> None:
     """Print a line for each reason, with the campaigns or keywords that failed for it."""
     reasons: defaultdict[_FailureLine, dict[int, str]] = defaultdict(dict)
-    for pull in pulls:
-        month = f"{pull.start_date:%Y-%m}: " if len(pulls) > 1 else ""
+    for pull in run.pulls:
+        month = f"{pull.start_date:%Y-%m}: " if run.by_month else ""
         for failure in pull.failures:
             feed = f"{failure.feed.value}: " if len(pull.feeds) > 1 else ""
             kind = "campaign"
@@ -212,8 +213,10 @@ def show_summary(run: PullRun, source: str, console: Console) -> None:
         lines = [*_counts(run), *_files(run), *lines]
     for label, value in lines:
         console.print(Text.assemble((f"  {label:<{_LABEL_WIDTH}}", "dim"), value))
-    _show_next_night(run, console)
-    _show_next_step(run, console)
+    # a run that ended early has said how to continue
+    if run.ended_by is None:
+        _show_next_night(run, console)
+        _show_next_step(run, console)
 
 
 def _headline(run: PullRun) -> str:
@@ -225,7 +228,8 @@ def _headline(run: PullRun) -> str:
         window = f"{len(pulls):,} months, {window},"
     if run.received:
         return f"Pulled {window}"
-    return f"Nothing pulled, because every report failed: {window}"
+    again = " again" if run.arguments.retry_failed else ""
+    return f"Nothing pulled, because every report failed{again}: {window}"
 
 
 def _counts(run: PullRun) -> Iterator[tuple[str, str | Text]]:
@@ -300,7 +304,7 @@ def _show_next_night(run: PullRun, console: Console) -> None:
 
 def _show_next_step(run: PullRun, console: Console) -> None:
     """Say how to fetch what failed, or to leave it out."""
-    code = code_of_pulls(run.pulls)
+    code = run.code
     failed = run.failed_ids
     ids = ",".join(map(str, failed)) if len(failed) <= _LISTED_IDS else "@FILE"
     if code in (ExitCode.PARTIAL, ExitCode.UNAVAILABLE):
@@ -383,8 +387,9 @@ def facts_of(run: PullRun, warnings: Sequence[str]) -> dict[str, Any]:
     error = None if run.ended_by is None else facts_of_error(run.ended_by)
     if not run.by_month and error is not None:
         return {"error": error}
+    is_retry = run.arguments.retry_failed
     if not run.by_month and run.pulls:
-        return _facts_of_pull(run.pulls[0]) | {"warnings": list(warnings)}
+        return _facts_of_pull(run.pulls[0], is_retry) | {"warnings": list(warnings)}
     facts = _facts_of_end(run.code, error)
     if run.arguments.dry_run:
         facts["dry_run"] = True
@@ -395,7 +400,7 @@ def facts_of(run: PullRun, warnings: Sequence[str]) -> dict[str, Any]:
         "rows": run.rows,
         "failures": len(run.failures),
         "warnings": list(warnings),
-        "pulls": [_facts_of_pull(pull) for pull in run.pulls],
+        "pulls": [_facts_of_pull(pull, is_retry) for pull in run.pulls],
     }
 
 
@@ -403,9 +408,9 @@ def _facts_of_end(code: ExitCode, error: dict[str, Any] | None = None) -> dict[s
     return {"ok": code is ExitCode.OK, "exit_code": int(code), "error": error}
 
 
-def _facts_of_pull(pull: PullSummary) -> dict[str, Any]:
+def _facts_of_pull(pull: PullSummary, is_retry: bool) -> dict[str, Any]:
     return {
-        **_facts_of_end(code_of_pulls([pull])),
+        **_facts_of_end(code_of_pulls([pull], is_retry=is_retry)),
         **{name: getattr(pull, name) for name in _PLAIN_FACTS},
         "files": [str(path) for path in pull.paths],
         "notes": pull.notes,
@@ -454,7 +459,6 @@ def facts_of_previews(
         "files": [str(file) for file in first.files],
         "campaigns": first.campaigns,
         "sampled": first.sampled,
-        "skipped": first.skipped,
         "requests": requests,
         "page_sizes": first.page_sizes,
         "notes": list(first.notes),
@@ -499,11 +503,7 @@ def _requests_in_words(facts: Mapping[str, Any]) -> str:
         parts.append("at one page per report")
     else:
         parts.append(f"estimated from campaign {facts['sampled']}")
-    words = ", ".join(parts) + _page_sizes_in_words(facts["page_sizes"])
-    if facts["skipped"]:
-        ids = ", ".join(map(str, facts["skipped"]))
-        words += f"; campaigns {ids} did not answer"
-    return words
+    return ", ".join(parts) + _page_sizes_in_words(facts["page_sizes"])
 
 
 def _staged_in_words(staged: Mapping[str, Any]) -> str:

@@ -37,20 +37,19 @@ async def check_target(
     client: SeoRepClient,
     out: str,
     window: Days,
+    account: str | None = None,
     service_options: Sequence[str] = (),
 ) -> None:
     """Find out whether a pull can write a target, without changing anything.
 
     Args:
+        account: the account's name, if one was given.
         service_options: the options that name the service, for commands that are printed.
     """
     try:
         _check_libraries(findings, out)
         _check_space(findings, out)
-        # warnings about waits are reported as findings, so they are not printed
-        with logged(messages(quiet=True)) as warnings:
-            pull_words = PullWords.of(client, out, window, service_options)
-            await _check_file(findings, client, out, window, warnings, pull_words)
+        await _check_file(findings, client, out, window, account, service_options)
     except (ConfigurationError, ExportError, ImportError) as error:
         findings.fail("target", error)
 
@@ -92,21 +91,21 @@ async def _check_file(
     client: SeoRepClient,
     out: str,
     window: Days,
-    warnings: Sequence[str],
-    pull_words: PullWords,
+    account: str | None,
+    service_options: Sequence[str],
 ) -> None:
     # these are the checks of a real pull before its first request
-    request = ExportRequest.of(client, None, window, {})
+    request = ExportRequest.of(client, None, window, {"account": account})
+    warnings: list[str] = []
     try:
-        async with (
-            asyncio.timeout(_OPEN_SECONDS),
-            opened_target(client, request, Place(out), Beginning(only_look=True)) as target,
-        ):
-            staged_pull = target.staging.earlier_pull
-            checked_target = target.target
-            has_pulls = False
-            if isinstance(checked_target, Database):
-                has_pulls = bool(await target.run(checked_target.accounts))
+        # warnings about waits are reported as findings, so they are not printed
+        with logged(messages(quiet=True)) as warnings:
+            async with (
+                asyncio.timeout(_OPEN_SECONDS),
+                opened_target(client, request, Place(out), Beginning(only_look=True)) as target,
+            ):
+                staged_pull = target.staging.earlier_pull
+                checked_target = target.target
     except TimeoutError:
         problem = f"{out} is open in another program"
         # the warning about the wait names the process
@@ -114,9 +113,12 @@ async def _check_file(
             problem = warning.rpartition(";")[0]
         findings.note("target", f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it")
         return
+    has_pulls = isinstance(checked_target, Database) and bool(checked_target.accounts)
     findings.ok("target", await asyncio.to_thread(_state_of, out, has_pulls=has_pulls))
     if has_pulls:
-        await asyncio.to_thread(add_nights, findings, out, client.now().date(), pull_words)
+        today = client.now().date()
+        pull_words = PullWords.of(client, out, window, service_options)
+        await asyncio.to_thread(add_nights, findings, out, account, today, pull_words)
     if staged_pull is not None:
         findings.note("staged", _words_of_staged(staged_pull))
     if isinstance(checked_target, Database):

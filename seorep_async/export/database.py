@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.errors import ConfigurationError, ExportError, suggestion
 from seorep_async.export.files import (
     Retry,
     Target,
@@ -47,7 +46,7 @@ from seorep_async.export.schema import (
 )
 from seorep_async.export.staging import Contents
 from seorep_async.models import Feed
-from seorep_async.tables.columns import FeedTable, fits
+from seorep_async.tables.columns import fits
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
 
@@ -66,9 +65,15 @@ _writers: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
 @attrs.frozen
 class Database(Target):
-    """A database file. A pull waits while another one, or another program, has it open."""
+    """A database file. A pull waits while another one, or another program, has it open.
+
+    Attributes:
+        accounts: the names of the accounts in it, each with its ids of the service, once checked.
+    """
 
     format: Arrow
+    force: bool = False
+    accounts: dict[str, set[int]] = attrs.field(factory=dict)
 
     @property
     def staging_folder(self) -> Path:
@@ -85,9 +90,6 @@ class Database(Target):
                 folders.append(folder)
         return folders
 
-    def row_files(self) -> list[Path]:
-        return [self.out]
-
     def check(self) -> None:
         """Refuse a file that is not a database, and tables that were changed or are not ours."""
         if _NOT_FOR_DUCKDB & {*str(self.path), *str(self.staging_folder)}:
@@ -99,6 +101,7 @@ class Database(Target):
         with self._connected() as database:
             for problem in problems(database):
                 raise refusal(self.out, f"{problem}, or name another file")
+            self.accounts.update(_accounts(database))
 
     def _refuse_log_without_database(self) -> None:
         # A crash may have left the log where the database itself was removed afterwards. DuckDB
@@ -109,49 +112,46 @@ class Database(Target):
             raise refusal(self.out, problem)
 
     def check_accounts(self, account_ids: Sequence[int]) -> None:
-        """Refuse another account's campaigns under the same name.
+        """Refuse another account's campaigns under the same name, and a name that looks misspelt.
 
-        The service says whose a campaign is. A change of options or engine names is only logged.
+        The service says whose a campaign is. Another new name, and a change of options or engine
+        names, are only logged.
         """
         if not has_content(self.path):
             return
+        self._check_new_name(account_ids)
         with self._connected() as database:
             _check_accounts(database, self.request, account_ids)
             _warn_of_other_options(database, self.request)
 
-    def accounts(self) -> set[str]:
-        """Return the names of the accounts that have pulls in it."""
-        if not has_content(self.path):
-            return set()
-        with self._connected() as database:
-            return _account_names(database)
+    def _check_new_name(self, account_ids: Sequence[int]) -> None:
+        """Refuse a new name like a known one if the database has the same account already.
 
-    def is_first_pull(self) -> bool:
-        """Return whether the database has other accounts, but no pull under the request's name."""
-        names = self.accounts()
-        return bool(names) and self.request.account not in names
-
-    def names_of(self, account_ids: Sequence[int]) -> list[str]:
-        """Return the names under which the database has accounts of the service."""
-        query = """
-            SELECT DISTINCT account FROM campaigns
-            WHERE list_contains($account_ids, account_id) AND account_id <> 0
-            ORDER BY account
+        Any other new name begins an account, with a warning.
         """
-        with self._connected() as database:
-            # its file may have gone since the first check
-            if not _account_names(database):
-                return []
-            rows = database.execute(query, {"account_ids": account_ids}).fetchall()
-        return [name for (name,) in rows]
+        name = self.request.account
+        if not self.accounts or name in self.accounts:
+            return
+        problem = f"the database has no account {name} yet"
+        own_names = [
+            other for other, ids in self.accounts.items() if not ids.isdisjoint(account_ids)
+        ]
+        if own_names:
+            known = " and ".join(own_names)
+            problem = f"{problem}, and has the service's account {min(account_ids)} as {known}"
+        question = suggestion(name, self.accounts)
+        if own_names and question and not self.force:
+            raise ConfigurationError(
+                f"{problem}.{question} With force=True, this begins a new account",
+                argument="account",
+            )
+        _log.warning("%s; this begins a new one.%s", problem, question)
 
     def failed(self) -> Retry:
         """Find the campaigns that failed in earlier pulls of this night and these days.
 
         There is something to retry only if one of these pulls requested all that is requested now.
         """
-        if not has_content(self.path):
-            return Retry()
         request = self.request
         failed_campaigns = """
             SELECT DISTINCT campaign_id
@@ -319,11 +319,23 @@ def _connect(file: Path | str, *, is_new: bool) -> duckdb.DuckDBPyConnection:
     return database
 
 
-def _account_names(database: duckdb.DuckDBPyConnection) -> set[str]:
+def _accounts(database: duckdb.DuckDBPyConnection) -> dict[str, set[int]]:
+    """Return the names of the accounts with pulls, and the ids that the service has for each."""
+    accounts: dict[str, set[int]] = {}
     if not {"pulls", "campaigns"} <= found_columns(database).keys():
-        return set()
-    rows = database.execute("SELECT DISTINCT account FROM pulls").fetchall()
-    return {name for (name,) in rows}
+        return accounts
+    query = """
+        SELECT account, account_id
+        FROM (SELECT DISTINCT account FROM pulls)
+        LEFT JOIN (SELECT DISTINCT account, account_id FROM campaigns) USING (account)
+        ORDER BY account
+    """
+    for name, account_id in database.execute(query).fetchall():
+        ids = accounts.setdefault(name, set())
+        # an id of 0 or null is no account
+        if account_id:
+            ids.add(account_id)
+    return accounts
 
 
 @attrs.frozen
@@ -333,19 +345,6 @@ class _EarlierPull:
     feeds: list[str]
     selection: str | None
     row_options: str | None
-
-    def may_have_requested(self, campaign_id: int) -> bool:
-        """Return whether it requested a campaign, or one that its groups or its filter may take."""
-        choice = json.loads(self.selection or "{}")
-        if "ids" in choice:
-            return campaign_id in choice["ids"]
-        return campaign_id not in choice.get("exclude", ())
-
-    @property
-    def asked_the_service(self) -> bool:
-        """Whether the service chose the campaigns, by groups or a filter."""
-        choice = json.loads(self.selection or "{}")
-        return "groups" in choice or "filter" in choice
 
 
 def _earlier_pulls(
@@ -363,21 +362,17 @@ def _earlier_pulls(
     return [_EarlierPull(*row) for row in rows]
 
 
-def _has_other_row_options(
-    pulls: Iterable[_EarlierPull], request: ExportRequest, campaign_id: int
-) -> bool:
-    """Return whether a campaign's rows of the night may be of a pull with other row options.
+def _has_other_row_options(pulls: Iterable[_EarlierPull], request: ExportRequest) -> bool:
+    """Return whether rows of the night may be of a pull with other row options.
 
     Args:
-        pulls: the earlier pulls of the feed, the newest first.
+        pulls: the earlier pulls of a feed, the newest first.
     """
     for pull in pulls:
-        if not pull.may_have_requested(campaign_id):
-            continue
         if pull.row_options != request.row_options:
             return True
-        # a pull with the same row options that had this campaign has replaced all older rows of it
-        if pull.selection == request.selection or not pull.asked_the_service:
+        # a pull with the same row options and campaigns has replaced all older rows of them
+        if pull.selection in (None, request.selection):
             return False
     return False
 
@@ -386,13 +381,9 @@ def _check_accounts(
     database: duckdb.DuckDBPyConnection, request: ExportRequest, account_ids: Sequence[int]
 ) -> None:
     """Refuse a name that belongs to another account of the service, or to another service."""
-    if request.account not in _account_names(database):
+    owners = _accounts(database).get(request.account)
+    if owners is None:
         return
-    known_ids = database.execute(
-        "SELECT DISTINCT account_id FROM campaigns WHERE account = ? AND account_id <> 0",
-        [request.account],
-    ).fetchall()
-    owners = {account_id for (account_id,) in known_ids}
     if owners and account_ids:
         if not owners.isdisjoint(account_ids):
             return
@@ -508,18 +499,19 @@ def _register_outdated(database: duckdb.DuckDBPyConnection, contents: Contents) 
 
     Beside the new rows, they would have another meaning.
     """
-    staging = contents.staging
     request = contents.request
-    outdated = []
     pulls = _earlier_pulls(database, request) if contents.received else []
-    for table, campaign_id, keyword_id, _ in staging.failed_reports():
-        # only ids of at most 64 bits can have rows
-        is_storable = fits(campaign_id or 0) and fits(keyword_id or 0)
-        if not isinstance(table, FeedTable) or campaign_id is None or not is_storable:
-            continue
-        pulls_of_feed = [pull for pull in pulls if table.feed.value in pull.feeds]
-        if _has_other_row_options(pulls_of_feed, request, campaign_id):
-            outdated.append((table.name, campaign_id, keyword_id))
+    outdated_tables = set()
+    for feed in request.feeds:
+        pulls_of_feed = [pull for pull in pulls if feed.value in pull.feeds]
+        if _has_other_row_options(pulls_of_feed, request):
+            outdated_tables.add(table_of(feed))
+    # only ids of at most 64 bits can have rows
+    outdated = [
+        (table.name, campaign_id, keyword_id)
+        for table, campaign_id, keyword_id, _ in contents.staging.failed_reports()
+        if table in outdated_tables and fits(campaign_id or 0) and fits(keyword_id or 0)
+    ]
     columns = {"table_name": "string", "campaign_id": "int64", "keyword_id": "int64"}
     _register(database, "outdated_reports", columns, outdated)
 

@@ -29,9 +29,6 @@ from seorep_async.export.staging import Contents, other_row_options
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import all_tables, failures_table, pulls_table, table_of
 
-if sys.platform != "win32":
-    import pwd
-
 IN_USE_SECONDS = 2.0
 """How long to retry the replacement of a file that another program has open."""
 _RETRY_SECONDS = 0.1
@@ -91,30 +88,22 @@ class Target:
     def check_accounts(self, account_ids: Sequence[int]) -> None:
         """Do nothing: files hold one pull, so no account can mix with another."""
 
-    def earlier_pulls(self) -> list[dict[str, Any]]:
+    def earlier_pull(self) -> Mapping[str, Any]:
         """Return the row of the pull that would be replaced. A database replaces none."""
-        return []
+        return {}
 
-    def losses(self, complete: int, failed: int = 0) -> tuple[str, ...]:
-        """Describe the contents that a pull with fewer campaigns or another period replaces.
+    def row_files(self) -> list[Path]:
+        return [self.out]
+
+    def losses(self, complete: int) -> tuple[str, ...]:
+        """Describe the contents that another pull, or one with fewer campaigns, replaces.
 
         Args:
             complete: campaigns without a failure in this pull.
-            failed: its other campaigns.
         """
-        pulls = self.earlier_pulls()
-        if not pulls:
-            return ()
-        losses = [
-            _other_period(self.request, pulls[0]),
-            _fewer_campaigns(pulls[0], complete, failed),
-        ]
-        known_losses = tuple(loss for loss in losses if loss is not None)
-        return known_losses + self.lost_tables(pulls)
-
-    def lost_tables(self, pulls: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-        """Describe the tables of earlier pulls that would be removed; here, there are none."""
-        return ()
+        pull = self.earlier_pull()
+        losses = [_other_pull(self.request, pull), _fewer_campaigns(pull, complete)]
+        return tuple(loss for loss in losses if loss is not None)
 
 
 def has_content(file: Path) -> bool:
@@ -143,8 +132,11 @@ def check_file(out: Path, file: Path) -> None:
     # a file is replaced, and a database has its log beside it, so the folder must also be writable
     for needed in (place, file.parent):
         if not os.access(needed, os.W_OK):
-            reason = _why_read_only(needed, is_new=place == file.parent)
-            raise ExportError(f"can't write {out}: {reason}", file=file)
+            raise ExportError(
+                f"can't write {out}: {needed} is read-only for this user; make it writable, or "
+                "name a file elsewhere",
+                file=file,
+            )
 
 
 def _problem_with(file: Path) -> str | None:
@@ -160,26 +152,6 @@ def _problem_with(file: Path) -> str | None:
     except OSError as error:
         return f"{error.strerror}; name another file"
     return None
-
-
-def _why_read_only(place: Path, *, is_new: bool) -> str:
-    """Return why a file or a folder can't be written, and what to do."""
-    advice = "make it writable"
-    if is_new:
-        advice = f"{advice}, or name a file elsewhere"
-    owner = _user_name(place.stat().st_uid)
-    user = _user_name(os.geteuid()) if hasattr(os, "geteuid") else owner
-    if owner != user:
-        return f"{place} is owned by {owner}; you are {user}; {advice}"
-    return f"{place} is read-only; {advice}"
-
-
-def _user_name(user_id: int) -> str:
-    # Windows has no such table.
-    if sys.platform != "win32":
-        with contextlib.suppress(KeyError):
-            return pwd.getpwuid(user_id).pw_name
-    return f"user {user_id}"
 
 
 def is_mounted(file: Path) -> bool:
@@ -242,16 +214,11 @@ class Files(Target):
         for table in self.request.tables:
             file = self.file(table)
             check_file(self.out, file)
-            # a file is created beside `path`, and can't be moved to another file system in one step
-            folder = Path(os.path.realpath(file)).parent
-            if folder.stat().st_dev != self.path.parent.stat().st_dev:
-                raise refusal(self.out, f"{file.name} is a link to another file system; remove it")
             if not self.force and has_content(file) and not self._is_from_a_pull(file):
                 raise overwriting(self.out, file, "exists, and no pull wrote it")
 
     def _is_from_a_pull(self, file: Path) -> bool:
-        rows = self.format.read(file)
-        names = list(rows[0])[:_COMMON_COLUMNS] if rows else []
+        names = list(self.format.read(file))[:_COMMON_COLUMNS]
         return any(
             names == [column.name for column in table.columns[:_COMMON_COLUMNS]]
             for table in all_tables()
@@ -266,20 +233,15 @@ class Files(Target):
         has_rows = all(self.file(table_of(feed)).exists() for feed in request.feeds)
         if not has_rows or self.file(failures_table()).exists():
             return Retry()
-        return retry_of(request, self._pulls())
+        return retry_of(request, self.earlier_pull())
 
-    def earlier_pulls(self) -> list[dict[str, Any]]:
+    def earlier_pull(self) -> Mapping[str, Any]:
         """Read the table `pulls`. Without it, use the rows, which at least name their period."""
-        rows = self.file(table_of(self.request.feeds[0]))
-        pulls = self._pulls()
-        if not pulls and rows.is_file():
-            pulls = self.format.read(rows)
-        return pulls
-
-    def _pulls(self) -> list[dict[str, Any]]:
-        """Read the table `pulls` of the files, which has one row."""
-        file = self.file(pulls_table())
-        return self.format.read(file) if file.is_file() else []
+        for table in (pulls_table(), table_of(self.request.feeds[0])):
+            file = self.file(table)
+            if file.is_file():
+                return self.format.read(file)
+        return {}
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write every table to a file, put all files in place, and return them, rows first.
@@ -314,40 +276,40 @@ class Files(Target):
         return file
 
 
-def retry_of(request: ExportRequest, pulls: Sequence[dict[str, Any]]) -> Retry:
-    """Return the retry that a table `pulls` without failures allows."""
+def retry_of(request: ExportRequest, pull: Mapping[str, Any]) -> Retry:
+    """Return the retry that an earlier pull without failures allows."""
     requested = {**request.labels, "feeds": request.feed_names, "selection": request.selection}
-    for pull in pulls:
-        if all(_comparable(pull.get(name)) == _comparable(requested[name]) for name in requested):
-            return Retry([], check_row_options(request, pull.get("reading")))
+    if all(_comparable(pull.get(name)) == _comparable(requested[name]) for name in requested):
+        return Retry([], check_row_options(request, pull.get("reading")))
     return Retry()
 
 
-def _other_period(request: ExportRequest, pull: Mapping[str, Any]) -> str | None:
-    """Return a note that other days or another account are replaced; None if both are the same."""
-    start_date = _comparable(pull.get("start_date"))
-    end_date = _comparable(pull.get("end_date"))
-    account = _comparable(pull.get("account"))
-    days = f"{start_date} to {end_date}"
-    if not start_date or not end_date:
+def _other_pull(request: ExportRequest, pull: Mapping[str, Any]) -> str | None:
+    """Return a note that other days, another account or more feeds are replaced, or None."""
+    names = ("start_date", "end_date", "account", "feeds")
+    start_date, end_date, account, feeds = (_comparable(pull.get(name)) for name in names)
+    # a file may have no rows
+    if not start_date:
         return None
-    if account and account != request.account:
-        return f"replaces {days} of {account}"
-    if days != f"{request.start_date} to {request.end_date}":
-        return f"replaces {days}"
-    return None
+    note = f"replaces {start_date} to {end_date}"
+    is_other = note != f"replaces {request.start_date} to {request.end_date}"
+    if account != request.account:
+        note += f" of {account}"
+        is_other = True
+    # rows don't name their feed
+    if not {*feeds.split(",")} <= {"", *request.feed_names.split(",")}:
+        note += f" ({feeds})"
+        is_other = True
+    return note if is_other else None
 
 
-def _fewer_campaigns(pull: Mapping[str, Any], complete: int, failed: int) -> str | None:
+def _fewer_campaigns(pull: Mapping[str, Any], complete: int) -> str | None:
     """Return a note that an earlier pull had more campaigns; None if it had not."""
     requested = int(_comparable(pull.get("campaigns")) or 0)
     earlier = requested - int(_comparable(pull.get("failures")) or 0)
     if complete >= earlier:
         return None
-    loss = f"replaces {earlier:,} campaigns with {complete:,}"
-    if complete + failed >= earlier:
-        return f"{loss}, because the others failed"
-    return loss
+    return f"replaces {earlier:,} campaigns with {complete:,}"
 
 
 def _comparable(value: object) -> str:

@@ -13,6 +13,7 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
     AuthenticationError,
     ConfigurationError,
+    ConnectionFailedError,
     DecodeError,
     PaginationError,
     SeoRepError,
@@ -65,6 +66,9 @@ async def look_up(
     """Return the campaigns of these ids, and the error of a missing one.
 
     They are taken from the list of all campaigns, or fetched one by one if that is shorter.
+
+    Raises:
+        SeoRepError: the key was refused, or the service can't be reached at all.
     """
     try:
         page = await client.campaigns.list().first_page()
@@ -74,7 +78,8 @@ async def look_up(
         if (page.total_pages or 0) <= len(ids):
             return _among(await listed(client), ids), None
     except SeoRepError as error:
-        if concerns_all(error):
+        # in an outage, the reports would only fail one after the other
+        if concerns_all(error) or isinstance(error, ConnectionFailedError):
             raise
         return [], error
     return await _get_each(client, ids)
@@ -167,18 +172,16 @@ async def estimate(
     request: ExportRequest,
     missing: Mapping[Feed, Sequence[int]],
     limit: int | None,
-) -> tuple[int, int | None, tuple[int, ...]]:
+) -> tuple[int, int | None]:
     """Estimate the requests of a pull from the first page of each feed of one campaign.
 
-    Return the number of requests, that campaign, and the campaigns before it that were skipped,
-    because the service did not answer for them.
+    Return the number of requests, and that campaign, the first that the service answers for.
     """
     needed = {
         feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE
     }
     # each report takes at least one request
     requests = sum(map(len, missing.values()))
-    skipped: list[int] = []
     candidates = dict.fromkeys(id_ for ids in needed.values() for id_ in ids if id_ in VALID_IDS)
     for campaign_id in islice(candidates, _MOST_SAMPLES):
         try:
@@ -189,7 +192,6 @@ async def estimate(
         except _FAILS_ALONE as error:
             if concerns_all(error):
                 raise
-            skipped.append(campaign_id)
             continue
         for feed, page in pages.items():
             further_requests = (page.total_pages or 1) - 1
@@ -197,8 +199,8 @@ async def estimate(
             if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
                 further_requests += _keyword_count(page)
             requests += len(needed[feed]) * further_requests
-        return requests, campaign_id, tuple(skipped)
-    return requests, None, tuple(skipped)
+        return requests, campaign_id
+    return requests, None
 
 
 def _keyword_count(page: Page[Any]) -> int:

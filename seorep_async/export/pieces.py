@@ -150,7 +150,6 @@ class BlockFile:
         self._path = file
         # the first position stands for the beginning of the file
         self._positions = [_Position()]
-        self._decode = _decode_block
         self._cached_block = lru_cache(RECENT)(self._read_block)
         problem = _HELD
         try:
@@ -255,7 +254,7 @@ class BlockFile:
         # each checksum continues that of the block before
         if zlib.crc32(record, self._positions[number - 1].checksum) != position.checksum:
             raise DamagedError(f"block {number} is not as it was written")
-        return self._decode(record)
+        return _decode_block(record)
 
     def read(self, number: int, piece: int) -> bytes:
         """Return a piece of a block."""
@@ -298,21 +297,14 @@ def opened_in(folder: Path) -> BlockFile:
     Raises:
         ExportError: the folder is no private one, or another pull has the file open.
     """
-    # if a folder is open to others even though we have just created it, the file system is the
-    # cause
-    is_new = not os.path.lexists(folder)
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
         raise ExportError(f"{folder} is a link or a file; {_REMOVE}", file=folder)
     if sys.platform != "win32" and (status.st_uid != os.getuid() or status.st_mode & 0o077):
-        if is_new:
-            folder.rmdir()
-            raise ExportError(
-                f"the file system of {folder} has no private folders; {_ELSEWHERE}", file=folder
-            )
         raise ExportError(
-            f"the staging folder {folder} is another user's, or open to others; {_REMOVE}",
+            f"the staging folder {folder} is another user's, or open to others; {_REMOVE}. If its "
+            f"file system has no private folders, {_ELSEWHERE}",
             file=folder,
         )
     return BlockFile(folder / PIECES)

@@ -29,7 +29,6 @@ import msgspec
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
-    AuthenticationError,
     ConfigurationError,
     ExportError,
     SeoRepError,
@@ -103,11 +102,12 @@ async def pull_to(
         restart: first remove all staged reports, without reading them.
         retry_failed: finish this night's last pull of these days: fetch what failed or was not
             requested yet. If there was no such pull, everything is fetched, with a warning.
-        force: replace also files that no pull wrote, and workbooks that a person changed.
+        force: replace also files that no pull wrote, and workbooks that a person changed; begin an
+            account in a database that has the same one under a similar name.
         max_requests: stop after this number of requests, retries included. Reports that have begun
             are finished, and the look at one campaign with which a resumed pull begins does not
             count.
-        engine_names: the names of engine A and engine B for the notes of a workbook.
+        engine_names: the names of engine A and engine B for the headers of a workbook.
         feeds: which of the three feeds, one or several, or their values, such as
             `campaign-by-date`.
         groups, filter: without ids: only campaigns of groups with these titles, in any case; those
@@ -163,12 +163,6 @@ async def _pulled(
         except ExportError:
             if staging.is_too_large:
                 # it can never be written, in this format
-                await target.run(staging.file.clear)
-            raise
-        except AuthenticationError:
-            has_reports = any(map(staging.count, staging.request.fetched_feeds))
-            if staging.earlier_pull is None and not has_reports:
-                # an unfinished pull of nothing would only stop the next pull of other days
                 await target.run(staging.file.clear)
             raise
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
@@ -254,7 +248,6 @@ class PullPreview:
             one campaign.
         sampled: that campaign, the first missing one that the service answers for; None if there is
             none: then each report counts as one page.
-        skipped: the campaigns before it; the service did not answer for them.
         staged: what an earlier run has staged, or None.
         resumes: whether it would resume the staged pull. Otherwise it would start over.
         account: the account's name in every row.
@@ -266,7 +259,6 @@ class PullPreview:
     campaigns: int
     requests: int
     sampled: int | None
-    skipped: tuple[int, ...]
     staged: StagedPull | None
     resumes: bool
     account: str
@@ -323,13 +315,12 @@ async def preview(
     notes: tuple[str, ...] = ()
     if earlier_target is not None and campaign_ids:
         notes = await asyncio.to_thread(earlier_target.losses, len(campaign_ids))
-    requests, sampled, skipped = await estimate(client, request, missing, options.get("limit"))
+    requests, sampled = await estimate(client, request, missing, options.get("limit"))
     return PullPreview(
         files=files,
         campaigns=len(campaign_ids),
         requests=listing_requests + requests,
         sampled=sampled,
-        skipped=skipped,
         staged=staged,
         resumes=bool(plan.ids),
         account=request.account,
@@ -386,7 +377,7 @@ async def opened_target(
             await run(target.check)
             # files don't record the names of accounts
             if isinstance(target, Database) and not request.names_account:
-                target = await _under_known_name(client, target, run, notes)
+                target = await _under_known_name(client, target, notes)
         request = target.request
         folder = target.staging_folder
         with errors_of(folder):
@@ -421,16 +412,14 @@ async def _requested_failures(
     client: SeoRepClient, request: ExportRequest, failed_ids: Sequence[int]
 ) -> list[int]:
     """Return the failed campaigns that a request takes, also by its groups and its filter."""
+    chosen_ids = failed_ids if request.campaigns is None else request.campaigns
     if failed_ids and (request.groups or request.filter is not None):
         # only the service knows which campaigns its filter finds
-        chosen_ids = set(await requested_ids(client, request))
-        return [id_ for id_ in failed_ids if id_ in chosen_ids]
-    return [id_ for id_ in failed_ids if request.takes(id_)]
+        chosen_ids = await requested_ids(client, request)
+    return [id_ for id_ in failed_ids if id_ in chosen_ids and id_ not in request.exclude]
 
 
-async def _under_known_name(
-    client: SeoRepClient, target: Database, run: Background, notes: list[str]
-) -> Database:
+async def _under_known_name(client: SeoRepClient, target: Database, notes: list[str]) -> Database:
     """Use the name that a database already has for this account.
 
     An account without a name is called after the service's host, which may change.
@@ -438,7 +427,7 @@ async def _under_known_name(
     Raises:
         ConfigurationError: the database has several names for this account.
     """
-    if not await run(target.is_first_pull):
+    if not target.accounts or target.request.account in target.accounts:
         return target
     try:
         page = await client.campaigns.list().page(1)
@@ -447,7 +436,7 @@ async def _under_known_name(
             raise
         return target
     account_ids = {campaign.account_id for campaign in page.items if campaign.account_id}
-    names = await run(target.names_of, sorted(account_ids))
+    names = [name for name, known_ids in target.accounts.items() if known_ids & account_ids]
     if not names:
         return target
     host = target.request.account
@@ -474,9 +463,7 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     contents = Contents(staging, _pull_row(request, summary), summary.received, target.stop)
     notes = opened.notes
     if summary.received:
-        complete = sum(outcome.ok for outcome in outcomes)
-        notes += target.losses(complete, len(outcomes) - complete)
-        notes += _notes_on_future_days(request)
+        notes += target.losses(summary.campaigns_complete)
     paths = target.write(contents, target.staging_folder)
     tracker.written = tracker.summary(request, outcomes, paths, notes)
     # reports stay staged after a failure, so that a retry needs few requests
@@ -485,17 +472,6 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     elif not staging.ended:
         staging.note_end()
     return tracker.written
-
-
-def _notes_on_future_days(request: ExportRequest) -> tuple[str, ...]:
-    """Return a note if a service has ranks of days that had not begun."""
-    # in some time zones it was already tomorrow
-    if request.start_date <= request.snapshot_date + dt.timedelta(1):
-        return ()
-    return (
-        f"{request.start_date} is after the snapshot date {request.snapshot_date}, and the service "
-        "has rows of days that had not begun",
-    )
 
 
 def _row_counts(staging: Staging) -> Iterator[tuple[Feed, int, int]]:
@@ -566,7 +542,7 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
             "leave it out, or write to a file of its own",
             argument="search",
         )
-    return Database(path, real_path, request, stop, Arrow())
+    return Database(path, real_path, request, stop, Arrow(), place.force)
 
 
 def _name_of(out: str | os.PathLike[str]) -> str:

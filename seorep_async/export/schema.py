@@ -94,37 +94,21 @@ _COLUMNS = """
         lower(table_name),
         lower(column_name),
         comment,
-        column_default IS NOT NULL,
         replace(data_type, '"', '') || CASE WHEN is_nullable THEN '' ELSE ' NOT NULL' END
     FROM duckdb_columns()
     WHERE schema_name = 'main' AND database_name = current_database()
 """
-# Even a unique index on a key is a restriction: some versions of DuckDB refuse to delete a row and
-# insert its key again in one transaction.
-_RESTRICTIONS = """
-    SELECT
-        lower(table_name), 'unique index ' || index_name, lower(coalesce(expressions, sql))
-    FROM duckdb_indexes()
-    WHERE is_unique AND sql IS NOT NULL
-        AND schema_name = 'main' AND database_name = current_database()
-    UNION ALL
-    SELECT
-        lower(table_name), constraint_text, lower(array_to_string(constraint_column_names, ' '))
-    FROM duckdb_constraints()
-    WHERE constraint_type <> 'NOT NULL'
-        AND schema_name = 'main' AND database_name = current_database()
-"""
 _PATH = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
 
-Columns: TypeAlias = dict[str, tuple[str | None, bool, str]]
-"""The columns of a table by name: comment, whether there is a default, and type with NOT NULL."""
+Columns: TypeAlias = dict[str, tuple[str | None, str]]
+"""The columns of a table by name: comment, and type with NOT NULL."""
 
 
 def found_columns(database: duckdb.DuckDBPyConnection) -> dict[str, Columns]:
     """Return the columns of every table and view of a database, by the name of the table."""
     tables: dict[str, Columns] = {}
-    for table_name, name, comment, has_default, type_name in database.execute(_COLUMNS).fetchall():
-        tables.setdefault(table_name, {})[name] = (comment, has_default, type_name)
+    for table_name, name, comment, type_name in database.execute(_COLUMNS).fetchall():
+        tables.setdefault(table_name, {})[name] = (comment, type_name)
     return tables
 
 
@@ -226,7 +210,7 @@ def make_tables(database: duckdb.DuckDBPyConnection) -> None:
             database.execute(f"CREATE TABLE {table.name} ({definitions})")
             database.execute(f"COMMENT ON TABLE {table.name} IS {quoted(table.description)}")
         for column in table.columns:
-            comment, *_ = columns.get(column.name, (None,))
+            comment, _ = columns.get(column.name, (None, None))
             # setting a comment is a write, so it is set only if it differs
             if comment != column.description:
                 description = quoted(column.description)
@@ -266,13 +250,6 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
         script = f"duckdb.connect({path!r}).execute({'; '.join(statements)!r})"
         advice = f"to upgrade it to this version, run in Python: import duckdb; {script}"
         yield f"{reason}; {advice} (or move it away, and pull its dates again)"
-    for name, restriction, columns in database.execute(_RESTRICTIONS).fetchall():
-        own_columns = tables[name].columns if name in tables else ()
-        column_names = {column.name for column in own_columns}
-        if column_names.intersection(re.findall(r"\w+", columns)):
-            problem = f"the {restriction} of its table {name} may refuse rows of a pull"
-            advice = f"make the table again without it (CREATE TABLE … AS FROM {name})"
-            yield f"{problem}; drop it (DROP INDEX), or {advice}"
 
 
 def _may_be_replaced(name: str, kind: str, comment: str) -> bool:
@@ -285,8 +262,6 @@ def _may_be_replaced(name: str, kind: str, comment: str) -> bool:
 
 def _missing_columns(existing: dict[str, Columns]) -> Iterator[str]:
     """Yield the statements that bring the tables of an older version up to date."""
-    if "key_digest" in existing.get("pulls", {}):
-        yield "ALTER TABLE pulls DROP COLUMN key_digest"
     for table in all_tables():
         columns = existing.get(table.name)
         if columns is None:
@@ -307,23 +282,10 @@ def _changed_columns(table: Table, existing: Columns) -> Iterator[str]:
         needed = _TYPES[column.type]
         accepted = {needed} if column.nullable else {needed, f"{needed} NOT NULL"}
         if column.name in existing:
-            _, _, type_name = existing[column.name]
+            _, type_name = existing[column.name]
         elif column.name in table.key:
             type_name = "missing"
         else:
             continue
         if type_name not in accepted:
             yield f"{changed} {column.name} is {type_name}, not {needed}; {restore}"
-    yield from _added_columns(table, existing, changed)
-
-
-def _added_columns(table: Table, existing: Columns, changed: str) -> Iterator[str]:
-    own_names = {column.name for column in table.columns}
-    for name, (_, has_default, type_name) in existing.items():
-        if name in own_names or name == "key_digest":
-            continue
-        if name == "as_of":
-            yield f"{changed} as_of has the name of a view's column; rename it"
-        if type_name.endswith(" NOT NULL") and not has_default:
-            advice = "allow null, or give it a default"
-            yield f"{changed} {name}, which pulls don't fill, is NOT NULL; {advice}"

@@ -450,7 +450,8 @@ def opened(
         refusal: raised unless the staged pull is resumed.
 
     Raises:
-        ConfigurationError: an unfinished pull of another request is staged, or `refusal`.
+        ConfigurationError: reports of an unfinished pull of another request are staged, or
+            `refusal`.
         DamagedError, ExportError, OSError: another pull uses the folder, or the staged one is
             damaged or of another version.
     """
@@ -501,15 +502,18 @@ def _refusal_of_another(
     staging: Staging, beginning: Beginning, differences: Sequence[Mapping[str, str]]
 ) -> ConfigurationError | None:
     """Return the error for a request other than the staged one, if it must not start over."""
-    # There are three cases:
-    # 1. The staged pull is unfinished: its reports would be lost.
+    # There are four cases:
+    # 1. No report is staged, so nothing is lost.
+    if staging.earlier_pull is None or not staging.earlier_pull.reports:
+        return None
+    # 2. The staged pull is unfinished: its reports would be lost.
     if not staging.ended:
         return _unfinished(staging.request, differences[0])
-    # 2. It has ended with failures, which are to be retried with other row options.
+    # 3. It has ended with failures, which are to be retried with other row options.
     if beginning.retry_failed:
         for difference in filter(is_about_row_options, reversed(differences)):
             return other_row_options(difference)
-    # 3. It has ended, and its target is written: nothing is lost if it is removed.
+    # 4. It has ended, and its target is written: nothing is lost if it is removed.
     return None
 
 

@@ -32,7 +32,6 @@ from seorep_async.export.files import (
 )
 from seorep_async.export.formats import WorkbookRows
 from seorep_async.export.pieces import unfinished_path
-from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Contents
 from seorep_async.models import Feed
 from seorep_async.tables.columns import (
@@ -50,12 +49,12 @@ from seorep_async.tables.output_tables import (
     failures_table,
     keywords_table,
     pulls_table,
-    table_of,
 )
 
 _LARGEST_INTEGER = 2**53
 """Excel has floating-point numbers only, which hold no larger integer exactly."""
-_FIRST_YEAR = 1900
+_FIRST_MONTH = (1900, 3)
+"""Excel has no earlier dates but those of January and February 1900, which it counts wrong."""
 _LONGEST_TEXT = 32_767
 _CUT_MARK = "… (cut)"
 _WIDEST_COLUMN = 60
@@ -74,7 +73,6 @@ _ALIGNED_TO_THE_RIGHT = (
 _WIDTHS = {ColumnType.DATE: 11, ColumnType.DATETIME: 20}
 _DAY_ZERO = dt.date(1899, 12, 30)
 _ONE_DAY = dt.timedelta(1)
-_LAST_DAY_BEFORE_ERROR = (dt.date(1900, 2, 28) - _DAY_ZERO).days
 _COMMON_COLUMNS = 3
 _FROZEN = ("company", "keyword_phrase")
 _WIDEST_FROZEN_COLUMN = 32
@@ -102,15 +100,12 @@ class WorkbookFile(Target):
     """One file with a sheet for each table that has rows.
 
     Attributes:
-        engine_names: names of engine A and engine B for the notes at the headers, or None.
+        engine_names: names of engine A and engine B for the headers, or None.
     """
 
     format: WorkbookRows
     force: bool
     engine_names: tuple[str, str] | None
-
-    def row_files(self) -> list[Path]:
-        return [self.out]
 
     def check(self) -> None:
         """Refuse to replace a file that no pull wrote, or that a person changed, unless `force`."""
@@ -118,7 +113,7 @@ class WorkbookFile(Target):
         if self.force or not has_content(self.path):
             return
         names = {column.name for column in pulls_table().columns[:_COMMON_COLUMNS]}
-        if not any(names <= row.keys() for row in self.earlier_pulls()):
+        if not names <= self.earlier_pull().keys():
             raise overwriting(self.out, self.path, "exists, and no pull wrote it")
         if was_changed(self.path):
             raise overwriting(self.out, self.path, "was changed since a pull wrote it")
@@ -130,35 +125,10 @@ class WorkbookFile(Target):
         """
         if not self.path.exists() or read_sheet(self.path, failures_table()):
             return Retry()
-        return retry_of(self.request, self.earlier_pulls())
+        return retry_of(self.request, self.earlier_pull())
 
-    def earlier_pulls(self) -> list[dict[str, Any]]:
-        return read_sheet(self.path, pulls_table()) if has_content(self.path) else []
-
-    def losses(self, complete: int, failed: int = 0) -> tuple[str, ...]:
-        """Add a note if another program has the workbook open, and would save the older rows."""
-        losses = super().losses(complete, failed)
-        # the lock files of Excel and LibreOffice
-        lock_names = (f"~${self.path.name}", f".~lock.{self.path.name}#")
-        if any(self.path.with_name(name).exists() for name in lock_names):
-            advice = "close it there without saving"
-            losses += (f"{self.path.name} is open in another program; {advice}",)
-        return losses
-
-    def lost_tables(self, pulls: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-        """Return a note on the sheets of feeds that are not pulled any more."""
-        earlier_feeds: set[str] = set()
-        for earlier_pull in pulls:
-            earlier_feeds.update(str(earlier_pull.get("feeds")).split(","))
-        lost_sheets = [
-            table_of(feed).name
-            for feed in Feed
-            if feed.value in earlier_feeds and feed not in self.request.feeds
-        ]
-        if not lost_sheets:
-            return ()
-        noun = "sheet" if len(lost_sheets) == 1 else "sheets"
-        return (f"removes the {noun} {' and '.join(lost_sheets)}",)
+    def earlier_pull(self) -> Mapping[str, Any]:
+        return read_sheet(self.path, pulls_table()) if has_content(self.path) else {}
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write the workbook in the staging folder, and put it in place in one step."""
@@ -214,6 +184,7 @@ class Sheet:
     Attributes:
         may_be_left_out: whether a workbook lacks the sheet if it has no rows.
         heading: a line at the top of each printed page.
+        engine_names: names of engine A and engine B for the headers, or None.
     """
 
     table: Table
@@ -221,6 +192,7 @@ class Sheet:
     parts: Callable[[], Iterator[Columns]]
     may_be_left_out: bool = False
     heading: str = ""
+    engine_names: tuple[str, str] | None = None
 
     @classmethod
     def of(
@@ -239,6 +211,13 @@ class Sheet:
 
         ordered_columns = tuple(columns[index] for index in order)
         return cls(table, ordered_columns, parts, not isinstance(table, FeedTable))
+
+    def header(self, column: Column) -> str:
+        """Return the name of a column, in words if it has an engine whose name is known."""
+        for letter, name in zip("ab", self.engine_names or (), strict=False):
+            if f"engine_{letter}_" in column.name:
+                return column.name.replace("_", " ").replace(f"engine {letter}", name)
+        return column.name
 
 
 @attrs.frozen
@@ -298,19 +277,13 @@ def _sheets(
     if Feed.KEYWORD_BY_DATE in contents.request.feeds:
         key = ("campaign_id", "keyword_id")
         names.append(_Names.of(keywords_table(), "keyword_phrase", key, read(keywords_table())))
-    heading = _heading(contents.request, engine_names)
-    for table in contents.request.tables:
+    request = contents.request
+    # paper would not show the days and the account
+    heading = f"{request.start_date} to {request.end_date}, {request.account}"
+    for table in request.tables:
         sheet = Sheet.of(table, names, partial(read, table))
         columns = tuple(_explained(column, engine_names) for column in sheet.columns)
-        yield attrs.evolve(sheet, columns=columns, heading=heading)
-
-
-def _heading(request: ExportRequest, engine_names: tuple[str, str] | None) -> str:
-    """Return the days, the account and the engines of a workbook, which paper would not show."""
-    heading = f"{request.start_date} to {request.end_date}, {request.account}"
-    if engine_names is not None:
-        heading += "; engine A is {}, engine B is {}".format(*engine_names)
-    return heading
+        yield attrs.evolve(sheet, columns=columns, heading=heading, engine_names=engine_names)
 
 
 def _explained(column: Column, engine_names: tuple[str, str] | None) -> Column:
@@ -349,7 +322,7 @@ def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
     for column in sheet.columns:
         # columns of the key are always shown
         is_key = column.name in sheet.table.key
-        width = max(len(column.name) + _WIDTH_OF_FILTER, _WIDTHS.get(column.type, 0))
+        width = max(len(sheet.header(column)) + _WIDTH_OF_FILTER, _WIDTHS.get(column.type, 0))
         surveys.append(_Survey(is_key, width))
     row_count = 0
     for columns in sheet.parts():
@@ -397,7 +370,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
         widest = _WIDEST_FROZEN_COLUMN if column.name in _FROZEN else _WIDEST_COLUMN
         width = min(surveys[index].width, widest)
         worksheet.set_column(place, place, width, cell_format)
-        worksheet.write_string(0, place, column.name, name_format)
+        worksheet.write_string(0, place, sheet.header(column), name_format)
         worksheet.write_comment(0, place, column.description, _note_options(column.description))
     kinds = [column.type for column in sheet.columns]
     row_number = 1
@@ -476,17 +449,13 @@ def _number(value: float) -> float | str:
 @lru_cache(1 << 12)
 def _day(value: dt.date) -> float | str:
     """Return the number of a date or of a time, counted in days."""
-    if value.year < _FIRST_YEAR:
+    if (value.year, value.month) < _FIRST_MONTH:
         return value.isoformat()
     time_of_day = dt.timedelta()
     if isinstance(value, dt.datetime):
         time_of_day = value - dt.datetime.combine(value, dt.time())
         value = value.date()
-    days = (value - _DAY_ZERO).days
-    if days <= _LAST_DAY_BEFORE_ERROR:
-        # Excel counts a 29 February 1900, which did not exist
-        days -= 1
-    return days + time_of_day / _ONE_DAY
+    return (value - _DAY_ZERO).days + time_of_day / _ONE_DAY
 
 
 def _tags(value: Any) -> str | None:
@@ -547,27 +516,27 @@ def was_changed(file: Path) -> bool:
     return properties.created != properties.modified or properties.revision is not None
 
 
-def read_sheet(file: Path, table: Table) -> list[dict[str, Any]]:
-    """Return the first two rows of a table in a workbook.
+def read_sheet(file: Path, table: Table) -> dict[str, Any]:
+    """Return the first row of a table in a workbook.
 
-    A sheet with only a header has one row without values. A file without the sheet has none.
+    It has no values in a sheet with only a header, and no columns in a file without the sheet.
     """
     openpyxl = require("openpyxl")
     try:
         workbook = openpyxl.load_workbook(file, read_only=True)
     except Exception:  # any error of a file that is not a workbook
-        return []
+        return {}
     try:
         if table.name not in workbook.sheetnames:
-            return []
-        rows = workbook[table.name].iter_rows(max_row=3, values_only=True)
+            return {}
+        rows = workbook[table.name].iter_rows(max_row=2, values_only=True)
         header = next(rows, ())
+        cells = next(rows, [None] * len(header))
         kinds = {column.name: column.type for column in table.columns}
-        values = []
-        for row in rows:
-            cells = zip(header, row, strict=True)
-            values.append({name: _read_value(kinds.get(name), cell) for name, cell in cells})
-        return values or [dict.fromkeys(header)]
+        return {
+            name: _read_value(kinds.get(name), cell)
+            for name, cell in zip(header, cells, strict=True)
+        }
     finally:
         workbook.close()
 

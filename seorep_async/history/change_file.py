@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self, TypeAlias, cast
@@ -157,6 +158,22 @@ def names_of_engines(engine_names: object) -> dict[str, str]:
     return dict(zip(ENGINES, all_names, strict=True))
 
 
+def engine_called(name: str, engine_names: tuple[str, str] | None) -> str:
+    """Return the engine that a person calls by a name, such as `engine_a_mobile`.
+
+    Only letters and digits count, in any case. The name of no engine is returned as it is.
+    """
+    names = {} if engine_names is None else names_of_engines(engine_names)
+    for engine in ENGINES:
+        if _folded(name) in (_folded(engine), _folded(names.get(engine, engine))):
+            return engine
+    return name
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).casefold()
+
+
 @attrs.frozen
 class ChangeFile:
     """A file of changes, or of their numbers by campaign: a workbook with one sheet, or CSV.
@@ -245,7 +262,7 @@ def _names(table: Table) -> list[str]:
 
 
 def _has_sheet(file: Path, table: Table) -> bool:
-    return any(row.keys() >= set(table.key) for row in read_sheet(file, table))
+    return read_sheet(file, table).keys() >= set(table.key)
 
 
 def _write_workbook(file: Path, table: Table, rows: Sequence[Row]) -> None:

@@ -12,7 +12,13 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, final, get_args
 import attrs
 
 from seorep_async.errors import ConfigurationError, short_repr
-from seorep_async.history.selection import DayOfPulls, Selection, usual_days
+from seorep_async.history.selection import (
+    FAILURE_REASON,
+    DayOfPulls,
+    Selection,
+    last_day,
+    usual_days,
+)
 from seorep_async.history.source import History, listed, opened
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.resources.arguments import check_date, check_id
@@ -64,7 +70,7 @@ _SHOWN_COLUMNS = (
 table's caption.
 """
 
-_CAMPAIGNS = """
+_CAMPAIGNS = f"""
     WITH reports AS (
         SELECT DISTINCT campaign_id, as_of, snapshot_date, NULL AS error
         FROM keyword_rankings_by_day
@@ -76,7 +82,7 @@ _CAMPAIGNS = """
             campaign_id,
             least(end_date, greatest(start_date, snapshot_date)) AS as_of,
             snapshot_date,
-            error
+            {FAILURE_REASON} AS error
         FROM failures
         WHERE account = $account
             AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
@@ -374,7 +380,8 @@ def changes(
         account: the name of the account, if there are several.
         before: the earlier ranking day; by default the last one before the later that most
             campaigns have.
-        after: the later ranking day; by default the last that was pulled for most campaigns.
+        after: the later ranking day; by default the last that was pulled for most campaigns, and
+            had begun.
         campaign: the id of one campaign, which is compared on its own days; by default all.
         group: the title of a group, in any case, whose campaigns are compared on their own days.
         kind: only changes of this kind, or of several: rose, fell (ranked on both days); found,
@@ -550,7 +557,7 @@ def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
     # a caller who names a day knows its nights
     if request.after is None:
         notes.append(selection.note_on_nights())
-        notes.append(_note_on_a_later_day(selection, pulls[0], days))
+        notes.append(selection.note_on_a_later_day(pulls, days[1]))
     notes.append(selection.note_on_windows(*days))
     return ComparedDays(
         selection=selection,
@@ -595,13 +602,11 @@ def _days(
     for day in (before, after):
         if day is not None and day not in days:
             raise selection.no_day(day, days)
-    usual = usual_days(pulls)
     if after is None:
-        # the first day can't be compared with an earlier one
-        after = usual[0] if usual[0] > days[0] else days[-1]
+        after = last_day(pulls)
     if before is None:
         # a day of a few separately pulled campaigns is used only if there is no other
-        earlier = [day for day in [*usual, *reversed(days)] if day < after]
+        earlier = [day for day in [*usual_days(pulls), *reversed(days)] if day < after]
         if not earlier:
             raise _nothing_before(selection, after, days)
         before = earlier[0]
@@ -609,39 +614,6 @@ def _days(
         problem = f"before must be a day before {after}, got {before}"
         raise ConfigurationError(problem, argument="before")
     return before, after
-
-
-def _note_on_a_later_day(selection: Selection, last: DayOfPulls, days: Days) -> str | None:
-    """Return a sentence about a later day that was not compared. `last` was pulled last."""
-    before, after = days
-    if last.day <= after:
-        return _note_on_days_of_others(selection, days)
-    if last.succeeded:
-        campaigns = "1 campaign" if last.succeeded == 1 else f"{last.succeeded:,} campaigns"
-        return (
-            f"{last.day} has rankings of {campaigns} only, fewer than is usual, "
-            f"so {after} counts as the last day; to compare them, name {last.day} as the later day."
-        )
-    reports = "The report" if last.campaigns == 1 else f"All {last.campaigns:,} reports"
-    return (
-        f"{reports} of {last.day} failed ({last.error}); {before} and {after} are the last days "
-        "before it."
-    )
-
-
-def _note_on_days_of_others(selection: Selection, days: Days) -> str | None:
-    """Return a sentence about a later day of most campaigns that the selected ones lack."""
-    if selection.campaign_ids is None:
-        return None
-    before, after = days
-    all_campaigns = attrs.evolve(selection, campaign_ids=None)
-    last_day = usual_days(all_campaigns.days_of_pulls())[0]
-    if last_day <= after:
-        return None
-    return (
-        f"There are no rows of {selection.name} for {last_day}, the last day of most campaigns; "
-        f"{before} and {after} are its last days."
-    )
 
 
 def _nothing_before(

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, one_line
 from seorep_async.history.comparing import (
     ENGINES,
     ChangeKind,
@@ -18,13 +18,15 @@ from seorep_async.history.comparing import (
     changes_between,
     compared_for,
 )
-from seorep_async.history.selection import Selection
+from seorep_async.history.selection import Selection, last_day
 from seorep_async.history.source import listed
+from seorep_async.tables.html import counted
 
 BANDS = ("1 to 3", "4 to 10", "11 to 20", "21 to 50", "51 on", "not ranked")
 """The bands of ranks that a standing counts. A rank of null, 0 or less means "not ranked"."""
 _MOST_DAYS = 90
 _MOST_LISTED = 10
+_LONGEST_NAME = 60
 
 _MOVES: dict[str, Sequence[ChangeKind]] = {
     "Entered the top 3": ["entered_top_3"],
@@ -52,6 +54,47 @@ _DAYS_WITHOUT_ALL_CAMPAIGNS = """
     FROM reports
     GROUP BY as_of
     HAVING count(*) < (SELECT count(DISTINCT campaign_id) FROM reports)
+"""
+_MISSING_CAMPAIGNS = """
+    WITH reports AS (
+        SELECT DISTINCT
+            campaign_id,
+            least(end_date, greatest(start_date, snapshot_date)) AS as_of,
+            false AS has_failed
+        FROM keyword_rankings
+        WHERE account = $account
+        UNION ALL
+        SELECT
+            campaign_id,
+            least(end_date, greatest(start_date, snapshot_date)) AS as_of,
+            true AS has_failed
+        FROM failures
+        WHERE account = $account
+            AND table_name = 'keyword_rankings'
+            AND campaign_id IS NOT NULL
+    ),
+    missing AS (
+        SELECT
+            campaign_id,
+            max(as_of) FILTER (NOT has_failed) AS last_good_day,
+            bool_or(has_failed AND as_of = $last) AS has_failed
+        FROM reports
+        WHERE as_of <= $last
+            AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
+        GROUP BY campaign_id
+        HAVING last_good_day IS DISTINCT FROM $last AND (has_failed OR last_good_day >= $first)
+    )
+    SELECT
+        campaign_id,
+        (
+            SELECT max(nullif(trim(company), ''))
+            FROM campaigns
+            WHERE campaigns.account = $account AND campaigns.campaign_id = missing.campaign_id
+        ),
+        last_good_day,
+        has_failed
+    FROM missing
+    ORDER BY last_good_day DESC NULLS LAST, campaign_id
 """
 _STANDINGS = """
     WITH ranks AS (
@@ -194,7 +237,7 @@ class Figures:
         moves: lists of changes, by title.
         groups: the largest groups, by kind.
         names_campaigns: whether each change names its campaign, because there are several.
-        warnings: sentences about days that are hard to compare.
+        warnings: sentences about campaigns and days that are missing or hard to compare.
         notes: sentences about omissions in the charts and figures.
     """
 
@@ -237,10 +280,12 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     # a list with only the page's own campaign would be useless
     if not has_several_campaigns:
         groups.pop("campaign", None)
-    warnings = [selection.note_on_windows(day["as_of"], dates[-1]) for day in earlier]
+    warnings = [_note_on_missing_campaigns(selection, ends)]
     # the nights matter only if the page ends with the last one
     if last is None:
-        warnings.insert(0, selection.note_on_nights())
+        warnings.append(selection.note_on_a_later_day(selection.days_of_pulls(), dates[-1]))
+        warnings.append(selection.note_on_nights())
+    warnings += [selection.note_on_windows(day["as_of"], dates[-1]) for day in earlier]
     return Figures(
         subject=selection.account,
         days=shown_days,
@@ -261,12 +306,13 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
 def _dates(selection: Selection, first: dt.date | None, last: dt.date | None) -> list[dt.date]:
     """Return the ranking days between two bounds."""
     all_days = selection.days()
-    days = []
-    for day in all_days:
-        is_too_early = first is not None and day < first
-        is_too_late = last is not None and day > last
-        if not is_too_early and not is_too_late:
-            days.append(day)
+    end = last
+    if end is None:
+        end = last_day(selection.days_of_pulls())
+        # a person who names a later first day means the days after it
+        if first is not None and first > end:
+            end = all_days[-1]
+    days = [day for day in all_days if (first or day) <= day <= end]
     if days:
         return days
     bounds = ""
@@ -290,6 +336,27 @@ def _days_without_all_campaigns(selection: Selection, ends: Days) -> int:
     first, last = ends
     rows = selection.execute(_DAYS_WITHOUT_ALL_CAMPAIGNS, first=first, last=last)
     return len(rows.fetchall())
+
+
+def _note_on_missing_campaigns(selection: Selection, ends: Days) -> str | None:
+    """Return a sentence about campaigns that have no ranks of the last day."""
+    first, last = ends
+    rows = selection.execute(_MISSING_CAMPAIGNS, first=first, last=last).fetchall()
+    if not rows:
+        return None
+    descriptions = []
+    for campaign_id, company, last_good_day, has_failed in rows[:_MOST_LISTED]:
+        name = f"campaign {campaign_id}"
+        if company is not None:
+            name = f"{one_line(company)[:_LONGEST_NAME]} ({campaign_id})"
+        state = "no ranks so far" if last_good_day is None else f"last ranks of {last_good_day}"
+        if has_failed:
+            state = f"its report failed, {state}"
+        descriptions.append(f"{name}: {state}")
+    if len(rows) > _MOST_LISTED:
+        descriptions.append(f"and {len(rows) - _MOST_LISTED:,} more")
+    count = counted(len(rows), "campaign")
+    return f"Not in the figures of {last}: {count}. {'; '.join(descriptions)}."
 
 
 def _days(selection: Selection, dates: Sequence[dt.date]) -> list[Day]:

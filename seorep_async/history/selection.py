@@ -16,22 +16,25 @@ if TYPE_CHECKING:
     import duckdb
 
 _CAMPAIGNS = """
-    WITH ranked AS (
-        SELECT DISTINCT account, campaign_id FROM keyword_rankings WHERE account = $account
-    )
-    SELECT ranked.campaign_id, max(trim(campaigns.company)), max(trim(campaigns.group_title))
-    FROM ranked
-    LEFT JOIN campaigns USING (account, campaign_id)
-    GROUP BY ranked.campaign_id
-    ORDER BY ranked.campaign_id
+    SELECT campaign_id, max(trim(company)), max(trim(group_title))
+    FROM campaigns
+    WHERE account = $account
+    GROUP BY campaign_id
+    ORDER BY campaign_id
 """
-_ERRORS = """
-    SELECT DISTINCT error
+_RANKED_CAMPAIGNS = """
+    SELECT DISTINCT campaign_id FROM keyword_rankings WHERE account = $account ORDER BY campaign_id
+"""
+FAILURE_REASON = "CASE WHEN status = 403 THEN 'not open to the API key' ELSE error END"
+"""The reason of a row of `failures`, in SQL. A 403 is about one campaign: of all of a refused key,
+nothing is stored."""
+_ERRORS = f"""
+    SELECT DISTINCT {FAILURE_REASON} AS reason
     FROM failures
     WHERE account = $account
         AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
         AND table_name = 'keyword_rankings'
-    ORDER BY error
+    ORDER BY reason
 """
 _LAST_DAYS_OF_NIGHTS = """
     SELECT max(least(end_date, greatest(start_date, snapshot_date)))
@@ -41,10 +44,11 @@ _LAST_DAYS_OF_NIGHTS = """
     GROUP BY snapshot_date
     ORDER BY snapshot_date DESC
 """
-_CAMPAIGNS_OF_DAYS = """
+_CAMPAIGNS_OF_DAYS = f"""
     WITH reports AS (
         SELECT DISTINCT
             campaign_id,
+            snapshot_date,
             least(end_date, greatest(start_date, snapshot_date)) AS as_of,
             NULL AS error
         FROM keyword_rankings
@@ -52,8 +56,9 @@ _CAMPAIGNS_OF_DAYS = """
         UNION ALL
         SELECT
             campaign_id,
+            snapshot_date,
             least(end_date, greatest(start_date, snapshot_date)) AS as_of,
-            error
+            {FAILURE_REASON} AS error
         FROM failures
         WHERE account = $account
             AND table_name = 'keyword_rankings'
@@ -63,7 +68,9 @@ _CAMPAIGNS_OF_DAYS = """
         as_of,
         count(DISTINCT campaign_id) AS attempted,
         count(DISTINCT campaign_id) FILTER (error IS NULL) AS succeeded,
-        max(error)
+        max(error),
+        -- in some time zones it was already tomorrow
+        as_of > max(snapshot_date) + 1 AS is_ahead
     FROM reports
     WHERE $campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[]))
     GROUP BY as_of
@@ -95,12 +102,18 @@ _RECENT_DAYS = 10
 
 @attrs.frozen
 class DayOfPulls:
-    """The campaigns whose reports of a ranking day were pulled, and those that succeeded."""
+    """The campaigns whose reports of a ranking day were pulled, and those that succeeded.
+
+    Attributes:
+        error: the kind of an error, or None without failures.
+        is_ahead: whether every pull of the day ran before the day began.
+    """
 
     day: dt.date
     campaigns: int
     succeeded: int
     error: str | None
+    is_ahead: bool
 
 
 def usual_days(pulls: Sequence[DayOfPulls]) -> list[dt.date]:
@@ -109,9 +122,28 @@ def usual_days(pulls: Sequence[DayOfPulls]) -> list[dt.date]:
     A separately pulled campaign doesn't make its day a usual one. Failed reports count, so a bad
     night is still usual.
     """
-    with_rankings = [pull for pull in pulls if pull.succeeded]
+    with_rankings = _with_rankings(pulls)
     most = max(pull.campaigns for pull in with_rankings[:_RECENT_DAYS])
     return [pull.day for pull in with_rankings if pull.campaigns * 2 > most]
+
+
+def last_day(pulls: Sequence[DayOfPulls]) -> dt.date:
+    """Return the last usual day, or the very last one if no earlier day could be compared with it.
+
+    Args:
+        pulls: the days that were pulled, the last first.
+    """
+    with_rankings = _with_rankings(pulls)
+    usual_day = usual_days(pulls)[0]
+    if usual_day > with_rankings[-1].day:
+        return usual_day
+    return with_rankings[0].day
+
+
+def _with_rankings(pulls: Sequence[DayOfPulls]) -> list[DayOfPulls]:
+    with_rankings = [pull for pull in pulls if pull.succeeded]
+    # a service may have rows of a month that has not begun, but they are no current ranks
+    return [pull for pull in with_rankings if not pull.is_ahead] or with_rankings
 
 
 @attrs.frozen
@@ -181,7 +213,7 @@ class Selection:
             return days
         # There are three cases: the reports failed, other campaigns have rankings, or none has any.
         errors = self.first_column(_ERRORS)
-        campaigns = self.history.connection.execute(_CAMPAIGNS, {"account": self.account})
+        campaigns = self.history.connection.execute(_RANKED_CAMPAIGNS, {"account": self.account})
         campaign_ids = [row[0] for row in campaigns.fetchall()]
         if errors:
             reason = f"its reports failed ({listed(errors)})"
@@ -225,6 +257,39 @@ class Selection:
             return None
         problem = f"The last {nights:,} nights have one ranking day, {days[0]}."
         return f"{problem} To have a day for each night, {self.advice_on_days}."
+
+    def note_on_a_later_day(self, pulls: Sequence[DayOfPulls], after: dt.date) -> str | None:
+        """Return a sentence about a day later than `after`, which counts as the last one.
+
+        Args:
+            pulls: the days that were pulled, the last first.
+        """
+        later = [pull for pull in pulls if pull.day > after]
+        if not later:
+            return self._note_on_days_of_others(after)
+        begun = [pull for pull in later if not pull.is_ahead]
+        last = (begun or later)[0]
+        so = f"so {after} counts as the last day; to use {last.day}, name it as the later day."
+        if last.is_ahead:
+            return f"{last.day} had not begun when it was pulled, {so}"
+        if last.succeeded:
+            campaigns = "1 campaign" if last.succeeded == 1 else f"{last.succeeded:,} campaigns"
+            return f"{last.day} has rankings of {campaigns} only, fewer than is usual, {so}"
+        reports = "The report" if last.campaigns == 1 else f"All {last.campaigns:,} reports"
+        return f"{reports} of {last.day} failed ({last.error}); the last day before it is {after}."
+
+    def _note_on_days_of_others(self, after: dt.date) -> str | None:
+        """Return a sentence about a later day of most campaigns that the selected ones lack."""
+        if self.campaign_ids is None:
+            return None
+        all_campaigns = attrs.evolve(self, campaign_ids=None)
+        last_usual_day = usual_days(all_campaigns.days_of_pulls())[0]
+        if last_usual_day <= after:
+            return None
+        return (
+            f"There are no rows of {self.name} for {last_usual_day}, the last day of most "
+            f"campaigns; its last day is {after}."
+        )
 
     def note_on_windows(self, before: dt.date, after: dt.date) -> str | None:
         """Return a sentence about the windows of two days if their lengths differ much."""

@@ -27,6 +27,7 @@ from seorep_async.resources.arguments import (
     check_feed,
     check_ids,
     listed_ids,
+    names_unknown_arguments,
 )
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.session import Attempt, Limits
@@ -101,6 +102,11 @@ def pull_table(
         **options,
     )
     return counted.table
+
+
+# type checkers know the signature, and would lose it here
+if not TYPE_CHECKING:
+    pull_table = names_unknown_arguments(pull_table, FeedOptions.__annotations__)
 
 
 @attrs.frozen

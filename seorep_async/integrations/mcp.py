@@ -20,14 +20,17 @@ import msgspec
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
     ConfigurationError,
+    DeadlineExceededError,
     NotFoundError,
     SeoRepError,
+    TransportError,
     one_line,
     short_repr,
 )
 from seorep_async.export import PullProgress, PullSummary, pull_to
 from seorep_async.export.files import has_content
 from seorep_async.export.lookups import concerns_all, look_up
+from seorep_async.history.source import listed
 from seorep_async.integrations.questions import (
     MOST_CHANGES,
     ChangesQuestion,
@@ -61,6 +64,8 @@ _MOST_QUESTIONS = 4
 _MOST_UNKNOWN = 10
 """The most unknown campaigns that an error names."""
 _PROGRESS_SECONDS = 1.0
+_ANSWER_SECONDS = 20.0
+"""The longest wait for the service's first answer before a pull."""
 _INSTRUCTIONS = """\
 Keyword rankings of websites, from an SEO reporting service. changes and history read the database \
 that pull fills; campaigns and rankings ask the service. No tool changes the account. Days are \
@@ -113,7 +118,7 @@ def mcp_server(
         account: the account's name in the database; by default, the client's. For questions, the
             default is also a single account with another name.
         engine_names: the names of engine A and engine B, such as `("Google", "Bing")`. The
-            descriptions of the tools contain them, so that an agent can ask about Google.
+            descriptions of the tools contain them, and an agent can ask for Google.
 
     Raises:
         ConfigurationError: an argument is wrong.
@@ -139,10 +144,12 @@ def mcp_server(
     if account is not None:
         account = check_account_name(account)
     engines = ""
+    checked_names = None
     if engine_names is not None:
-        engine_a, engine_b = map(one_line, check_engine_names(engine_names))
-        engines = f" engine_a is {engine_a}; engine_b is {engine_b}."
-    agent = _Agent(client, path, account)
+        checked_names = check_engine_names(engine_names)
+        engine_a, engine_b = checked_names
+        engines = one_line(f"engine_a is {engine_a}; engine_b is {engine_b}.")
+    agent = _Agent(client, path, account, checked_names)
     calls = _Calls()
 
     async def list_tools(_: Any, __: Any) -> Any:
@@ -159,7 +166,7 @@ def mcp_server(
     server: Server = lowlevel.Server(
         "seorep",
         version=__version__,
-        instructions=f"{_INSTRUCTIONS}{engines}",
+        instructions=f"{_INSTRUCTIONS} {engines}".rstrip(),
         lifespan=calls.lifespan,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
@@ -171,7 +178,7 @@ def _described(tool: _Tool, engines: str) -> Any:
     """Return a tool as hosts see it. `engines` is a sentence about engines, or empty."""
     description = tool.description
     if tool.has_engines:
-        description = f"{description}{engines}"
+        description = f"{description} {engines}".rstrip()
     types = require("mcp_types")
     definitions = msgspec.json.schema(tool.arguments)["$defs"]
     schema = definitions[tool.arguments.__name__]
@@ -243,7 +250,7 @@ async def _answer(
             raise ConfigurationError(
                 f"there is no tool {short_repr(name)}; the tools are {', '.join(_TOOLS)}"
             )
-        arguments = read_arguments(values, tool.arguments)
+        arguments = read_arguments(values, tool.arguments, agent.engine_names)
         return await tool.answer(agent, arguments, progress), False
     except (SeoRepError, ImportError) as error:
         problem = in_tool_words(str(error), agent.database)
@@ -263,11 +270,12 @@ ReportProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitabl
 
 @attrs.frozen
 class _Agent:
-    """The service, the database and the account that the tools use."""
+    """The service, the database, the account and the names of engines that the tools use."""
 
     client: SeoRepClient
     database: str
     account: str | None
+    engine_names: tuple[str, str] | None
     pulling: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     """Held by a pull until it has cleaned up, because two can't stage into one folder."""
     processes: asyncio.Semaphore = attrs.field(init=False)
@@ -363,9 +371,10 @@ async def _pull(agent: _Agent, arguments: PullArguments, report: ReportProgress)
 
 
 async def _pulled(agent: _Agent, arguments: PullArguments, report: ReportProgress) -> PullSummary:
+    if arguments.campaign_ids is not None and arguments.group is not None:
+        raise ConfigurationError("campaign_ids and group can't be combined; send one of them")
+    await _require_answer(agent.client)
     if arguments.campaign_ids is not None:
-        if arguments.group is not None:
-            raise ConfigurationError("campaign_ids and group can't be combined; send one of them")
         await _refuse_unknown_campaigns(agent.client, arguments.campaign_ids)
     groups = []
     if arguments.group is not None:
@@ -383,6 +392,21 @@ async def _pulled(agent: _Agent, arguments: PullArguments, report: ReportProgres
             restart=arguments.restart,
             on_progress=progress.note,
         )
+
+
+async def _require_answer(client: SeoRepClient) -> None:
+    """Raise an error soon if the service can't be reached, because a host waits only a minute.
+
+    A pull itself would wait for the end of an outage. Any answer but a refused key is enough.
+    """
+    try:
+        with client.timeout(_ANSWER_SECONDS):
+            await client.campaigns.list(limit=1).page(1)
+    except (TransportError, DeadlineExceededError):
+        raise
+    except SeoRepError as error:
+        if concerns_all(error):
+            raise
 
 
 async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) -> None:
@@ -458,6 +482,13 @@ class _Progress:
 
 
 def _summarised(summary: PullSummary) -> str:
+    if summary.failures and not summary.received:
+        reason = summary.failures[0].message
+        campaign_ids = dict.fromkeys(failure.campaign_id for failure in summary.failures)
+        raise ConfigurationError(
+            f"every report failed: {reason}; the table failures has every reason; "
+            f"requested were campaigns {listed(campaign_ids)}"
+        )
     columns = ("feed", "campaign_id", "keyword_id", "error", "status", "message")
     failures = []
     for failure in summary.failures:

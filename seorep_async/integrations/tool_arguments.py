@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import FieldInfo
 
 from seorep_async.errors import ConfigurationError, short_repr
+from seorep_async.history.change_file import engine_called
 from seorep_async.history.comparing import ChangeKind, Engine
 from seorep_async.integrations.questions import MOST_CHANGES
 from seorep_async.plain_values import SURROGATE
@@ -106,6 +107,7 @@ _ADVICE = {
     "campaign": "the tool campaigns lists ids",
     "campaign_id": "the tool campaigns lists ids",
     "campaign_ids": "the tool campaigns lists ids",
+    "engine": "if the description of this tool does not name them, ask which is which",
     "group": "the tool campaigns lists group titles",
 }
 _IN_WORDS: dict[object, str] = {
@@ -123,11 +125,16 @@ _IN_WORDS: dict[object, str] = {
 """The types of arguments, in an agent's words."""
 
 
-def read_arguments(values: Mapping[str, object], kind: type[Arguments]) -> Any:
+def read_arguments(
+    values: Mapping[str, object],
+    kind: type[Arguments],
+    engine_names: tuple[str, str] | None = None,
+) -> Any:
     """Check the arguments that a host sent.
 
     Null, also as a string, and an empty string mean that an argument is omitted. Numbers, booleans
-    and lists may be strings. One item may replace a list, and a time may replace a day.
+    and lists may be strings. One item may replace a list, and a time may replace a day. An engine
+    may also have a name that `engine_names` gives to engine A or engine B.
 
     Raises:
         ConfigurationError: an argument is unknown, missing or wrong.
@@ -140,7 +147,7 @@ def read_arguments(values: Mapping[str, object], kind: type[Arguments]) -> Any:
             continue
         if name in arguments:
             raise ConfigurationError(f"{name} was sent twice, once as {sent_name}; send one")
-        arguments[name] = _converted(fields[name], value)
+        arguments[name] = _converted(fields[name], value, engine_names)
     missing = [name for name, field in fields.items() if field.required and name not in arguments]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
@@ -161,7 +168,7 @@ def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
     )
 
 
-def _converted(field: FieldInfo, value: object) -> object:
+def _converted(field: FieldInfo, value: object, engine_names: tuple[str, str] | None) -> object:
     """Convert an argument's value to its type."""
     name = field.name
     expected_type, _ = get_args(field.type)
@@ -171,7 +178,7 @@ def _converted(field: FieldInfo, value: object) -> object:
         if name in _DAYS:
             return _day(value)
         if any(get_origin(part) is list for part in get_args(expected_type)):
-            items = [_normal_name(name, item) for item in _as_list(value)]
+            items = [_normal_name(name, item, engine_names) for item in _as_list(value)]
             if not items:
                 # an empty list must not select every campaign
                 raise ValueError
@@ -214,10 +221,12 @@ def _as_list(value: object) -> list[object]:
     return items if isinstance(items, list) else [items]
 
 
-def _normal_name(name: str, item: object) -> object:
+def _normal_name(name: str, item: object, engine_names: tuple[str, str] | None) -> object:
     """Return an item of a list of names as these are written."""
     if not isinstance(item, str):
         return item
+    if name == "engine":
+        return engine_called(item, engine_names)
     word = item.strip().casefold()
     if name == "feeds":
         return word.replace("_", "-").replace(" ", "-")

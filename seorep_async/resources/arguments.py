@@ -48,6 +48,7 @@ _OTHER_WAYS = {
     "campaign_ids": "Pass them as ids.",
     "filter": "Pass it as search.",
     "keyword_ids": "Pass them as ids.",
+    "on_progress": "Only `pull_to` reports its progress. Here, count the outcomes of `async for`.",
     "page": "Write .page(…) after the call.",
     "timeout": "Write `with client.timeout(…):` around the call.",
 }

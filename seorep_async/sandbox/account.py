@@ -4,10 +4,8 @@ Only seeded campaigns have keywords. Keywords and rankings are facts of the past
 campaign's address does not change them. No password is stored.
 """
 
-import itertools
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import overload
 
 from seorep_async.sandbox.seeds import (
     IDS_PER_CAMPAIGN,
@@ -45,15 +43,13 @@ class Records:
             return self.seeded_record(record_id)
         return None
 
-    def ids(self, seeded: Sequence[int] | None = None) -> Sequence[int]:
+    def ids(self, seeded: Sequence[int] | None = None) -> list[int]:
         """Return the seeded ids (or some of them) that remain, then the added ones."""
         if seeded is None:
             seeded = self.seeded
-        if not self._written:
-            return seeded  # a range of any length takes no memory
         added = [record_id for record_id in self._written if record_id not in self.seeded]
-        every_id = [*seeded, *added]
-        return [record_id for record_id in every_id if not self._is_deleted(record_id)]
+        # Only a deleted record is None.
+        return [id_ for id_ in [*seeded, *added] if self._written.get(id_, True)]
 
     def add(self, record: RecordData) -> RecordData:
         """Add a record under a new id. An id is never used twice."""
@@ -70,38 +66,6 @@ class Records:
         """Delete a record."""
         self._written[record_id] = None
 
-    def _is_deleted(self, record_id: int) -> bool:
-        return record_id in self._written and self._written[record_id] is None
-
-
-class KeywordIds(Sequence[int]):
-    """The ids of all keywords of some campaigns.
-
-    They take no memory: an account may have 2 billion keywords.
-    """
-
-    def __init__(self, campaign_ids: Sequence[int], keywords: int) -> None:
-        self._campaign_ids = campaign_ids
-        self._keywords = keywords
-
-    def __len__(self) -> int:
-        return len(self._campaign_ids) * self._keywords
-
-    @overload
-    def __getitem__(self, index: int) -> int: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[int]: ...
-    def __getitem__(self, index: int | slice) -> int | list[int]:
-        # A range handles negative indices, steps and index errors.
-        positions = range(len(self))[index]
-        if isinstance(positions, range):
-            return [self._id_at(position) for position in positions]
-        return self._id_at(positions)
-
-    def _id_at(self, position: int) -> int:
-        campaign, keyword = divmod(position, self._keywords)
-        return self._campaign_ids[campaign] * IDS_PER_CAMPAIGN + keyword + 1
-
 
 class Account:
     """One account. A seed may be any integer; the same seed makes the same account.
@@ -117,7 +81,6 @@ class Account:
         self.account_id: int = 1000 + mix(self.key) % 9000
         self._keyword_count = keywords
         self._backlink_count = backlinks
-        self._token_keys = itertools.count(2**35 + 1)
         # Feeds ask for all keywords of a campaign, page after page.
         cached_campaigns = max(1, _CACHED_KEYWORDS // (keywords + 1))
         self._cached_keywords = lru_cache(cached_campaigns)(self._make_keywords)
@@ -126,24 +89,19 @@ class Account:
         # Each campaign has a block of ids, used or not.
         backlink_ids = range(IDS_PER_CAMPAIGN, (campaigns + 1) * IDS_PER_CAMPAIGN)
         self.campaigns: Records = Records(make_own_campaign, range(1, campaigns + 1))
-        self.users: Records = Records(make_own_user, range(1, users + 1))
         self.backlinks: Records = Records(self._make_backlink, backlink_ids)
         self.records: dict[str, Records] = {
             "campaign": self.campaigns,
-            "user": self.users,
+            "user": Records(make_own_user, range(1, users + 1)),
             "backlink": self.backlinks,
         }
 
-    def keyword_ids(self, campaign_id: int | None = None) -> Sequence[int]:
-        """Return the ids of one campaign's keywords, or of all, oldest campaign first."""
-        seeded = self.campaigns.seeded
-        if campaign_id is None:
-            remaining = [id_ for id_ in self.campaigns.ids() if id_ in seeded]
-            return KeywordIds(remaining, self._keyword_count)
-        if campaign_id not in seeded or self.campaigns.get(campaign_id) is None:
-            return []
-        first = campaign_id * IDS_PER_CAMPAIGN + 1
-        return range(first, first + self._keyword_count)
+    def keyword_ids(self, campaign_id: int) -> range:
+        """Return the ids of a campaign's keywords."""
+        is_seeded = campaign_id in self.campaigns.seeded
+        if not is_seeded or self.campaigns.get(campaign_id) is None:
+            return range(0)
+        return _numbered_ids(campaign_id, self._keyword_count)
 
     def keywords(self, campaign_id: int) -> tuple[SeededKeyword, ...]:
         """Return all keywords of a campaign in the order of their ids."""
@@ -158,12 +116,11 @@ class Account:
             return None
         return self.keywords(campaign_id)[number - 1]
 
-    def backlink_ids(self, campaign_id: int) -> Sequence[int]:
+    def backlink_ids(self, campaign_id: int) -> list[int]:
         """Return the ids of a campaign's backlinks, oldest first."""
         seeded = range(0)
         if campaign_id in self.campaigns.seeded:
-            first = campaign_id * IDS_PER_CAMPAIGN + 1
-            seeded = range(first, first + self._backlink_count)
+            seeded = _numbered_ids(campaign_id, self._backlink_count)
         ids = []
         # Added backlinks may belong to any campaign.
         for backlink_id in self.backlinks.ids(seeded):
@@ -171,11 +128,6 @@ class Account:
             if backlink and backlink["campaign_id"] == campaign_id:
                 ids.append(backlink_id)
         return ids
-
-    def token(self) -> str:
-        """Return a token that was never given before."""
-        first_half = mix(self.key ^ mix(next(self._token_keys)))
-        return f"{first_half:016x}{mix(first_half):016x}"
 
     def _make_keywords(self, campaign_id: int) -> tuple[SeededKeyword, ...]:
         campaign = self.campaigns.seeded_record(campaign_id)
@@ -188,3 +140,8 @@ class Account:
         if campaign is None or not 1 <= number <= self._backlink_count:
             return None
         return make_backlink(self.key, campaign, backlink_id)
+
+
+def _numbered_ids(campaign_id: int, count: int) -> range:
+    first = campaign_id * IDS_PER_CAMPAIGN + 1
+    return range(first, first + count)

@@ -7,20 +7,18 @@ operation. A request over the limit is also answered after the latency.
 import asyncio
 import base64
 import contextlib
-import copy
 import itertools
 from collections import Counter
 from functools import lru_cache, partial
-from typing import Protocol
 
 import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 from attrs import define, field
 
-from seorep_async.sandbox.faults import JSON_HEADERS, Faults, hang, inject_fault
+from seorep_async.sandbox.faults import JSON_HEADERS, inject_fault
 from seorep_async.sandbox.feeds import FEEDS
-from seorep_async.sandbox.rate_limit import Limiter, RateLimit
+from seorep_async.sandbox.rate_limit import Limiter
 from seorep_async.sandbox.records import RECORDS
 from seorep_async.sandbox.request import ApiRequest, NoResponseError, Operation, Refusal
 from seorep_async.sandbox.service import SandboxService
@@ -28,23 +26,9 @@ from seorep_async.sandbox.service import SandboxService
 _LARGEST_BODY = 256 * 1024
 
 
-def _operations() -> tuple[Operation, ...]:
-    of_records = [operation for endpoints in RECORDS for operation in endpoints.operations()]
-    of_feeds = [feed.operation() for feed in FEEDS]
-    return (*of_records, *of_feeds)
-
-
-OPERATIONS: tuple[Operation, ...] = _operations()
-
-
-class ChainOptions(Protocol):
-    """The options of a sandbox that requests meet. They may change while it runs."""
-
-    api_key: str
-    seed: int
-    latency: float
-    rate_limit: RateLimit | None
-    faults: Faults
+OPERATIONS: list[Operation] = [feed.operation() for feed in FEEDS]
+for _endpoints in RECORDS:
+    OPERATIONS.extend(_endpoints.operations())
 
 
 @define(kw_only=True)
@@ -68,17 +52,13 @@ class Stats:
     per_status: Counter[int] = field(factory=Counter)
     faults: Counter[str] = field(factory=Counter)
 
-    def copied(self) -> "Stats":
-        """Return a copy that later requests don't change."""
-        return copy.deepcopy(self)
-
 
 class Chain:
     """The handlers that every request passes."""
 
-    def __init__(self, options: ChainOptions, service: SandboxService, stats: Stats) -> None:
-        self.options: ChainOptions = options
+    def __init__(self, service: SandboxService, stats: Stats) -> None:
         self.service: SandboxService = service
+        self._options = service.options
         self._stats = stats
         self._closing = asyncio.Event()
         # The latest limit keeps its limiter; another limit starts from zero.
@@ -111,7 +91,7 @@ class Chain:
     def forget(self) -> None:
         """Release the account, because aiohttp keeps this object in a cache of handlers."""
         # no request arrives after the end
-        del self.options, self.service
+        del self.service
 
     @web.middleware
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -131,14 +111,14 @@ class Chain:
 
     @web.middleware
     async def _apply_limit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        limit = self.options.rate_limit
+        limit = self._options.rate_limit
         if limit is None:
             return await handler(request)
         limiter = self._limiter_of(limit)
         # The limiter never waits: a refused caller decides when to come back.
         refusal = limiter.acquire()
         if refusal is not None:
-            await self._pause(self.options.latency)
+            await self._pause(self._options.latency)
             return _error_response(refusal)
         try:
             return await handler(request)
@@ -151,37 +131,35 @@ class Chain:
         started_at = clock()
         # The handler's own time counts: a fault may have taken longer than the latency.
         response = await handler(request)
-        await self._pause(self.options.latency - (clock() - started_at))
+        await self._pause(self._options.latency - (clock() - started_at))
         return response
 
     @web.middleware
     async def _inject_faults(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        kind = self.options.faults.draw(self.options.seed, next(self._numbers))
-        if kind is None:
-            return await handler(request)
-        self._stats.faults[kind] += 1
-        # A status is sent before anything is done. Other faults replace the response.
-        if kind[0].isdigit():
-            return _error_response(Refusal(int(kind[:3]), "an injected fault"))
-        response = await handler(request)
-        connection = request.transport
-        if isinstance(response, web.Response) and isinstance(connection, asyncio.Transport):
-            return await inject_fault(kind, response, connection)
-        return response  # the caller hung up before
+        kind = self._options.faults.draw(self._options.seed, next(self._numbers))
+        if kind is not None:
+            self._stats.faults[kind] += 1
+            # A status is sent before anything is done. Other faults replace the response.
+            if kind[0].isdigit():
+                return _error_response(Refusal(int(kind[:3]), "an injected fault"))
+        response = web.StreamResponse()
+        try:
+            response = await handler(request)
+        except NoResponseError:
+            kind = "hang"
+        # There is no connection if the caller hung up before.
+        if kind is None or request.transport is None:
+            return response
+        return await inject_fault(kind, response, request.transport)
 
     @web.middleware
     async def _answer_refusals(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        connection = request.transport
         try:
-            if _password(request) != self.options.api_key.encode():
+            if _password(request) != self._options.api_key.encode():
                 raise Refusal(403, "invalid API key: send it as the Basic password")
             return await handler(request)
         except Refusal as refusal:
             return _error_response(refusal)
-        except NoResponseError:
-            if isinstance(connection, asyncio.Transport):
-                return await hang(connection)
-            raise  # the caller hung up before
         except web.HTTPException as error:
             unrouted = Refusal(error.status, error.reason)
             if "Allow" in error.headers:
@@ -196,9 +174,8 @@ class Chain:
         path_id = request.match_info.get("id", "")
         api_request = ApiRequest(operation, path_id, query, request.content_type, body)
         payload = operation.handler(self.service, api_request)
-        # A write may change any result.
         if operation.method != "GET":
-            self.service.recent.clear()
+            self.service.forget_results()
         if payload is None:
             return web.Response(status=204)
         return web.Response(body=msgspec.json.encode(payload), headers=JSON_HEADERS)
@@ -231,8 +208,6 @@ def _password(request: web.Request) -> bytes:
 
 def _error_response(refusal: Refusal) -> web.Response:
     payload = {"status": "error", "code": refusal.status, "message": refusal.message}
-    return web.Response(
-        body=msgspec.json.encode(payload),
-        status=refusal.status,
-        headers=JSON_HEADERS | refusal.headers,
-    )
+    body = msgspec.json.encode(payload)
+    headers = JSON_HEADERS | refusal.headers
+    return web.Response(body=body, status=refusal.status, headers=headers)

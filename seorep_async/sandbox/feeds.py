@@ -6,7 +6,7 @@ a number or a string. Without a comparison every change is 0. Totals cover the w
 page. They are false in the campaign feed, which has none, and if no row matches.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from operator import itemgetter
 from typing import Any
@@ -35,7 +35,6 @@ from seorep_async.sandbox.request import ApiRequest, Operation, Refusal, found_r
 from seorep_async.sandbox.seeds import mix
 from seorep_async.sandbox.service import SandboxService, contains_all, in_order
 
-_LONGEST_MONTHS = 1200
 _UNSORTABLE = ("searchLocation", "searchLanguage", "tags")
 # Bits of the number that chooses the formats of a mixed account.
 _NESTED_BIT = 1
@@ -46,8 +45,8 @@ _OLDER_BIT = 2
 class RowFormat:
     """One variant of a feed's rows: its fields, its totals, and the dates written differently."""
 
-    fields: tuple[str, ...]
-    totals: tuple[str, ...] = ()
+    fields: Sequence[str]
+    totals: Sequence[str] = ()
     dates: Mapping[str, Callable[[str], str]] = field(factory=dict)
 
     def format(self, fact: FeedRow) -> FeedRow:
@@ -67,21 +66,24 @@ class FormattedFact:
     row: FeedRow
 
 
-@frozen
 class FeedEndpoint:
     """A feed: its facts in two row formats. `searched` is the field for filter and search."""
 
     name: str
     path: str
-    id_name: str
-    facts: Callable[[Account, int, Span, bool], list[FeedRow]]
+    id_name: str = "campaign_id"
     current: RowFormat
     older: RowFormat
-    searched: str
+    searched: str = "date"
+
+    def facts(self, account: Account, subject_id: int, span: Span, compare: bool) -> list[FeedRow]:
+        """Return the facts of all pages."""
+        raise NotImplementedError
 
     def operation(self) -> Operation:
         """Return the operation that reports the feed."""
         sortable = [name for name in self.older.fields if name not in _UNSORTABLE]
+        required = (self.id_name, "start_date", "end_date")
         parameters = {
             self.id_name: fields.INT32,
             "start_date": fields.DAY,
@@ -93,67 +95,59 @@ class FeedEndpoint:
             "sort_metric": fields.choice(sortable),
             "sort_direction": fields.DIRECTION,
         }
-        required = (self.id_name, "start_date", "end_date")
         return Operation("GET", self.path, self.report, parameters, required)
 
     def report(self, service: SandboxService, request: ApiRequest) -> dict[str, Any]:
         """Return one page of a report in one of the two envelopes."""
         subject_id = request[self.id_name]
-        campaign_id = subject_id
-        if self.id_name == "keyword_id":
-            keyword = service.account.keyword(subject_id)
-            campaign_id = found_record("keyword", subject_id, keyword).campaign_id
-        service.campaign(campaign_id)
-        metadata, rows, totals = service.page(
-            self.name, request, lambda: self._result(service, request, subject_id)
-        )
-        if self._is_nested(service, subject_id):
+        self.check_campaign(service, subject_id)
+        # The bits choose the formats of a mixed account. They depend on seed and id, not on the
+        # page.
+        bits = mix(service.account.key ^ mix(subject_id))
+        shape = service.options.shape
+        if shape == "mixed":
+            shape = "nested" if bits & _NESTED_BIT else "flat"
+        rows_option = service.options.rows
+        if rows_option == "mixed":
+            rows_option = "older" if bits & _OLDER_BIT else "current"
+        row_format = self.older if rows_option == "older" else self.current
+
+        def find() -> tuple[list[msgspec.Raw], Any]:
+            return self._result(service, request, row_format)
+
+        metadata, rows, totals = service.page(self.name, request, find)
+        if shape == "nested":
             return {"metadata": metadata, "data": {"totals": totals, "rows": rows}}
         return {"metadata": metadata | {"version": False}, "data": rows, "totals": totals}
 
+    def check_campaign(self, service: SandboxService, subject_id: int) -> None:
+        """Refuse the report of an unknown or a failing campaign."""
+        service.campaign(subject_id)
+
     def _result(
-        self, service: SandboxService, request: ApiRequest, subject_id: int
+        self, service: SandboxService, request: ApiRequest, row_format: RowFormat
     ) -> tuple[list[msgspec.Raw], Any]:
         """Return the rows of all pages, encoded, and the totals."""
-        row_format = self._row_format(service, subject_id)
-        span = _span(request, service.daily)
-        compare = request["compare_previous_period"]
-        formatted = [
-            FormattedFact(fact, row_format.format(fact))
-            for fact in self.facts(service.account, subject_id, span, compare)
-        ]
-        own_rows = service.reports.get((self.name, subject_id))
+        subject_id = request[self.id_name]
+        span = _span(request, service.options.daily)
+        facts = self.facts(service.account, subject_id, span, request["compare_previous_period"])
+        formatted = [FormattedFact(fact, row_format.format(fact)) for fact in facts]
+        own_rows = service.options.reports.get((self.name, subject_id))
         if own_rows is not None:
             formatted = list(_replaced(formatted, own_rows, row_format))
         searches = request["filter"], request["search"]
-        formatted = [
-            item
-            for item in formatted
-            if contains_all(str(item.row.get(self.searched, "")), searches)
-        ]
+        selected = []
+        for item in formatted:
+            searched_text = str(item.row.get(self.searched, ""))
+            if contains_all(searched_text, searches):
+                selected.append(item)
         sort_metric = request["sort_metric"]
         if sort_metric:
-            formatted = in_order(
-                formatted, lambda item: item.fact.get(sort_metric), request["sort_direction"]
+            selected = in_order(
+                selected, lambda item: item.fact.get(sort_metric), request["sort_direction"]
             )
-        rows = [msgspec.Raw(msgspec.json.encode(item.row)) for item in formatted]
-        return rows, _totals(formatted, row_format)
-
-    def _is_nested(self, service: SandboxService, subject_id: int) -> bool:
-        if service.shape == "mixed":
-            return _format_bits(service, subject_id) & _NESTED_BIT > 0
-        return service.shape == "nested"
-
-    def _row_format(self, service: SandboxService, subject_id: int) -> RowFormat:
-        is_older = service.rows == "older"
-        if service.rows == "mixed":
-            is_older = _format_bits(service, subject_id) & _OLDER_BIT > 0
-        return self.older if is_older else self.current
-
-
-def _format_bits(service: SandboxService, subject_id: int) -> int:
-    """Return a number whose bits choose the formats. It depends on seed and id, not on the page."""
-    return mix(service.account.key ^ mix(subject_id))
+        rows = [msgspec.Raw(msgspec.json.encode(item.row)) for item in selected]
+        return rows, _totals(selected, row_format)
 
 
 def _span(request: ApiRequest, daily: bool) -> Span:
@@ -161,17 +155,7 @@ def _span(request: ApiRequest, daily: bool) -> Span:
     end = date.fromisoformat(request["end_date"])
     if end < start:
         raise Refusal(400, "end_date is before start_date")
-    first_month = _month_number(start)
-    last_month = _month_number(end)
-    if last_month - first_month >= _LONGEST_MONTHS:
-        raise Refusal(
-            400, f"the range from start_date to end_date is over {_LONGEST_MONTHS} months"
-        )
-    return Span(start, end, range(first_month, last_month + 1), daily)
-
-
-def _month_number(day: date) -> int:
-    return day.year * 12 + day.month - 1
+    return Span(start, end, daily)
 
 
 def _totals(formatted: Sequence[FormattedFact], row_format: RowFormat) -> Any:
@@ -185,28 +169,27 @@ def _totals(formatted: Sequence[FormattedFact], row_format: RowFormat) -> Any:
 
 
 def _replaced(
-    seeded: Sequence[FormattedFact], own_rows: Sequence[FeedRow], row_format: RowFormat
+    seeded: Sequence[FormattedFact],
+    own_rows: Sequence[Mapping[str, Any]],
+    row_format: RowFormat,
 ) -> Iterator[FormattedFact]:
     """Yield a test's own rows, completed from the seeded row in the same place or month."""
     by_month = {item.fact.get("date", "")[:7]: item for item in seeded}
-    empty = FormattedFact({}, {})
     for place, own_row in enumerate(own_rows):
-        if "date" not in own_row:
-            base = seeded[place] if place < len(seeded) else empty
-        elif own_row["date"][:7] in by_month:
-            base = by_month[own_row["date"][:7]]
-        else:
-            continue  # the requested range does not touch its month
-        # A total sums facts, so it needs each metric and each number of the row.
-        fact = dict.fromkeys(row_format.totals) | base.fact | _numbers(own_row)
-        yield FormattedFact(fact, base.row | own_row)
+        base = FormattedFact({}, {})
+        if "date" in own_row:
+            month = own_row["date"][:7]
+            if month not in by_month:
+                continue  # the requested range does not touch it
+            base = by_month[month]
+        elif place < len(seeded):
+            base = seeded[place]
+        # A total sums facts, so it needs each metric.
+        fact = {**dict.fromkeys(row_format.totals), **base.fact, **own_row}
+        yield FormattedFact(fact, {**base.row, **own_row})
 
 
-def _numbers(row: FeedRow) -> FeedRow:
-    return {name: value for name, value in row.items() if value is None or type(value) is int}
-
-
-def _campaign_month_fields() -> Iterable[str]:
+def _campaign_month_fields() -> Iterator[str]:
     yield "date"
     for engine in ENGINE_TOKENS:
         yield f"{engine}Ranking"
@@ -227,51 +210,56 @@ _KEYWORD_METRICS = fields.field_names("""
     engineBRankingChange engineBRankingUrl engineBSerpUrl localMonthlySearches competitors
 """)
 _KEYWORD_FIELDS = (*_KEYWORD_METRICS, *LAST_DATES, "tags")
-_CAMPAIGN_MONTH = RowFormat(
-    fields=tuple(_campaign_month_fields()),
-    totals=(*RANKINGS, *CHANGES, *VOLUMES),
-    dates=_AS_MONTH,
-)
-_KEYWORD_MONTH_FIELDS = (
-    "date",
-    *RANKINGS,
-    "engineARankingUrl",
-    "engineAMobileRankingUrl",
-    "engineBRankingUrl",
-    *VOLUMES,
-)
+_RANKING_URLS = fields.field_names("engineARankingUrl engineAMobileRankingUrl engineBRankingUrl")
+_KEYWORD_MONTH_FIELDS = ("date", *RANKINGS, *_RANKING_URLS, *VOLUMES)
 # The reference lists no engineAMobileRankingChange here.
-_OLDER_KEYWORD_CHANGES = tuple(name for name in CHANGES if "Mobile" not in name)
-_OLDER_KEYWORD_MONTH = RowFormat(
-    fields=(*_KEYWORD_MONTH_FIELDS, *OLDER_METRICS),
-    totals=(*RANKINGS, *VOLUMES, *_OLDER_KEYWORD_CHANGES, *OLDER_METRICS),
-)
+_OLDER_KEYWORD_CHANGES = [name for name in CHANGES if "Mobile" not in name]
 
-_CAMPAIGN = FeedEndpoint(
-    name="campaign",
-    path="/v3/resources/rankings/campaign",
-    id_name="campaign_id",
-    facts=keywords_of_campaign,
-    current=RowFormat(_KEYWORD_FIELDS),
-    older=RowFormat((*_KEYWORD_FIELDS, *OLDER_METRICS), dates=_AT_MIDNIGHT),
-    searched="keywordPhrase",
-)
-_CAMPAIGN_BY_DATE = FeedEndpoint(
-    name="campaign-by-date",
-    path="/v3/resources/rankings/campaign/date",
-    id_name="campaign_id",
-    facts=months_of_campaign,
-    current=_CAMPAIGN_MONTH,
-    older=_CAMPAIGN_MONTH,
-    searched="date",
-)
-_KEYWORD_BY_DATE = FeedEndpoint(
-    name="keyword-by-date",
-    path="/v3/resources/rankings/keyword/date",
-    id_name="keyword_id",
-    facts=months_of_keyword,
-    current=RowFormat(_KEYWORD_MONTH_FIELDS, (*RANKINGS, *VOLUMES), _AS_MONTH),
-    older=_OLDER_KEYWORD_MONTH,
-    searched="date",
-)
-FEEDS = (_CAMPAIGN, _CAMPAIGN_BY_DATE, _KEYWORD_BY_DATE)
+
+class CampaignFeed(FeedEndpoint):
+    """A row for each keyword of a campaign."""
+
+    name = "campaign"
+    path = "/v3/resources/rankings/campaign"
+    current = RowFormat(_KEYWORD_FIELDS)
+    older = RowFormat((*_KEYWORD_FIELDS, *OLDER_METRICS), dates=_AT_MIDNIGHT)
+    searched = "keywordPhrase"
+
+    def facts(self, account: Account, subject_id: int, span: Span, compare: bool) -> list[FeedRow]:
+        return keywords_of_campaign(account.keywords(subject_id), span, compare)
+
+
+class CampaignByDateFeed(FeedEndpoint):
+    """A row for each month of a campaign."""
+
+    name = "campaign-by-date"
+    path = "/v3/resources/rankings/campaign/date"
+    current = RowFormat(tuple(_campaign_month_fields()), (*RANKINGS, *CHANGES, *VOLUMES), _AS_MONTH)
+    older = current
+
+    def facts(self, account: Account, subject_id: int, span: Span, compare: bool) -> list[FeedRow]:
+        return months_of_campaign(account.keywords(subject_id), span, compare)
+
+
+class KeywordByDateFeed(FeedEndpoint):
+    """A row for each month of a keyword."""
+
+    name = "keyword-by-date"
+    path = "/v3/resources/rankings/keyword/date"
+    id_name = "keyword_id"
+    current = RowFormat(_KEYWORD_MONTH_FIELDS, (*RANKINGS, *VOLUMES), _AS_MONTH)
+    older = RowFormat(
+        (*_KEYWORD_MONTH_FIELDS, *OLDER_METRICS),
+        (*RANKINGS, *VOLUMES, *_OLDER_KEYWORD_CHANGES, *OLDER_METRICS),
+    )
+
+    def check_campaign(self, service: SandboxService, subject_id: int) -> None:
+        keyword = service.account.keyword(subject_id)
+        service.campaign(found_record("keyword", subject_id, keyword).campaign_id)
+
+    def facts(self, account: Account, subject_id: int, span: Span, compare: bool) -> list[FeedRow]:
+        keyword = found_record("keyword", subject_id, account.keyword(subject_id))
+        return months_of_keyword(keyword, span, compare)
+
+
+FEEDS = (CampaignFeed(), CampaignByDateFeed(), KeywordByDateFeed())

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from seorep_async.sandbox import vocabulary
-from seorep_async.sandbox.account import Account
-from seorep_async.sandbox.request import field_names, found_record
+from seorep_async.sandbox.request import field_names
 from seorep_async.sandbox.seeds import SeededKeyword, Trend, mix
 
 ENGINE_TOKENS = ("engineA", "engineAMobile", "engineAPlaces", "engineB")
@@ -61,12 +60,16 @@ class Moment(NamedTuple):
 
 
 class Span(NamedTuple):
-    """The requested range: its days, the numbers of its months, and whether ranks change by day."""
+    """The requested range, and whether ranks change by day."""
 
     start: date
     end: date
-    months: range
     daily: bool
+
+    @property
+    def months(self) -> range:
+        """The numbers of the range's months."""
+        return range(_month_number(self.start), _month_number(self.end) + 1)
 
     def moment(self, month: int) -> Moment:
         """Return the time at which a month of the range is measured."""
@@ -79,9 +82,13 @@ class Span(NamedTuple):
 
     def moment_before(self) -> Moment:
         """Return the time at which the period before the range is measured."""
-        if self.daily and self.start > date.min:
+        if self.daily:
             return Moment(self.months[0], self.start - timedelta(days=1))
         return Moment(self.months[0] - 1)
+
+
+def _month_number(day: date) -> int:
+    return day.year * 12 + day.month - 1
 
 
 def measure(keyword: SeededKeyword, moment: Moment) -> Measures:
@@ -118,7 +125,8 @@ def _rank(trend: Trend, moment: Moment, noise: int) -> int | None:
         return None
     # A wave from -64 to 64, and a little noise on it.
     wave = abs((turn + trend.phase) % 256 - 128) - 64
-    rank = trend.level + trend.swing * wave // 64 + noise % 5 - 2
+    change = trend.swing * wave // 64
+    rank = trend.level + change + noise % 5 - 2
     if rank > _LAST_POSITION:
         return None
     return max(rank, trend.best)
@@ -143,33 +151,32 @@ def _volumes(keyword: SeededKeyword, noise: int) -> Measures:
     }
 
 
-def aggregate(metric: str, values: Iterable[int | None]) -> int | None:
+def aggregate(metric: str, values: Iterable[object]) -> int | None:
     """Return the mean of an averaged metric, rounded, or the sum of another.
 
-    Halves are rounded up. None is ignored; 0 is counted.
+    Halves are rounded up. Only numbers count, 0 as well.
     """
-    present = [value for value in values if value is not None]
+    # A test's own row may hold something else.
+    present = [value for value in values if isinstance(value, int)]
     if not present:
         return None
     if metric in AVERAGED:
-        return (2 * sum(present) + len(present)) // (2 * len(present))
+        return int(sum(present) / len(present) + 0.5)
     return sum(present)
 
 
 def keywords_of_campaign(
-    account: Account, campaign_id: int, span: Span, compare: bool
+    keywords: Iterable[SeededKeyword], span: Span, compare: bool
 ) -> list[FeedRow]:
     """Return one row per keyword, with the ranks of the range's last month.
 
     They were checked within the last week of the range.
     """
-    # The calendar begins with day 1.
-    last_day = span.end.toordinal()
-    last_week = [date.fromordinal(max(1, last_day - ago)).isoformat() for ago in range(7)]
+    last_week = [(span.end - timedelta(days=ago)).isoformat() for ago in range(7)]
     last = span.moment(span.months[-1])
     moment_before = span.moment_before()
     rows = []
-    for keyword in account.keywords(campaign_id):
+    for keyword in keywords:
         before = None
         if compare:
             before = measure(keyword, moment_before)
@@ -178,18 +185,14 @@ def keywords_of_campaign(
 
 
 def months_of_campaign(
-    account: Account, campaign_id: int, span: Span, compare: bool
+    keywords: Sequence[SeededKeyword], span: Span, compare: bool
 ) -> list[FeedRow]:
     """Return one row per month, oldest first: averages, sums and bands over the keywords."""
-    keywords = account.keywords(campaign_id)
     return _by_month(span, compare, lambda moment: _over_keywords(keywords, moment))
 
 
-def months_of_keyword(
-    account: Account, keyword_id: int, span: Span, compare: bool
-) -> list[FeedRow]:
+def months_of_keyword(keyword: SeededKeyword, span: Span, compare: bool) -> list[FeedRow]:
     """Return one row per month, oldest first."""
-    keyword = found_record("keyword", keyword_id, account.keyword(keyword_id))
     return _by_month(span, compare, lambda moment: _with_urls(keyword, measure(keyword, moment)))
 
 
@@ -202,7 +205,8 @@ def _by_month(span: Span, compare: bool, facts: Callable[[Moment], FeedRow]) -> 
         now = facts(span.moment(month))
         year, month_index = divmod(month, 12)
         first_day = f"{year:04}-{month_index + 1:02}-01"
-        rows.append({"date": first_day, **now, **_changes(now, before)})
+        changes = _changes(now, before)
+        rows.append({"date": first_day, **now, **changes})
         if compare:
             before = now
     return rows
@@ -222,18 +226,20 @@ def _keyword_row(
         "tags": keyword.tags,
         **_with_urls(keyword, now),
         **_changes(now, before),
-        "engineASerpUrl": f"https://www.engine-a{search_path}",
-        "engineAMobileSerpUrl": f"https://m.engine-a{search_path}",
-        "engineAMapsSerpUrl": places and f"https://maps.engine-a{search_path}",
-        "engineBSerpUrl": engine_b and f"https://www.engine-b{search_path}",
     }
+    row["engineASerpUrl"] = f"https://www.engine-a{search_path}"
+    row["engineAMobileSerpUrl"] = f"https://m.engine-a{search_path}"
+    row["engineAMapsSerpUrl"] = f"https://maps.engine-a{search_path}"
+    row["engineBSerpUrl"] = f"https://www.engine-b{search_path}"
     # Each date is another day of the week: three bits of the key choose it.
     for number, name in enumerate(LAST_DATES):
         row[name] = last_week[(keyword.key >> 3 * number) % len(last_week)]
     # A place or an engine that is not tracked was never checked.
     if places is None:
+        row["engineAMapsSerpUrl"] = None
         row["lastEngineAPlacesRankingDate"] = None
     if engine_b is None:
+        row["engineBSerpUrl"] = None
         row["lastEngineBRankingDate"] = None
     if not keyword.measured:
         row["lastSearchVolumeDate"] = None

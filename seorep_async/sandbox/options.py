@@ -1,59 +1,91 @@
-"""Checks of options: each raises a ValueError that begins with the option's name.
-
-The validators of attrs would name types where a user needs the allowed values.
-"""
+"""The options of a sandbox, and the errors for wrong ones."""
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, get_args
 
-from attrs import Attribute
-from attrs.validators import and_
+from attrs import Attribute, define, field
 
-Check = Callable[[Any, "Attribute[Any]", Any], None]
+from seorep_async.sandbox.account import MOST_CAMPAIGNS
+from seorep_async.sandbox.checks import check_choice, check_integer
+from seorep_async.sandbox.faults import Faults
+from seorep_async.sandbox.rate_limit import RateLimit
+from seorep_async.sandbox.seeds import IDS_PER_CAMPAIGN
 
+Shape = Literal["nested", "flat", "mixed"]
+Rows = Literal["current", "older", "mixed"]
+LargeLimit = Literal[
+    "lowered", "ignored", "refused", "failing", "hanging", "misannounced", "whole-report"
+]
 
-def check_that(
-    is_valid: Callable[[Any], bool], expectation: str, *, show_value: bool = True
-) -> Check:
-    """Require a value that is valid; the expectation completes "NAME must be …"."""
-
-    def check(instance: object, attribute: "Attribute[Any]", value: object) -> None:
-        if is_valid(value):
-            return
-        message = f"{attribute.name} must be {expectation}"
-        if show_value:
-            message += f", not {value!r}"
-        raise ValueError(message)
-
-    return check
+_FEED_NAMES = ("campaign", "campaign-by-date", "keyword-by-date")
 
 
-def check_integer(low: float = -math.inf, high: float = math.inf) -> Check:
-    """Require an integer from low to high."""
-    bounds = f"between {low} and {high}"
-    if high == math.inf:
-        bounds = f"at least {low}"
-    # A boolean is an int, but certainly a mistake.
-    is_integer = check_that(lambda value: type(value) is int, "an integer")
-    is_within = check_that(lambda value: low <= value <= high, bounds)
-    return and_(is_integer, is_within)
+def _integer(default: int, low: float = -math.inf, high: float = math.inf) -> Any:
+    return field(default=default, validator=check_integer(low, high))
 
 
-def check_number(*, allow_zero: bool = False) -> Check:
-    """Require a finite number above 0, or at least 0."""
-
-    def is_valid(value: Any) -> bool:
-        if type(value) not in (int, float) or not math.isfinite(value):
-            return False
-        return bool(value > 0 or (allow_zero and value == 0))
-
-    if allow_zero:
-        return check_that(is_valid, "a finite number of at least 0")
-    return check_that(is_valid, "a finite number above 0")
+def _rate_limit(limit: float | str | RateLimit | None) -> RateLimit | None:
+    if isinstance(limit, str):
+        return RateLimit.parse(limit)
+    if limit is None or isinstance(limit, RateLimit):
+        return limit
+    return RateLimit(limit)
 
 
-def check_choice(*allowed: object) -> Check:
-    """Require one of the allowed values."""
-    names = ", ".join(str(value) for value in allowed)
-    return check_that(lambda value: value in allowed, f"one of {names}")
+def _faults(faults: str | Faults | None) -> Faults:
+    if isinstance(faults, Faults):
+        return faults
+    return Faults.parse(faults or "")
+
+
+@define(kw_only=True, eq=False, repr=False)
+class Options:
+    """The options of a sandbox, which `Sandbox` explains. They may change while it runs."""
+
+    campaigns: int = _integer(20, 0, MOST_CAMPAIGNS)
+    keywords: int = _integer(50, 0, IDS_PER_CAMPAIGN - 1)
+    users: int = _integer(5, 0)
+    backlinks: int = _integer(3, 0, IDS_PER_CAMPAIGN - 1)
+    seed: int = _integer(1)
+    shape: Shape = field(default="nested", validator=check_choice(*get_args(Shape)))
+    rows: Rows = field(default="current", validator=check_choice(*get_args(Rows)))
+    daily: bool = False
+    latency: float = 0.0
+    rate_limit: RateLimit | None = field(default=None, converter=_rate_limit)
+    failing: Mapping[int, int] | Collection[int] = field(default=())
+    forbidden: Collection[int] = field(default=())
+    reports: Mapping[tuple[str, int], Sequence[Mapping[str, Any]]] = field(factory=dict)
+    faults: Faults = field(default=None, converter=_faults)
+    clock: Callable[[], datetime] = datetime.now
+    default_limit: int = _integer(25, 1)
+    max_limit: int = _integer(500, 1)
+    large_limit: LargeLimit = field(
+        default="lowered", validator=check_choice(*get_args(LargeLimit))
+    )
+    api_key: str = "sandbox"
+    host: str = "127.0.0.1"
+    port: int = _integer(0, 0, 65535)
+
+    @failing.validator
+    @forbidden.validator
+    def _check_ids(self, attribute: "Attribute[Any]", campaign_ids: Any) -> None:
+        allowed = range(1, self.campaigns + 1)
+        wrong_ids = [campaign_ids]
+        if isinstance(campaign_ids, Collection):
+            wrong_ids = [id_ for id_ in campaign_ids if id_ not in allowed]
+        if wrong_ids:
+            raise ValueError(
+                f"{attribute.name} must hold ids of campaigns, 1 to {self.campaigns}, "
+                f"not {wrong_ids[0]!r}"
+            )
+
+    @reports.validator
+    def _check_reports(self, attribute: "Attribute[Any]", reports: Mapping[Any, Any]) -> None:
+        for feed_name, subject_id in reports:
+            if feed_name not in _FEED_NAMES or not isinstance(subject_id, int):
+                raise ValueError(
+                    f"reports must have keys such as ('campaign', 1), of {', '.join(_FEED_NAMES)}; "
+                    f"not {(feed_name, subject_id)!r}"
+                )

@@ -11,15 +11,22 @@ from typing import Any, Literal, Self
 from attrs import define, field, frozen
 from attrs.validators import optional
 
-from seorep_async.sandbox.options import check_choice, check_integer, check_number
+from seorep_async.sandbox.checks import check_choice, check_integer, check_number
 from seorep_async.sandbox.request import Refusal
 
 LimitKind = Literal["bucket", "fixed-window", "sliding-window"]
 LIMIT_KINDS = ("bucket", "fixed-window", "sliding-window")
 
-_MOST_PER_WINDOW = 1_000_000_000
-_RATE = re.compile(r"([0-9]+(?:\.[0-9]*)?)(?:/([0-9]+(?:\.[0-9]*)?)?([smh]))?")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_RATE = r"(?P<requests>[0-9]+(?:\.[0-9]*)?)(?:/(?P<time>[1-9][0-9]*)?(?P<unit>[smh]))?"
+# Each part is the value of the argument of RateLimit that its group is named after.
+_PART = re.compile(
+    rf"(?P<per_second>{_RATE})|(?P<kind>{'|'.join(LIMIT_KINDS)})|(?P<counts_refused>counts-refused)"
+    "|burst=(?P<burst>[0-9]+)|at-once=(?P<at_once>[0-9]+)|status=(?P<status>[0-9]+)"
+    "|retry-after=(?P<retry_after>seconds|date)"
+)
+_READERS = {"burst": int, "at_once": int, "status": int, "counts_refused": bool}
+_CHECK_COUNT = optional(check_integer(1))
 
 
 @frozen
@@ -43,14 +50,14 @@ class RateLimit:
     """
 
     per_second: float | None = field(default=None, validator=optional(check_number()))
-    kind: LimitKind = field(default="bucket", kw_only=True, validator=check_choice(*LIMIT_KINDS))
-    window: float = field(default=1.0, kw_only=True, validator=check_number())
-    counts_refused: bool = field(default=False, kw_only=True)
-    burst: int | None = field(default=None, kw_only=True, validator=optional(check_integer(1)))
-    at_once: int | None = field(default=None, kw_only=True, validator=optional(check_integer(1)))
-    status: int = field(default=429, kw_only=True, validator=check_choice(429, 503))
+    kind: LimitKind = field(default="bucket", validator=check_choice(*LIMIT_KINDS))
+    window: float = field(default=1.0, validator=check_number())
+    counts_refused: bool = field(default=False)
+    burst: int | None = field(default=None, validator=_CHECK_COUNT)
+    at_once: int | None = field(default=None, validator=_CHECK_COUNT)
+    status: int = field(default=429, validator=check_choice(429, 503))
     retry_after: Literal["seconds", "date"] | None = field(
-        default=None, kw_only=True, validator=optional(check_choice("seconds", "date"))
+        default=None, validator=optional(check_choice("seconds", "date"))
     )
 
     def __attrs_post_init__(self) -> None:
@@ -61,13 +68,6 @@ class RateLimit:
         has_bucket = self.kind == "bucket" and self.per_second is not None
         if self.burst is not None and not has_bucket:
             raise ValueError("burst must be given with a bucket only")
-        requests = (self.per_second or 0) * self.window
-        # Half a request is rounded to one.
-        if self.kind != "bucket" and not 0.5 < requests <= _MOST_PER_WINDOW:
-            raise ValueError(
-                f"per_second * window must be from 1 to {_MOST_PER_WINDOW:,}: "
-                "the requests of a window"
-            )
 
     @classmethod
     def parse(cls, string: str) -> Self:
@@ -77,47 +77,35 @@ class RateLimit:
             ValueError: the string is not of this form.
         """
         values: dict[str, Any] = {}
-        for part in string.split(","):
-            name, value = _parse_part(part.strip())
+        window = 1.0
+        for part in string.replace(" ", "").split(","):
+            match = _PART.fullmatch(part)
+            if match is None or match.lastgroup is None:
+                raise ValueError(
+                    f"rate_limit: {part!r} is none of: a rate such as 200, 100/10s or 1000/m; "
+                    f"{', '.join(LIMIT_KINDS)}; counts-refused; burst=N; at-once=N; "
+                    "status=429 or 503; retry-after=seconds or date"
+                )
+            name = match.lastgroup
             if name in values:
-                raise ValueError(f"rate_limit: {name.replace('_', '-')} is given twice")
-            values[name] = value
+                raise ValueError(f"rate_limit: {_written(name)} is given twice")
+            read = _READERS.get(name, str)
+            values[name] = read(match[name])
+            if name == "per_second":
+                window = float(match["time"] or 1) * _UNIT_SECONDS[match["unit"] or "s"]
+                values[name] = float(match["requests"]) / window
         # A time such as the 10 s of 100/10s is a window's length. A bucket has no window.
-        if "rate" in values:
-            count, seconds = values.pop("rate")
-            values["per_second"] = count / seconds
-            if "kind" in values:
-                values["window"] = seconds
+        if "kind" in values:
+            values["window"] = window
         try:
             return cls(**values)
         except ValueError as error:
-            problem = str(error).replace("per_second", "the rate").replace("_", "-")
-            raise ValueError(f"rate_limit: {problem}") from None
+            raise ValueError(f"rate_limit: {_written(str(error))}") from None
 
 
-def _parse_part(part: str) -> tuple[str, Any]:
-    """Return an argument of RateLimit and its value, or "rate" with requests and seconds."""
-    name, _, value = part.partition("=")
-    name = name.strip()
-    value = value.strip()
-    if part in LIMIT_KINDS:
-        return "kind", part
-    if part == "counts-refused":
-        return "counts_refused", True
-    if name in ("burst", "at-once", "status") and value.isascii() and value.isdigit():
-        return name.replace("-", "_"), int(value)
-    if name == "retry-after" and value in ("seconds", "date"):
-        return "retry_after", value
-    rate = _RATE.fullmatch(part)
-    if rate:
-        seconds = float(rate[2] or 1) * _UNIT_SECONDS[rate[3] or "s"]
-        if seconds > 0:
-            return "rate", (float(rate[1]), seconds)
-    raise ValueError(
-        f"rate_limit: {part!r} is none of: a rate such as 200, 100/10s or 1000/m; "
-        f"{', '.join(LIMIT_KINDS)}; counts-refused; burst=N; at-once=N; status=429 or 503; "
-        "retry-after=seconds or date"
-    )
+def _written(text: str) -> str:
+    """Write names of arguments as the parts of a string are named."""
+    return text.replace("per_second", "the rate").replace("_", "-")
 
 
 @define
@@ -134,10 +122,8 @@ class Limiter:
         per_second = self.limit.per_second
         if per_second is None:
             return
-        if self.limit.kind == "bucket":
-            self._rate = _Bucket(self.limit, per_second, self._clock())
-        else:
-            self._rate = _Window(self.limit, per_second, self._clock())
+        algorithm = _Bucket if self.limit.kind == "bucket" else _Window
+        self._rate = algorithm(self.limit, per_second, self._clock())
 
     def acquire(self) -> Refusal | None:
         """Return the refusal of a request, or None if it is accepted.
@@ -200,8 +186,8 @@ class _Window:
 
     def __init__(self, limit: RateLimit, per_second: float, now: float) -> None:
         self._limit = limit
-        self._most = round(per_second * limit.window)
-        self._free_at: deque[float] = deque(maxlen=self._most)
+        places = max(1, round(per_second * limit.window))
+        self._free_at = deque([now] * places, maxlen=places)
         self._since = now
 
     def wait(self, now: float) -> float:
@@ -213,7 +199,7 @@ class _Window:
         if self._limit.kind == "fixed-window":
             in_window = (now - self._since) % self._limit.window
         # The oldest of the latest requests must have left the window.
-        is_refused = len(self._free_at) == self._most and self._free_at[0] > now
+        is_refused = self._free_at[0] > now
         if not is_refused or self._limit.counts_refused:
             self._free_at.append(now - in_window + self._limit.window)
         if is_refused:

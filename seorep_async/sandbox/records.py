@@ -6,9 +6,8 @@ can set it; a role is any string. A created backlink has no authority yet: 0. `d
 are not in the reference, but live services have them.
 """
 
+import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
-
-from attrs import field, frozen
 
 from seorep_async.sandbox import request as fields
 from seorep_async.sandbox.account import Records
@@ -17,10 +16,10 @@ from seorep_async.sandbox.seeds import NEW_CAMPAIGN, RESTRICTED, STATUSES, Recor
 from seorep_async.sandbox.service import SandboxService, contains_all, in_order
 
 _OWNER_ID = 1  # the user of the key's login grants
-_MOST_SEARCHED = 500_000  # records that one search or sorting may make, in seconds
+_SINGLE = {"total_pages": 1, "total_records": 1}
+"""The metadata of a single record."""
 
 
-@frozen(kw_only=True)
 class RecordEndpoints:
     """A kind of record, and the operations on it.
 
@@ -44,46 +43,36 @@ class RecordEndpoints:
     path: str
     list_path: str = ""
     visible: Sequence[str]
-    hidden: Mapping[str, Collection[str]] = field(factory=dict)
+    hidden: Mapping[str, Collection[str]] = {}
     searched: Sequence[str]
     search_name: str = "filter"
     order_name: str = "order_by"
     direction_name: str = "order_direction"
-    filters: Fields = field(factory=dict)
+    filters: Fields = {}
     required_filters: Sequence[str] = ()
-    written: Fields = field(factory=dict)
-    created: Fields = field(factory=dict)
+    written: Fields = {}
+    created: Fields = {}
     required: Sequence[str] = ()
-    defaults: RecordData = field(factory=dict)
+    defaults: Mapping[str, object] = {}
 
     def operations(self) -> Iterator[Operation]:
         """Yield the operations."""
+        list_path = self.list_path or self.path
+        list_parameters = {
+            self.search_name: fields.STRING,
+            **fields.PAGE,
+            self.order_name: fields.choice(self.visible),
+            self.direction_name: fields.DIRECTION,
+            **self.filters,
+        }
         record_path = f"{self.path}/:id"
         yield Operation("GET", record_path, self.get)
-        yield Operation(
-            "GET",
-            self.list_path or self.path,
-            self.list_records,
-            self._list_parameters(),
-            self.required_filters,
-        )
+        yield Operation("GET", list_path, self.list_records, list_parameters, self.required_filters)
         if self.written:
             create_fields = {**self.created, **self.written}
             yield Operation("POST", self.path, self.create, create_fields, self.required)
             yield Operation("PUT", record_path, self.update, self.written)
             yield Operation("DELETE", record_path, self.delete)
-
-    def _list_parameters(self) -> Fields:
-        # A list is sorted by any field that a get or a list shows.
-        never_shown = {*self.hidden.get("get", ())} & {*self.hidden.get("list", ())}
-        sortable = [name for name in self.visible if name not in never_shown]
-        return {
-            self.search_name: fields.STRING,
-            **fields.PAGE,
-            self.order_name: fields.choice(sortable),
-            self.direction_name: fields.DIRECTION,
-            **self.filters,
-        }
 
     def ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
         """Return the ids of all records of a list, oldest first."""
@@ -109,46 +98,40 @@ class RecordEndpoints:
 
     def get(self, service: SandboxService, request: ApiRequest) -> RecordData:
         """Return one record."""
-        return _single(self._response("get", self.find(service, request.id)))
+        record = self.find(service, request.id)
+        return self._single("get", record)
 
     def list_records(self, service: SandboxService, request: ApiRequest) -> RecordData:
         """Return one page of a list."""
-        metadata, page_ids, _ = service.page(
-            self.name, request, lambda: (self._listed_ids(service, request), None)
-        )
-        records = [self.record(service, record_id) for record_id in page_ids]
-        return {
-            "metadata": metadata,
-            "data": [self._response("list", record) for record in records],
-        }
+
+        def find() -> tuple[Sequence[int], None]:
+            return self._listed_ids(service, request), None
+
+        metadata, page_ids, _ = service.page(self.name, request, find)
+        data = []
+        for record_id in page_ids:
+            record = self.record(service, record_id)
+            data.append(self._response("list", record))
+        return {"metadata": metadata, "data": data}
 
     def _listed_ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
         """Return the ids of all pages of a list."""
         ids = self.ids(service, request)
-        search = request[self.search_name]
-        order = request[self.order_name]
-        descending = request[self.direction_name]
-        is_filtered = any(request[name] for name in self.filters)
-        # Ids alone cost nothing, so a plain list of any length does not make its records.
-        if not (search or order or descending or is_filtered):
+        # Ids alone cost little, so a plain list of any length does not make its records.
+        if not request.sent.keys() - fields.PAGE.keys():
             return ids
-        if len(ids) > _MOST_SEARCHED:
-            raise Refusal(
-                400, f"this sandbox searches and sorts at most {_MOST_SEARCHED:,} records"
-            )
+        searches = [request[self.search_name]]
         selected = []
         for record_id in ids:
             record = self.record(service, record_id)
-            is_found = any(contains_all(record[name], [search]) for name in self.searched)
-            if is_found and self.is_selected(request, record):
-                selected.append(record_id)
-        if order or descending:
-            # Records are made again here, because all of them would not fit into memory.
-            name = order or "id"
-            selected = in_order(
-                selected, lambda id_: self.record(service, id_).get(name), descending
-            )
-        return selected
+            is_match = any(contains_all(record[name], searches) for name in self.searched)
+            if is_match and self.is_selected(request, record):
+                selected.append(record)
+        order = request[self.order_name] or "id"
+        selected = in_order(
+            selected, lambda record: record.get(order), request[self.direction_name]
+        )
+        return [record["id"] for record in selected]
 
     def create(self, service: SandboxService, request: ApiRequest) -> RecordData:
         """Create a record."""
@@ -159,7 +142,7 @@ class RecordEndpoints:
             **self.values(service, request, {}),
         }
         added = self._records(service).add(record)
-        return _single(self._response("create", added))
+        return self._single("create", added)
 
     def update(self, service: SandboxService, request: ApiRequest) -> RecordData:
         """Change a record. Fields that the request does not name stay."""
@@ -169,7 +152,7 @@ class RecordEndpoints:
             date_modified = as_text(service.now())
             changed = {**record, **values, "date_modified": date_modified}
             record = self._records(service).put(changed)
-        return _single(self._response("update", record))
+        return self._single("update", record)
 
     def delete(self, service: SandboxService, request: ApiRequest) -> None:
         """Delete a record."""
@@ -179,17 +162,43 @@ class RecordEndpoints:
     def _records(self, service: SandboxService) -> Records:
         return service.account.records[self.name]
 
+    def _single(self, operation: str, record: RecordData) -> RecordData:
+        return {"metadata": _SINGLE, "data": self._response(operation, record)}
+
     def _response(self, operation: str, record: RecordData) -> RecordData:
         hidden = self.hidden.get(operation, ())
         return {name: record.get(name) for name in self.visible if name not in hidden}
 
 
-def _single(record: RecordData) -> RecordData:
-    return {"metadata": {"total_pages": 1, "total_records": 1}, "data": record}
+# The reference shows only null for most of these.
+_LIST_ONLY_FIELDS = fields.field_names("""
+    date_deleted status engineA_ignore_places engineA_places_id engineA_cid
+    engineA_business_id engineA_business_name timezone
+""")
 
 
 class CampaignEndpoints(RecordEndpoints):
-    """Campaigns, deleted with their keywords, backlinks and feeds."""
+    """Campaigns, deleted with their keywords, feeds and list of backlinks."""
+
+    name = "campaign"
+    path = "/v3/campaigns"
+    visible = (
+        *fields.field_names("id date_created date_modified url company scope account_id type"),
+        "group_title",
+        *_LIST_ONLY_FIELDS,
+    )
+    hidden = {
+        "create": ("group_title", *_LIST_ONLY_FIELDS),
+        "get": _LIST_ONLY_FIELDS,
+        "update": _LIST_ONLY_FIELDS,
+    }
+    searched = ("company", "url")
+    required = ("url", "company")
+    written = {
+        **dict.fromkeys(("url", "company", "scope"), fields.FILLED),
+        "group_title": fields.CLEARABLE,
+    }
+    defaults = NEW_CAMPAIGN
 
     def find(self, service: SandboxService, record_id: int) -> RecordData:
         return service.campaign(record_id)
@@ -197,6 +206,20 @@ class CampaignEndpoints(RecordEndpoints):
 
 class UserEndpoints(RecordEndpoints):
     """Users, whose passwords are neither stored nor visible."""
+
+    name = "user"
+    path = "/v3/users"
+    visible = fields.field_names("""
+        id date_created email username first_name last_name role campaign_access account_id
+        password
+    """)
+    hidden = {"create": ("password",), "update": ("password",)}
+    searched = ("first_name", "last_name", "username", "email")
+    filters = {"role": fields.STRINGS}
+    required = fields.field_names("first_name last_name username password role")
+    written = {**dict.fromkeys(required, fields.FILLED), "email": fields.STRING}
+    created = {"email_credentials": fields.STRING}
+    defaults = {"email": "", "campaign_access": RESTRICTED}
 
     def operations(self) -> Iterator[Operation]:
         yield from super().operations()
@@ -212,10 +235,9 @@ class UserEndpoints(RecordEndpoints):
         if "username" not in values:
             return values
         # A user may keep the own name, but not take that of another.
-        for user_id in service.account.users.ids():
-            other = self.find(service, user_id)
-            is_another = other["id"] != record.get("id")
-            if is_another and other["username"] == values["username"]:
+        for user_id in self._records(service).ids():
+            username = self.record(service, user_id)["username"]
+            if username == values["username"] and user_id != record.get("id"):
                 raise Refusal(409, "username is taken: it must be unique")
         return values
 
@@ -223,25 +245,39 @@ class UserEndpoints(RecordEndpoints):
         """Grant a login to a user. Each grant has a token of its own."""
         user = self.find(service, request.id)
         grant = {
-            "token": service.account.token(),
+            "token": secrets.token_hex(),
             "time": as_text(service.now()),
             "user_id": user["id"],
             "origin_user_id": _OWNER_ID,
             # As in the reference's sample: plain http, and another token than the one above.
-            "login_url": f"http://reports.example/login?token={service.account.token()}",
+            "login_url": f"http://reports.example/login?token={secrets.token_hex()}",
         }
-        return _single(grant)
+        return {"metadata": _SINGLE, "data": grant}
 
 
 class KeywordEndpoints(RecordEndpoints):
     """Keywords, which no operation changes."""
+
+    name = "keyword"
+    path = "/v3/keywords"
+    visible = fields.field_names(
+        "id date_created date_modified keyword_phrase primary_keyword campaign_id"
+    )
+    searched = ("keyword_phrase",)
+    filters = {"campaign_id": fields.INT32}
 
     def ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
         """Return the ids of the account's keywords, or of a campaign's.
 
         An unknown campaign has no keywords.
         """
-        return service.account.keyword_ids(request["campaign_id"])
+        account = service.account
+        if request["campaign_id"]:
+            return account.keyword_ids(request["campaign_id"])
+        ids: list[int] = []
+        for campaign_id in account.campaigns.ids():
+            ids += account.keyword_ids(campaign_id)
+        return ids
 
     def record(self, service: SandboxService, record_id: int) -> RecordData:
         keyword = found_record(self.name, record_id, service.account.keyword(record_id))
@@ -255,8 +291,46 @@ class KeywordEndpoints(RecordEndpoints):
         }
 
 
+_OPTIONAL_TEXTS = fields.field_names("link_type target_anchor target_url notes")
+
+
 class BacklinkEndpoints(RecordEndpoints):
     """Backlinks, each of one campaign."""
+
+    name = "backlink"
+    path = "/v3/backlinks"
+    list_path = "/v3/resources/backlinks/manager/links"
+    visible = fields.field_names("""
+        id title status date_created date_published url link_type notes domain_authority
+        page_authority target_anchor target_url campaign_id
+    """)
+    hidden = {
+        "get": ("campaign_id",),
+        "update": ("campaign_id",),
+        "list": ("target_anchor", "target_url", "campaign_id"),
+    }
+    searched = ("title", "url", "notes")
+    search_name = "search"
+    order_name = "sort_metric"
+    direction_name = "sort_direction"
+    filters = {
+        "campaign_id": fields.INT32,
+        "status": fields.choice(STATUSES),
+        "date_string": fields.DAYS,
+        "link_type": fields.STRING,
+    }
+    required_filters = ("campaign_id",)
+    created = {"campaign_id": fields.INT32}
+    required = ("campaign_id", "title", "url", "status", "date_published")
+    written = {
+        "title": fields.FILLED,
+        "url": fields.FILLED,
+        "status": fields.choice(STATUSES),
+        "date_published": fields.DAY,
+        **dict.fromkeys(_OPTIONAL_TEXTS, fields.STRING),
+    }
+    # A created backlink has no authority yet.
+    defaults = dict.fromkeys(_OPTIONAL_TEXTS, "") | {"domain_authority": 0, "page_authority": 0}
 
     def ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
         campaign = service.campaign(request["campaign_id"])
@@ -270,13 +344,6 @@ class BacklinkEndpoints(RecordEndpoints):
         days = request["date_string"]
         return days is None or days[0] <= record["date_published"] <= days[1]
 
-    def record(self, service: SandboxService, record_id: int) -> RecordData:
-        backlink = super().record(service, record_id)
-        # A deleted campaign takes its backlinks along.
-        campaign = service.account.campaigns.get(backlink["campaign_id"])
-        found_record(self.name, record_id, campaign)
-        return backlink
-
     def values(
         self, service: SandboxService, request: ApiRequest, record: RecordData
     ) -> RecordData:
@@ -287,105 +354,9 @@ class BacklinkEndpoints(RecordEndpoints):
         return {**request.sent, "date_created": service.now().date().isoformat()}
 
 
-_CAMPAIGN_FIELDS = fields.field_names(
-    "id date_created date_modified url company scope account_id type group_title"
+RECORDS: tuple[RecordEndpoints, ...] = (
+    CampaignEndpoints(),
+    UserEndpoints(),
+    KeywordEndpoints(),
+    BacklinkEndpoints(),
 )
-# The reference shows only null for most of these.
-_LIST_ONLY_FIELDS = fields.field_names("""
-    date_deleted status engineA_ignore_places engineA_places_id engineA_cid
-    engineA_business_id engineA_business_name timezone
-""")
-_USER_FIELDS = fields.field_names("""
-    id date_created email username first_name last_name role campaign_access account_id
-    password
-""")
-_REQUIRED_USER_FIELDS = fields.field_names("first_name last_name username password role")
-_KEYWORD_FIELDS = fields.field_names(
-    "id date_created date_modified keyword_phrase primary_keyword campaign_id"
-)
-_BACKLINK_FIELDS = fields.field_names("""
-    id title status date_created date_published url link_type notes domain_authority
-    page_authority target_anchor target_url campaign_id
-""")
-_OPTIONAL_TEXTS = fields.field_names("link_type target_anchor target_url notes")
-_BACKLINK_STATUS = fields.choice(STATUSES)
-
-_CAMPAIGNS = CampaignEndpoints(
-    name="campaign",
-    path="/v3/campaigns",
-    visible=(*_CAMPAIGN_FIELDS, *_LIST_ONLY_FIELDS),
-    hidden={
-        "create": ("group_title", *_LIST_ONLY_FIELDS),
-        "get": _LIST_ONLY_FIELDS,
-        "update": _LIST_ONLY_FIELDS,
-    },
-    searched=("company", "url"),
-    written={
-        "url": fields.FILLED,
-        "company": fields.FILLED,
-        "scope": fields.FILLED,
-        "group_title": fields.CLEARABLE,
-    },
-    required=("url", "company"),
-    defaults=NEW_CAMPAIGN,
-)
-_USERS = UserEndpoints(
-    name="user",
-    path="/v3/users",
-    visible=_USER_FIELDS,
-    hidden={"create": ("password",), "update": ("password",)},
-    searched=("first_name", "last_name", "username", "email"),
-    filters={"role": fields.STRINGS},
-    written={**dict.fromkeys(_REQUIRED_USER_FIELDS, fields.FILLED), "email": fields.STRING},
-    created={"email_credentials": fields.STRING},
-    required=_REQUIRED_USER_FIELDS,
-    defaults={"email": "", "campaign_access": RESTRICTED},
-)
-_KEYWORDS = KeywordEndpoints(
-    name="keyword",
-    path="/v3/keywords",
-    visible=_KEYWORD_FIELDS,
-    searched=("keyword_phrase",),
-    filters={"campaign_id": fields.INT32},
-)
-_BACKLINK_FILTERS = {
-    "campaign_id": fields.INT32,
-    "status": _BACKLINK_STATUS,
-    "date_string": fields.DAYS,
-    "link_type": fields.STRING,
-}
-_BACKLINK_WRITTEN = {
-    "title": fields.FILLED,
-    "url": fields.FILLED,
-    "status": _BACKLINK_STATUS,
-    "date_published": fields.DAY,
-    **dict.fromkeys(_OPTIONAL_TEXTS, fields.STRING),
-}
-# A created backlink has no authority yet.
-_BACKLINK_DEFAULTS = {
-    **dict.fromkeys(_OPTIONAL_TEXTS, ""),
-    "domain_authority": 0,
-    "page_authority": 0,
-}
-_BACKLINKS = BacklinkEndpoints(
-    name="backlink",
-    path="/v3/backlinks",
-    list_path="/v3/resources/backlinks/manager/links",
-    visible=_BACKLINK_FIELDS,
-    hidden={
-        "get": ("campaign_id",),
-        "update": ("campaign_id",),
-        "list": ("target_anchor", "target_url", "campaign_id"),
-    },
-    searched=("title", "url", "notes"),
-    search_name="search",
-    order_name="sort_metric",
-    direction_name="sort_direction",
-    filters=_BACKLINK_FILTERS,
-    required_filters=("campaign_id",),
-    written=_BACKLINK_WRITTEN,
-    created={"campaign_id": fields.INT32},
-    required=("campaign_id", "title", "url", "status", "date_published"),
-    defaults=_BACKLINK_DEFAULTS,
-)
-RECORDS: tuple[RecordEndpoints, ...] = (_CAMPAIGNS, _USERS, _KEYWORDS, _BACKLINKS)

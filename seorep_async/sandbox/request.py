@@ -26,7 +26,7 @@ _LAST_INT32 = 2**31 - 1
 _DIGITS = re.compile("0*[1-9][0-9]{0,9}")
 _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _RANGE = re.compile(f"({_DAY.pattern}) *- *({_DAY.pattern})")
-_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+_BOOLEANS = {"true": True, "false": False}
 _DIRECTIONS = {"asc": False, "desc": True}
 
 
@@ -63,7 +63,13 @@ class Field:
     read: Callable[[str], Any]
     absent: Any = None
     many: bool = False
-    is_integer: bool = False
+
+    def value_of(self, name: str, string: str) -> Any:
+        """Return the value of a string. Refuse a string that is not one."""
+        try:
+            return self.read(string)
+        except (ValueError, KeyError):
+            raise Refusal(400, f"{name} must be {self.expects}") from None
 
 
 Fields = Mapping[str, Field]
@@ -107,7 +113,7 @@ FILLED = Field("a non-empty string", _read_filled)
 STRING = Field("a string", str, absent="")
 CLEARABLE = Field("a string", lambda value: value or None)
 STRINGS = Field("an array of strings", _read_strings, absent=(), many=True)
-INT32 = Field("a positive 32-bit integer", _read_int32, is_integer=True)
+INT32 = Field("a positive 32-bit integer", _read_int32)
 DAY = Field("a date, written YYYY-MM-DD", _read_day)
 DAYS = Field(
     "a start and an end date with a dash between them: YYYY-MM-DD - YYYY-MM-DD", _read_days
@@ -160,25 +166,22 @@ class ApiRequest:
     ) -> None:
         self._path_id = path_id
         self.sent: dict[str, Any] = {}
-        form: ParameterValues = {}
-        json: Mapping[str, object] = {}
+        written: ParameterValues = {}
         if body and media_type == JSON:
-            json = _read_json(body)
+            written = _read_json(body)
         elif body and media_type == FORM:
-            form = _read_form(body)
+            written = _read_form(body)
         elif body:
             raise Refusal(415, f"the body must be {FORM} or {JSON}")
-        # The body's value counts before the query's, and JSON before both.
-        strings = {**query, **form}
+        # The body's value counts before the query's.
+        sent = {**query, **written}
         for name, expected in operation.fields.items():
-            try:
-                value = _find(name, expected, strings, json)
-                if not value and name in operation.required:
-                    raise Refusal(400, f"{name} is required")
-                if value is not None:
-                    self.sent[name] = expected.read(value)
-            except (ValueError, KeyError):
-                raise Refusal(400, f"{name} must be {expected.expects}") from None
+            values = [*sent.get(name, ()), *sent.get(f"{name}[]", ())]
+            value = ",".join(values) if expected.many else "".join(values[:1])
+            if not value and name in operation.required:
+                raise Refusal(400, f"{name} is required")
+            if values:
+                self.sent[name] = expected.value_of(name, value)
         self._values = {name: expected.absent for name, expected in operation.fields.items()}
         self._values.update(self.sent)
 
@@ -200,14 +203,17 @@ class ApiRequest:
 
 
 def _wrong_body() -> Refusal:
-    return Refusal(400, "the body must be a form in UTF-8, or a JSON object")
+    return Refusal(
+        400, "the body must be a form in UTF-8, or a JSON object of strings and integers"
+    )
 
 
-def _read_json(body: bytes) -> Mapping[str, object]:
+def _read_json(body: bytes) -> ParameterValues:
     try:
-        return msgspec.json.decode(body, type=dict[str, Any])
+        values = msgspec.json.decode(body, type=dict[str, int | str])
     except (ValueError, RecursionError):
         raise _wrong_body() from None
+    return {name: [str(value)] for name, value in values.items()}
 
 
 def _read_form(body: bytes) -> ParameterValues:
@@ -215,26 +221,3 @@ def _read_form(body: bytes) -> ParameterValues:
         return parse_qs(body.decode(), keep_blank_values=True)
     except ValueError:
         raise _wrong_body() from None
-
-
-def _find(
-    name: str, expected: Field, strings: ParameterValues, json: Mapping[str, object]
-) -> str | None:
-    """Return the value of a field as a string, or None if the request does not name it."""
-    if name in json:
-        return _as_string(expected, json[name])
-    # Several values come under the name, under the name with brackets, or with commas between.
-    if expected.many:
-        values = [*strings.get(name, ()), *strings.get(f"{name}[]", ())]
-        return ",".join(values) or None
-    if name in strings:
-        return strings[name][0]
-    return None
-
-
-def _as_string(expected: Field, value: object) -> str:
-    wire_type = int if expected.is_integer else str
-    # A boolean is an int, but no id.
-    if type(value) is not wire_type:
-        raise ValueError
-    return str(value)

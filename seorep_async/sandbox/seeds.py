@@ -240,7 +240,10 @@ def _phrase_of(campaign: RecordData, number: int) -> tuple[str, dict[str, int | 
 
 
 def _make_trend(drawn: SeededRandom, level: int, best: int = 1) -> Trend:
-    return Trend(level, drawn.below(12), 5 + drawn.below(40), drawn.below(256), best)
+    swing = drawn.below(12)
+    speed = 5 + drawn.below(40)
+    phase = drawn.below(256)
+    return Trend(level, swing, speed, phase, best)
 
 
 def make_user(key: int, account_id: int, user_id: int) -> RecordData:
@@ -249,17 +252,20 @@ def make_user(key: int, account_id: int, user_id: int) -> RecordData:
     # The numbers of first and last names have no common divisor, so all pairs come before one
     # comes again.
     place = user_id - 1 + key % 1000
-    first_name = vocabulary.FIRST_NAMES[place % len(vocabulary.FIRST_NAMES)]
-    last_name = vocabulary.LAST_NAMES[place % len(vocabulary.LAST_NAMES)]
+    first_names = vocabulary.FIRST_NAMES
+    last_names = vocabulary.LAST_NAMES
+    first_name = first_names[place % len(first_names)]
+    last_name = last_names[place % len(last_names)]
     username = f"{slug(first_name)}.{slug(last_name)}"
-    pairs = len(vocabulary.FIRST_NAMES) * len(vocabulary.LAST_NAMES)
+    pairs = len(first_names) * len(last_names)
     repetition = (user_id - 1) // pairs
     if repetition:
         username += f"{repetition + 1}"
     role, access = _ROLES[-1]
     if user_id > 1:
         role, access = drawn.pick(_ROLES)
-    hired = _HIRED + timedelta(days=user_id * 5 % 2900, seconds=drawn.below(28_800))
+    days = user_id * 5 % 2900
+    hired = _HIRED + timedelta(days=days, seconds=drawn.below(28_800))
     return {
         "id": user_id,
         "date_created": as_text(hired),

@@ -2,57 +2,43 @@
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, TypeVar
-
-from attrs import field, frozen
+from typing import Any, TypeVar
 
 from seorep_async.sandbox.account import Account
+from seorep_async.sandbox.options import Options
 from seorep_async.sandbox.request import ApiRequest, NoResponseError, Refusal, found_record
 from seorep_async.sandbox.seeds import RecordData
 
 T = TypeVar("T")
-Shape = Literal["nested", "flat", "mixed"]
-Rows = Literal["current", "older", "mixed"]
-LargeLimit = Literal[
-    "lowered", "ignored", "refused", "failing", "hanging", "misannounced", "whole-report"
-]
 
 _MOST_ROWS = 30_000
-_MOST_RESULTS = 64
 
 
-@frozen
 class SandboxService:
-    """The service behind the operations, with the options of the sandbox.
+    """The service behind the operations."""
 
-    `failing` has the statuses of campaigns, 403 for forbidden ones. `recent` has recent results by
-    their questions: the rows of feeds, encoded, and their totals; the ids of lists.
-    """
-
-    account: Account
-    shape: Shape
-    rows: Rows
-    clock: Callable[[], datetime]
-    default_limit: int
-    max_limit: int
-    large_limit: LargeLimit
-    daily: bool
-    failing: Mapping[int, int]
-    reports: Mapping[tuple[str, int], Sequence[RecordData]]
-    recent: dict[Hashable, tuple[Sequence[Any], Any]] = field(factory=dict)
+    def __init__(self, options: Options) -> None:
+        self.options: Options = options
+        self.account: Account = Account(
+            options.seed, options.campaigns, options.keywords, options.users, options.backlinks
+        )
+        # Recent results by their questions: the rows of feeds, encoded, and their totals; the ids
+        # of lists.
+        self._recent: dict[Hashable, tuple[Sequence[Any], Any]] = {}
 
     def campaign(self, campaign_id: int) -> RecordData:
         """Return a campaign. Refuse an unknown or a failing one."""
-        status = self.failing.get(campaign_id)
-        if status == 403:
+        failing = self.options.failing
+        if campaign_id in self.options.forbidden:
             raise Refusal(403, f"campaign {campaign_id} is not one that this API key has access to")
-        if status is not None:
+        if campaign_id in failing:
+            status = failing[campaign_id] if isinstance(failing, Mapping) else 500
             raise Refusal(status, f"campaign {campaign_id} was asked to fail")
         return found_record("campaign", campaign_id, self.account.campaigns.get(campaign_id))
 
     def now(self) -> datetime:
         """Return the date and time, to the second."""
-        return self.clock().replace(microsecond=0, tzinfo=None)
+        return self.options.clock().replace(microsecond=0)
 
     def page(
         self, name: str, request: ApiRequest, find: Callable[[], tuple[Sequence[T], Any]]
@@ -62,49 +48,57 @@ class SandboxService:
         A page beyond the end has no rows. The rows and totals of all pages are found once.
         """
         rows, totals = self._result((name, request.question), find)
-        limit = request["limit"] or self.default_limit
-        size = self._page_size(limit, len(rows))
-        announced_size = size
-        if limit > self.max_limit and self.large_limit == "whole-report":
-            rows = rows[:limit]
-        elif limit > self.max_limit and self.large_limit == "misannounced":
-            announced_size = self.default_limit
+        limit = request["limit"] or self._default_limit
+        announced_limit = limit
+        if limit > self.options.max_limit:
+            rows, limit, announced_limit = self._large_page(rows, limit)
         # Rounded up.
-        total_pages = -(-len(rows) // announced_size)
+        total_pages = -(-len(rows) // announced_limit)
         metadata = {"total_pages": total_pages, "total_records": len(rows)}
-        end = (request["page"] or 1) * size
-        return metadata, rows[end - size : end], totals
+        end = (request["page"] or 1) * limit
+        return metadata, rows[end - limit : end], totals
+
+    def forget_results(self) -> None:
+        """Find all results again, because a write may have changed any of them."""
+        self._recent.clear()
+
+    @property
+    def _default_limit(self) -> int:
+        return min(self.options.default_limit, self.options.max_limit)
+
+    def _large_page(self, rows: Sequence[T], limit: int) -> tuple[Sequence[T], int, int]:
+        """Return all rows, the limit, and the limit that the number of pages is counted by."""
+        max_limit = self.options.max_limit
+        # A service that breaks on large pages breaks only where a page really is large.
+        is_large = len(rows) > max_limit
+        match self.options.large_limit:
+            case "lowered":
+                return rows, max_limit, max_limit
+            case "ignored":
+                return rows, self._default_limit, self._default_limit
+            case "misannounced":
+                return rows, limit, self._default_limit
+            case "whole-report":
+                return rows[:limit], limit, limit
+            case "refused":
+                raise Refusal(400, f"limit must be at most {max_limit}")
+            case "failing" if is_large:
+                raise Refusal(500, "the page is too large")
+            case "hanging" if is_large:
+                raise NoResponseError
+        return rows, limit, limit
 
     def _result(
         self, question: Hashable, find: Callable[[], tuple[Sequence[T], Any]]
     ) -> tuple[Sequence[T], Any]:
-        result = self.recent.pop(question, None) or find()
-        self.recent[question] = result  # as the most recent
-        # Only lists take memory: ids may be a range, or made when they are read.
-        kept = [len(rows) if isinstance(rows, list) else 0 for rows, _ in self.recent.values()]
-        is_too_large = len(kept) > 1 and sum(kept) > _MOST_ROWS
-        if len(kept) > _MOST_RESULTS or is_too_large:
-            oldest = next(iter(self.recent))
-            del self.recent[oldest]
+        result = self._recent.pop(question, None) or find()
+        self._recent[question] = result  # as the most recent
+        # A result without rows takes memory as well.
+        sizes = [1 + len(rows) for rows, _ in self._recent.values()]
+        if len(sizes) > 1 and sum(sizes) > _MOST_ROWS:
+            oldest = next(iter(self._recent))
+            del self._recent[oldest]
         return result
-
-    def _page_size(self, limit: int, records: int) -> int:
-        """Return the records of a page. Refuse or ignore a limit above the maximum."""
-        if limit <= self.max_limit:
-            return limit
-        if self.large_limit == "lowered":
-            return self.max_limit
-        if self.large_limit == "ignored":
-            return self.default_limit
-        if self.large_limit == "refused":
-            raise Refusal(400, f"limit must be at most {self.max_limit}")
-        # A service that breaks on large pages breaks only where a page really is large.
-        is_large = records > self.max_limit
-        if is_large and self.large_limit == "failing":
-            raise Refusal(500, "the page is too large")
-        if is_large and self.large_limit == "hanging":
-            raise NoResponseError
-        return limit
 
 
 def contains_all(text: str, searches: Iterable[str]) -> bool:
@@ -113,16 +107,11 @@ def contains_all(text: str, searches: Iterable[str]) -> bool:
     return all(search.casefold() in folded for search in searches)
 
 
-def in_order(items: Iterable[T], value_of: Callable[[T], Any], descending: bool) -> list[T]:
+def in_order(items: Sequence[T], value_of: Callable[[T], Any], descending: bool) -> list[T]:
     """Sort items by a value.
 
     None goes last either way, and equal items stay in their order.
     """
-    with_value = []
-    without_value = []
-    for item in items:
-        if value_of(item) is None:
-            without_value.append(item)
-        else:
-            with_value.append(item)
+    with_value = [item for item in items if value_of(item) is not None]
+    without_value = [item for item in items if value_of(item) is None]
     return sorted(with_value, key=value_of, reverse=descending) + without_value

@@ -46,11 +46,12 @@ _LONGEST_QUOTE = 600
 """The most bytes of a message, a path or an address in an error."""
 _MESSAGES = {
     401: "the API key was refused",
-    403: "the API key was refused, or may not see this",
+    403: "no access: the API key may not see this, or was refused",
     404: "there is no such object",
     429: "the service asks for fewer requests",
     503: "the service is not available now",
 }
+_FORBIDDEN = "not open to this API key"
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
 _ENCODINGS = ("identity", "gzip", "deflate")
@@ -214,7 +215,7 @@ class ErrorReader:
         failure = self._failure(
             sent_of_status(status),
             verdict.cause,
-            _status_error(request, response, sender, verdict),
+            _status_error(request, response, sender, verdict, knows_service=knows_service),
             request,
             response,
         )
@@ -322,7 +323,12 @@ def _redirect_error(request: Request[Any], response: Response) -> SeoRepError:
 
 
 def _status_error(
-    request: Request[Any], response: Response, sender: Sender, verdict: Verdict
+    request: Request[Any],
+    response: Response,
+    sender: Sender,
+    verdict: Verdict,
+    *,
+    knows_service: bool,
 ) -> SeoRepError:
     """Return the error for a status of 400 or more, with the service's own reason."""
     status = response.status
@@ -335,6 +341,9 @@ def _status_error(
         # the rate or the time is the problem, not the key or the parameters
         error_type = RateLimitedError
         message = "the service asks to try again later"
+    elif status == 403 and request.subject is not None:
+        # a key that has worked is good, so only this campaign, or another object, is closed to it
+        message = _FORBIDDEN if knows_service else f"{_FORBIDDEN}, or the key itself was refused"
     elif status == 500 and _has_parameters(request):
         message = f"{message}; a wrong parameter can cause this too"
     reason = "" if request.private else reason_in_body(response.body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import functools
 import inspect
 import logging
@@ -16,6 +17,7 @@ import attrs
 from multidict import CIMultiDict
 
 from seorep_async.errors import ConfigurationError, duration, short_repr
+from seorep_async.session.clock import Clock
 from seorep_async.session.flow_control import Share
 from seorep_async.session.request import Call, Request
 from seorep_async.session.response import Response
@@ -32,6 +34,8 @@ _SECRET_HEADERS = re.compile(
     re.IGNORECASE,
 )
 _log = logging.getLogger("seorep_async")
+_OUTAGE_SECONDS = 5.0
+"""Failures for so long are logged as an outage."""
 _recordings: ContextVar[Blocks[list[RawAnswer]]] = ContextVar("seorep_async_recordings", default=())
 
 
@@ -145,6 +149,14 @@ def _difference(now: Mapping[str, N], before: Mapping[str, N]) -> dict[str, N]:
     }
 
 
+@attrs.define
+class _Outage:
+    """A time without any accepted request, since the monotonic time `began`."""
+
+    began: float
+    is_logged: bool = False
+
+
 class Observer:
     """Passes a client's attempts to `on_attempt`, to recordings and to the log."""
 
@@ -154,10 +166,14 @@ class Observer:
         scrub: Callable[[str, Request[Any]], str],
         settings: Settings,
         account: str,
+        clock: Clock,
     ) -> None:
         self.on_attempt: OnAttempt | None = on_attempt
         self.account = account
         self._scrub = scrub
+        self._clock = clock
+        self._outage: _Outage | None = None
+        self._accepted_at = 0.0
         rate = settings.requests_per_second
         self._pace = math.inf if rate is None else rate
         self._concurrency = settings.max_concurrency
@@ -230,6 +246,37 @@ class Observer:
         except (Exception, asyncio.CancelledError):
             fields = self._log_fields(call, status=status, cause=cause)
             _log.exception("on_attempt failed", extra=fields)
+
+    def log_outage(self, call: Call[Any], outcome: Response | Failure) -> None:
+        """Log once that the service accepts nothing, and the end of such an outage."""
+        now = self._clock.monotonic()
+        if not isinstance(outcome, Failure) or outcome.is_answer:
+            if self._outage is not None and self._outage.is_logged:
+                waited = duration(now - self._outage.began)
+                fields = self._log_fields(call)
+                _log.info("the service accepts requests again, after %s", waited, extra=fields)
+            self._outage = None
+            self._accepted_at = now
+            return
+        if outcome.inconclusive:
+            return
+        if self._outage is None:
+            # an attempt that hung may have begun before another one was accepted
+            self._outage = _Outage(max(call.started, self._accepted_at))
+        seconds = now - self._outage.began
+        if self._outage.is_logged or seconds < _OUTAGE_SECONDS:
+            return
+        self._outage.is_logged = True
+        message = f"no request has been accepted since {self._time(-seconds)}; trying again"
+        seconds_left = call.deadline.at - now
+        if seconds_left < math.inf:
+            message += f", until {self._time(seconds_left)} at the latest"
+        fields = self._log_fields(call, status=outcome.error.status, cause=outcome.cause.value)
+        _log.warning("%s: %s", message, outcome.error.message, extra=fields)
+
+    def _time(self, seconds: float) -> str:
+        """Return the time of day that many seconds from now."""
+        return f"{self._clock.now() + dt.timedelta(seconds=seconds):%H:%M:%S} UTC"
 
     def log_limits(self, call: Call[Any], share: Share) -> None:
         """Log the first decrease of the pace, and the first limit on attempts in flight."""

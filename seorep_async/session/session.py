@@ -66,7 +66,9 @@ class Session:
         self.state: State = State.NEW
         self.call_timeout: CallTimeout = CallTimeout(settings.call_timeout, self.clock.monotonic)
         self._reader = ResponseReader(authentication, self.clock)
-        self.observer: Observer = Observer(on_attempt, self._reader.errors.scrub, settings, account)
+        self.observer: Observer = Observer(
+            on_attempt, self._reader.errors.scrub, settings, account, self.clock
+        )
         wall_clock = self.clock.wall_clock
         self._transport = Transport(base_url, authentication, settings, borrowed, wall_clock)
         self.share: Share = Share(settings, self.clock, limits, base_url.origin, account)
@@ -300,6 +302,7 @@ class Session:
             self.share.learn(permit, None)
             raise
         self.share.learn(permit, outcome)
+        self.observer.log_outage(call, outcome)
         if isinstance(received, Response):
             self.observer.record(call, received)
         if isinstance(outcome, Response) and len(outcome.body) > HUGE:

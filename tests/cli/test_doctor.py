@@ -12,12 +12,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import duckdb
 import pytest
 
 from seorep_async.cli import doctor, target_check
 from seorep_async.cli.errors import ExitCode
+from seorep_async.cli.findings import Findings
+from seorep_async.cli.nights import PullWords, add_nights
 from tests.cli.running import Seorep
 from tests.history.databases import Pull, database_of
 
@@ -139,8 +142,8 @@ def test_the_newest_night_is_named_not_that_of_the_last_pull(seorep: Seorep) -> 
     [
         ([5], None),
         ([5, 6, 7], None),
-        ([5, 6, 8], "2023-03-07"),
-        ([1, 2, 3, 6, 7], "2023-03-04, 2023-03-05"),
+        ([5, 6, 8], "the night of 2023-03-07 is"),
+        ([1, 2, 3, 6, 7], "the nights of 2023-03-04, 2023-03-05 are"),
         ([1, 8, 15, 22], None),  # once a week
     ],
 )
@@ -151,12 +154,12 @@ def test_missing_nights_of_daily_pulls_are_named(
     output = "\n".join(lines(seorep, "nights", "-o", "a.duckdb"))
     assert ("missing" in output) is (missing is not None)
     if missing:
-        assert f"note  nights              sandbox: missing are the nights of {missing};" in output
+        assert f"note  nights              sandbox: {missing} missing; " in output
 
 
 def test_a_night_without_any_report_is_missing(seorep: Seorep, tmp_path: Path) -> None:
     stored(tmp_path, [5, 6, 8], failed=7)
-    assert "missing are the nights of 2023-03-07" in lines(seorep, "nights", "-o", "a.duckdb")[1]
+    assert "the night of 2023-03-07 is missing" in lines(seorep, "nights", "-o", "a.duckdb")[1]
 
 
 def incomplete(tmp_path: Path, failed: tuple[int, ...], nights: int = 1) -> None:
@@ -233,6 +236,68 @@ def test_daily_nights_that_ended_are_old(seorep: Seorep, tmp_path: Path) -> None
     old = lines(seorep, "nights", "-o", "a.duckdb")[-1]
     assert "sandbox: the newest night is " in old
     assert old.endswith(" days old")
+
+
+@pytest.mark.parametrize(
+    ("nights", "today", "is_ok"),
+    [
+        ([5, 6, 7], 8, True),
+        ([5, 6, 7], 9, False),
+        ([5, 7, 8], 9, False),
+        ([1, 2, 4, 5, 6, 7, 8, 9, 10, 11], 12, True),
+        ([1, 8], 20, True),
+    ],
+    ids=["last night", "none last night", "a lost night", "lost before", "once a week"],
+)
+def test_nights_are_ok_unless_one_of_the_last_is_lost(
+    tmp_path: Path, nights: list[int], today: int, is_ok: bool
+) -> None:
+    stored(tmp_path, nights)
+    (account,) = nights_of(tmp_path, dt.date(2023, 3, today))
+    assert account["ok"] is is_ok
+    assert account["days_since_newest"] == today - nights[-1]
+
+
+@pytest.mark.parametrize(
+    ("error", "day", "is_ok"),
+    [("ServerError", 6, False), ("ServerError", 20, True), ("NotFoundError", 6, True)],
+)
+def test_nights_are_not_ok_while_a_retry_may_help(
+    tmp_path: Path, error: str, day: int, is_ok: bool
+) -> None:
+    incomplete(tmp_path, (1,))
+    with duckdb.connect(tmp_path / "a.duckdb") as database:
+        database.execute("UPDATE failures SET error = ?", [error])
+    (account,) = nights_of(tmp_path, dt.date(2023, 3, day))
+    assert account["ok"] is is_ok
+
+
+def nights_of(tmp_path: Path, today: dt.date, account: str | None = None) -> list[dict[str, Any]]:
+    findings = Findings(shown=False)
+    pull_words = PullWords(("seorep", "pull"), {})
+    add_nights(findings, str(tmp_path / "a.duckdb"), account, today, pull_words)
+    nights: list[dict[str, Any]] = findings.facts()["nights"]
+    return nights
+
+
+def test_nights_of_one_account_are_checked(tmp_path: Path) -> None:
+    stored(tmp_path, [5, 6])
+    incomplete(tmp_path, (1,))
+    names = [account["account"] for account in nights_of(tmp_path, dt.date(2023, 3, 6), "a b")]
+    assert names == ["a b"]
+
+
+def test_a_lost_night_has_an_exit_code_for_monitors(seorep: Seorep, tmp_path: Path) -> None:
+    stored(tmp_path, [5, 6])
+    command = ("doctor", "-s", "campaigns=1", "-o", "a.duckdb", "--json")
+    assert seorep(*command).code == 0
+    ended = seorep(*command, "--exit-code")
+    assert ended.code == json.loads(ended.out)["exit_code"] == 10
+
+
+def test_options_of_a_database_need_one(seorep: Seorep) -> None:
+    ended = seorep("doctor", "--exit-code")
+    assert (ended.code, "name it with -o" in ended.err) == (2, True)
 
 
 def test_the_findings_are_on_stdout(seorep: Seorep) -> None:

@@ -2,13 +2,15 @@
 
 import datetime as dt
 import json
+from typing import Any
 
 import pytest
 
-from seorep_async import Feed, SeoRepClient
+from seorep_async import ConnectionFailedError, Feed, SeoRepClient
+from seorep_async.cli import pulling
 from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.summary import code_of_pulls
-from seorep_async.export import CampaignOutcome, PullFailure, PullSummary
+from seorep_async.export import CampaignOutcome, PullFailure, PullSummary, pull_to
 from tests.cli.running import Seorep
 
 DAY = dt.date(2023, 3, 31)
@@ -16,6 +18,7 @@ SHAPE = ("DecodeError", 200)
 VALUE = ("ExportError", None)
 FORBIDDEN = ("AuthenticationError", 403)
 BUSY = ("ServerError", 503)
+UNREACHABLE = ("ConnectionFailedError", None)
 
 
 def summary(failures: list[tuple[str, int | None]], succeeded: int) -> PullSummary:
@@ -59,7 +62,21 @@ def summary(failures: list[tuple[str, int | None]], succeeded: int) -> PullSumma
 def test_the_code_tells_permanent_from_passing(
     failures: list[tuple[str, int | None]], succeeded: int, code: ExitCode
 ) -> None:
-    assert code_of_pulls([summary(failures, succeeded)]) is code
+    assert code_of_pulls([summary(failures, succeeded)], is_retry=False) is code
+
+
+@pytest.mark.parametrize(
+    ("failures", "code"),
+    [
+        ([BUSY, FORBIDDEN], ExitCode.PARTIAL),
+        ([BUSY], ExitCode.PARTIAL),
+        ([UNREACHABLE], ExitCode.UNAVAILABLE),
+    ],
+)
+def test_a_retry_that_gets_answers_meets_no_outage(
+    failures: list[tuple[str, int | None]], code: ExitCode
+) -> None:
+    assert code_of_pulls([summary(failures, succeeded=0)], is_retry=True) is code
 
 
 @pytest.mark.parametrize(
@@ -92,3 +109,27 @@ def test_nothing_to_retry_in_a_group_is_said(seorep: Seorep) -> None:
         assert seorep(*pull, "--campaign", "4").code == 0
         ended = seorep(*pull, "--filter", companies[1], "--retry-failed")
     assert (ended.code, ended.err.partition(":")[0]) == (0, "Nothing to retry")
+
+
+def test_an_outage_between_months_hides_no_failure(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pulled: list[PullSummary] = []
+
+    async def pull_once(*arguments: Any, **options: Any) -> PullSummary:
+        if pulled:
+            raise ConnectionFailedError("the connection could not be opened")
+        pulled.append(await pull_to(*arguments, **options))
+        return pulled[0]
+
+    monkeypatch.setattr(pulling, "pull_to", pull_once)
+    with seorep.account(failing=[2]):
+        command = ["pull", "-o", "a.duckdb", "--month", "2023-01..2023-03", "-c", "max_attempts=1"]
+        ended = seorep(*command)
+    assert ended.code == 5
+    assert ended.err.startswith(
+        "Stopped; 2 months are left. Repeat the command with --skip-complete to go on.\n"
+        "Failed: 2023-01: campaign 2: "
+    )
+    assert "Pulled 2023-01-01 to 2023-01-31" in ended.err
+    assert ended.err.splitlines()[-1].startswith("Error: the connection could not be opened")

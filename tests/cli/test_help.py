@@ -20,14 +20,13 @@ from click.shell_completion import ShellComplete
 from seorep_async import guides, history
 from seorep_async.cli.app import ADVICE, run, seorep as command
 from seorep_async.cli.calls import MODELS
-from seorep_async.cli.commands import COMPARED_ENGINES, KINDS, TABLES
+from seorep_async.cli.commands import KINDS, TABLES
 from seorep_async.cli.formatting import fields_of
 from seorep_async.cli.options import LARGEST
 from seorep_async.cli.pull import FEEDS
 from seorep_async.cli.resources import COLUMNS
 from seorep_async.cli.sandbox import READERS
 from seorep_async.history.comparing import (
-    ENGINES as ENGINES_OF_HISTORY,
     KINDS as KINDS_OF_HISTORY,
 )
 from seorep_async.models import Feed
@@ -155,10 +154,6 @@ def test_kinds_are_those_of_changes() -> None:
 
 def test_advice_is_for_names_that_are_no_commands() -> None:
     assert not set(ADVICE) & {words[0] for words in COMMANDS if words}
-
-
-def test_engines_are_those_of_changes() -> None:
-    assert COMPARED_ENGINES == ENGINES_OF_HISTORY
 
 
 def test_feeds_are_those_of_the_service() -> None:

@@ -53,6 +53,7 @@ VARYING = {
     r"(\"waited\": \{)[^}]*": r"\1…",
     r"(duckdb \()\d.*?\)": r"\1SIZE)",
     r"[\d.]+ GB free": "SIZE free",
+    r"\b[0-9a-f]{64}\b": "TOKEN",
     r"duckdb [\d.]+, pyarrow [\d.]+": "duckdb VERSION, pyarrow VERSION",
     r"by seorep \d[\w.]*": "by seorep VERSION",
 }

@@ -94,6 +94,49 @@ async def test_a_new_name_from_the_caller_is_used(pulled: Path, name: str) -> No
     assert accounts(pulled) == ["acme", "other"]
 
 
+@pytest.mark.parametrize("name", ["acmee", "acm", "Acme"])
+async def test_a_misspelt_name_is_refused_before_any_report(pulled: Path, name: str) -> None:
+    async with serving(Account(7).answer) as (client, service):
+        with pytest.raises(ConfigurationError) as caught:
+            await pull(client, pulled, "2023-04-02", account=name)
+        assert not reports_in(service)
+        assert caught.value.argument == "account"
+        assert str(caught.value) == (
+            f"the database has no account {name} yet, and has the service's account 7 as acme. "
+            "Did you mean acme? With force=True, this begins a new account"
+        )
+        await pull(client, pulled, "2023-04-02", account=name, force=True)
+    assert accounts(pulled) == sorted(["acme", name])
+
+
+@pytest.mark.parametrize(
+    ("account_id", "name", "warning"),
+    [
+        (7, "other", "account other yet, and has the service's account 7 as acme; this begins a"),
+        (8, "acme2", "no account acme2 yet; this begins a new one. Did you mean acme?"),
+        (None, "acme2", "no account acme2 yet; this begins a new one. Did you mean acme?"),
+    ],
+    ids=["own account", "another account", "unknown account"],
+)
+async def test_a_new_name_is_a_warning(
+    pulled: Path, caplog: pytest.LogCaptureFixture, account_id: int | None, name: str, warning: str
+) -> None:
+    async with serving(Account(account_id).answer) as (client, _):
+        await pull(client, pulled, "2023-04-02", account=name)
+        assert warning in caplog.text
+        caplog.clear()
+        await pull(client, pulled, "2023-04-03", account=name)
+        assert "begins" not in caplog.text
+
+
+async def test_the_first_account_of_a_database_is_no_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(Account(7).answer) as (client, _):
+        await pull(client, tmp_path / "x.duckdb", "2023-04-02", account="acme")
+    assert caplog.messages == []
+
+
 async def test_several_names_of_one_account_are_refused(pulled: Path) -> None:
     async with serving(Account(7).answer) as (client, service):
         await pull(client, pulled, "2023-04-01", account="other")
@@ -133,7 +176,10 @@ async def test_a_file_of_another_period_is_replaced_with_a_note(
         assert summary.notes == ("replaces 2023-02-01 to 2023-02-28",)
         assert (await pull_to(client, None, START, END, out=out)).notes == ()
         other = await pull_to(client, None, START, END, out=out, account="acme")
-    assert other.notes == ("replaces 2023-03-01 to 2023-03-31 of 127.0.0.1",)
+        assert other.notes == ("replaces 2023-03-01 to 2023-03-31 of 127.0.0.1",)
+        feed = Feed.CAMPAIGN_BY_DATE
+        by_date = await pull_to(client, None, START, END, out=out, account="acme", feeds=feed)
+    assert by_date.notes == ("replaces 2023-03-01 to 2023-03-31 (campaign)",)
 
 
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "xlsx", "parquet"])
@@ -156,7 +202,7 @@ async def test_failures_that_leave_fewer_campaigns_are_noted(tmp_path: Path) -> 
         account.hidden = {1: 403, 3: 403}
         summary = await pull_to(client, None, START, END, out=out)
         again = await pull_to(client, None, START, END, out=out, restart=True)
-    assert summary.notes == ("replaces 3 campaigns with 1, because the others failed",)
+    assert summary.notes == ("replaces 3 campaigns with 1",)
     assert again.notes == ()
 
 

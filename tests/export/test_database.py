@@ -248,10 +248,6 @@ TOUCHED = [
     ),
     ("ALTER TABLE failures ALTER message DROP NOT NULL", None),
     (
-        "ALTER TABLE totals ADD COLUMN mine INTEGER; ALTER TABLE totals ALTER mine SET NOT NULL",
-        "allow null, or give",
-    ),
-    (
         "ALTER TABLE totals ADD COLUMN mine INTEGER DEFAULT 1; "
         "ALTER TABLE totals ALTER mine SET NOT NULL",
         None,
@@ -260,10 +256,6 @@ TOUCHED = [
     (
         "DROP TABLE totals; CREATE VIEW totals AS SELECT 1 AS one",
         "its view totals was not made by a pull; rename the view",
-    ),
-    (
-        "CREATE UNIQUE INDEX one_each ON campaigns (campaign_id)",
-        "the unique index one_each of its table campaigns may refuse.*DROP INDEX",
     ),
     (
         "DROP VIEW keyword_rankings_latest; CREATE TABLE keyword_rankings_latest (a INT)",
@@ -279,10 +271,6 @@ TOUCHED = [
         None,
     ),
     ("ALTER TABLE totals ADD COLUMN note VARCHAR", None),
-    (
-        "ALTER TABLE keyword_rankings ADD COLUMN as_of DATE",
-        "as_of has the name of a view's column; rename it",
-    ),
 ]
 
 
@@ -308,11 +296,6 @@ LAST_COLUMNS = {
     if column.name not in table.key
 }
 OLDER = {
-    "has key digests": [
-        "ALTER TABLE pulls ADD COLUMN key_digest VARCHAR DEFAULT ''",
-        "ALTER TABLE pulls ALTER key_digest SET NOT NULL",
-        "ALTER TABLE pulls ALTER key_digest DROP DEFAULT",
-    ],
     "lacks a column of each table": [
         f"ALTER TABLE {table} DROP {name}" for table, name in LAST_COLUMNS.items()
     ],

@@ -191,7 +191,7 @@ class AnyNights(RuleBasedStateMachine):
                 if way == "retry_failed" or not has_ended:
                     before.world = pull.world
                     return before
-            elif not has_ended:
+            elif not has_ended and before.received:
                 return "refused"
         return "retry" if failed == () else pulls[-1]
 

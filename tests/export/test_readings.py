@@ -24,7 +24,7 @@ NIGHT = "2023-04-02"
 START = "2023-03-01"
 END = "2023-03-31"
 OTHER_ROW_OPTIONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({}, GOOGLE, "engine names engineA, engineB and wmt, not goo, engineB and wmt"),
+    ({}, GOOGLE, "engine names engineA, engineB, wmt, not goo, engineB, wmt"),
     ({"sort_metric": "rank"}, PLAIN, "another sort_metric=…"),
     ({"extra_params": {"device": "mobile"}}, PLAIN, "another extra_params=…"),
     ({"compare_previous_period": True}, PLAIN, "another compare_previous_period=…"),
@@ -209,15 +209,15 @@ async def test_earlier_nights_keep_their_row_options(served: Served, tmp_path: P
 @pytest.mark.parametrize(
     ("earlier", "left"),
     [
-        # the newest pull that had campaign 2 had the same row options
-        ([({"ids": [1, 2]}, PLAIN), ({"ids": [2]}, GOOGLE)], [1, 2]),
-        # the newest pull of all was, but it had other campaigns
+        # the newest pull of the feed had the same row options, but perhaps other campaigns
         ([({"ids": [1, 2]}, PLAIN), ({"ids": [1]}, GOOGLE)], [1]),
         ([({"exclude": [1]}, PLAIN), ({"exclude": [2]}, GOOGLE)], [1]),
+        # it had the same campaigns as well
+        ([({"exclude": [1]}, PLAIN), ({}, GOOGLE)], [1, 2]),
         ([({"feeds": Feed.CAMPAIGN_BY_DATE}, PLAIN), ({}, GOOGLE)], [1, 2]),
     ],
 )
-async def test_the_last_pull_of_a_campaign_says_its_row_options(
+async def test_the_last_pull_of_all_campaigns_says_their_row_options(
     served: Served,
     tmp_path: Path,
     earlier: list[tuple[dict[str, Any], dict[str, Any]]],

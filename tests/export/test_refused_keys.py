@@ -80,18 +80,3 @@ async def test_an_export_under_a_revoked_key_raises_its_refusal(
             await pull_to(client, None, "2023-01-01", "2023-01-31", out=tmp_path / "x.csv")
     assert caught.value.subject is None
     assert not (tmp_path / "x.csv").exists()
-
-
-async def test_a_pull_refused_at_once_leaves_no_unfinished_pull(tmp_path: Path) -> None:
-    account = Account(campaigns=2)
-    is_refused = True
-
-    def script(request: ApiRequest) -> Any:
-        return 403 if is_refused else account.answer(request)
-
-    async with serving(script) as (client, _):
-        with pytest.raises(AuthenticationError):
-            await pull_to(client, [1], "2023-01-01", "2023-01-31", out=tmp_path / "x.duckdb")
-        is_refused = False
-        summary = await pull_to(client, [1], "2023-02-01", "2023-02-28", out=tmp_path / "x.duckdb")
-    assert summary.ok

@@ -16,7 +16,7 @@ import pytest
 from seorep_async import ConfigurationError
 from seorep_async.history import Change, changes, changes_by_campaign, write_changes
 from seorep_async.history.comparing import ChangeKind
-from tests.history.databases import FIRST, Pull, database_of, day, nightly, pull_of_night
+from tests.history.databases import FIRST, Pull, database_of, day, nightly, opened, pull_of_night
 
 KINDS: list[tuple[int | None, int | None, str]] = [
     (40, 37, "rose"),
@@ -343,9 +343,22 @@ def test_a_campaign_whose_last_report_failed_says_so(
     compared = changes(database_of(tmp_path / "a.duckdb", nights), campaign=2)
     assert compared.after == day(1)
     assert caplog.messages == [
-        "The report of 2026-03-03 failed (ServerError); 2026-03-01 and 2026-03-02 are the last "
-        "days before it."
+        "The report of 2026-03-03 failed (ServerError); the last day before it is 2026-03-02."
     ]
+
+
+def test_the_403_of_a_campaign_is_no_word_on_the_key(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    nights = [*nightly({11: 1, 21: 1}, {11: 2, 21: 2}), pull_of_night(2, {11: 3}, failed=(2, 3))]
+    path = database_of(tmp_path / "a.duckdb", nights)
+    with opened(path) as database:
+        database.execute("UPDATE failures SET error = 'AuthenticationError', status = 403")
+    assert changes(path).left_out[2] == f"the report of {day(2)} failed (not open to the API key)"
+    changes(path, campaign=2)
+    assert f"The report of {day(2)} failed (not open to the API key);" in caplog.messages[-1]
+    with pytest.raises(ConfigurationError, match=r"its reports failed \(not open to the API key"):
+        changes(path, campaign=3)
 
 
 def test_a_campaign_that_is_pulled_no_more_says_so(
@@ -360,7 +373,7 @@ def test_a_campaign_that_is_pulled_no_more_says_so(
     assert changes(database, campaign=4).after == day(1)
     assert caplog.messages == [
         "There are no rows of Company 4 for 2026-03-03, the last day of most campaigns; "
-        "2026-03-01 and 2026-03-02 are its last days."
+        "its last day is 2026-03-02."
     ]
 
 
@@ -392,6 +405,19 @@ def test_the_last_day_is_one_of_most_campaigns(
     compared = changes(database_of(tmp_path / "a.duckdb", [*nights, last]))
     assert compared.after == last_day
     assert caplog.messages[0].startswith(note)
+
+
+def test_a_month_that_had_not_begun_is_not_the_last_day(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ahead = Pull(day(1), day(90), day(120), {11: 9})
+    database = database_of(tmp_path / "a.duckdb", [*nightly({11: 1}, {11: 2}), ahead])
+    assert changes(database).after == day(1)
+    assert caplog.messages[0].startswith(f"{day(90)} had not begun when it was pulled, so {day(1)}")
+    assert changes(database, after=day(90)).before == day(1)
+    # once the month has begun, its pull counts
+    begun = Pull(day(91), day(90), day(90), {11: 9})
+    assert changes(database_of(database, [begun])).after == day(90)
 
 
 def test_a_day_of_few_campaigns_is_compared_where_it_is_named(tmp_path: Path) -> None:

@@ -16,7 +16,16 @@ import pytest
 from seorep_async import ConfigurationError, ExportError
 from seorep_async.history import report
 from seorep_async.history.reporting import marks
-from tests.history.databases import Pull, Ranks, change, database_of, day, nightly, opened
+from tests.history.databases import (
+    Pull,
+    Ranks,
+    change,
+    database_of,
+    day,
+    nightly,
+    opened,
+    pull_of_night,
+)
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -185,6 +194,82 @@ def test_days_without_all_campaigns_are_told(tmp_path: Path) -> None:
     page = page_of(database_of(tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1})))
     assert "1 of 2 days lack a campaign that others have." in page
     assert [row[0] for row in panel(page, "By campaign")] == ["Company 1 (1)"]
+
+
+def notes_of(page: str) -> list[str]:
+    paragraphs = parsed(page).iter("p")
+    return [words(paragraph) for paragraph in paragraphs if paragraph.get("class") == "note"]
+
+
+def test_campaigns_that_failed_on_the_last_day_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pulls = [
+        pull_of_night(0, {11: 1, 21: 5, 31: 7}, failed=(4,)),
+        pull_of_night(1, {11: 1, 21: 5}, failed=(3, 4)),
+        pull_of_night(2, {11: 1}, failed=(2, 3, 4)),
+    ]
+    page = page_of(database_of(tmp_path / "a.duckdb", pulls))
+    note = (
+        "Not in the figures of 2026-03-03: 3 campaigns. "
+        "Company 2 (2): its report failed, last ranks of 2026-03-02; "
+        "Company 3 (3): its report failed, last ranks of 2026-03-01; "
+        "campaign 4: its report failed, no ranks so far."
+    )
+    assert notes_of(page)[0] == note
+    assert note in caplog.text
+
+
+def test_a_campaign_that_was_not_pulled_is_named(tmp_path: Path) -> None:
+    nights = nightly({11: 1, 21: 5}, {11: 1})
+    database = database_of(tmp_path / "a.duckdb", nights)
+    assert notes_of(page_of(database))[0] == (
+        "Not in the figures of 2026-03-02: 1 campaign. Company 2 (2): last ranks of 2026-03-01."
+    )
+    assert notes_of(page_of(database, end_date=day(0))) == [
+        "One day is shown; changes appear once there is a second day."
+    ]
+
+
+def test_of_many_missing_campaigns_ten_are_named(tmp_path: Path) -> None:
+    pulls = [pull_of_night(0, {11: 1}), pull_of_night(1, {11: 1}, failed=tuple(range(2, 14)))]
+    (note, *_) = notes_of(page_of(database_of(tmp_path / "a.duckdb", pulls)))
+    assert "12 campaigns. campaign 2: its report failed, no ranks so far; " in note
+    assert note.endswith("campaign 11: its report failed, no ranks so far; and 2 more.")
+
+
+def test_a_missing_campaign_of_a_group_is_named(tmp_path: Path) -> None:
+    pulls = [pull_of_night(0, {11: 1, 21: 2}), pull_of_night(1, {21: 1}, failed=(1, 5))]
+    database = database_of(tmp_path / "a.duckdb", pulls)
+    change(database, "UPDATE campaigns SET group_title = 'Retail'")
+    assert "Company 1 (1): its report failed" in page_of(database, group="Retail")
+    assert "campaign 5" not in page_of(database, group="Retail")
+
+
+def test_a_last_night_without_any_report_is_named(tmp_path: Path) -> None:
+    pulls = [pull_of_night(0, {11: 1, 21: 2}), pull_of_night(1, {}, failed=(1, 2))]
+    page = page_of(database_of(tmp_path / "a.duckdb", pulls))
+    assert notes_of(page)[0] == (
+        "All 2 reports of 2026-03-02 failed (ServerError); the last day before it is 2026-03-01."
+    )
+
+
+def test_a_page_of_a_campaign_names_later_days_of_others(tmp_path: Path) -> None:
+    nights = nightly({11: 1, 21: 5, 31: 1}, {11: 1, 31: 1})
+    page = page_of(database_of(tmp_path / "a.duckdb", nights), campaign=2)
+    assert notes_of(page)[0] == (
+        "There are no rows of Company 2 for 2026-03-02, the last day of most campaigns; "
+        "its last day is 2026-03-01."
+    )
+
+
+def test_a_page_does_not_end_with_a_month_that_had_not_begun(tmp_path: Path) -> None:
+    pulls = [*nightly({11: 1}, {11: 2}), Pull(day(1), day(90), day(120), {11: 3})]
+    database = database_of(tmp_path / "a.duckdb", pulls)
+    page = page_of(database)
+    assert "2 Mar 2026 compared" in page
+    assert notes_of(page)[0].startswith(f"{day(90)} had not begun when it was pulled, so")
+    assert "30 May 2026" in page_of(database, start_date=day(80))
 
 
 def test_a_replaced_campaign_is_reported(tmp_path: Path) -> None:

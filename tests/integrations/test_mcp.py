@@ -26,6 +26,7 @@ from seorep_async import (
     SeoRepClient,
     SeoRepError,
     ServerError,
+    Settings,
 )
 from seorep_async.export import pull_to
 from seorep_async.integrations import mcp as module, questions as child_questions
@@ -79,11 +80,13 @@ class Agent:
 
 
 @contextlib.asynccontextmanager
-async def agent(database: Path, **options: Any) -> AsyncIterator[Agent]:
-    settings = {"campaigns": 4, "keywords": 60, "api_key": KEY, **options}
+async def agent(
+    database: Path, *, settings: Settings | None = None, **options: Any
+) -> AsyncIterator[Agent]:
+    sandbox_options = {"campaigns": 4, "keywords": 60, "api_key": KEY, **options}
     async with (
-        Sandbox(**settings) as sandbox,
-        SeoRepClient(sandbox.base_url, KEY) as client,
+        Sandbox(**sandbox_options) as sandbox,
+        SeoRepClient(sandbox.base_url, KEY, settings=settings) as client,
         mcp.Client(
             mcp_server(client, str(database), account="acme"), raise_exceptions=True
         ) as connected,
@@ -329,7 +332,7 @@ async def test_a_bug_is_logged_and_tells_the_agent_nothing(
 
 async def test_a_refused_key_is_an_error_without_the_key(database: Path) -> None:
     async with agent(database, api_key="another key") as host:
-        assert "error: the API key was refused" in await host.ask("campaigns")
+        assert "may not see this, or was refused" in await host.ask("campaigns")
 
 
 # --- What a host reads of the tools
@@ -418,6 +421,19 @@ async def test_tools_name_the_engines_of_an_agency(database: Path) -> None:
     assert instructions.endswith(" engine_a is Google; engine_b is Bing.")
 
 
+@pytest.mark.parametrize(
+    ("sent", "engines"),
+    [
+        ("google", ["engine_a"]),
+        ("GOOGLE mobile,bing", ["engine_a_mobile", "engine_b"]),
+        (["Google, places", "engine-a"], ["engine_a_places", "engine_a"]),
+    ],
+)
+def test_an_engine_may_have_the_name_of_an_agency(sent: object, engines: list[str]) -> None:
+    arguments = read_arguments({"engine": sent}, ChangesArguments, ("Google", "Bing"))
+    assert arguments.engine == engines
+
+
 async def test_the_list_of_tools_takes_at_most_1200_tokens(database: Path) -> None:
     async with agent(database) as host:
         listed = (await host.client.list_tools()).model_dump_json(by_alias=True, exclude_none=True)
@@ -504,6 +520,7 @@ def test_arguments_are_taken_as_hosts_send_them(
         (ChangesArguments, {"group": 3}, "group must be text, got 3; the tool campaigns lists g"),
         (ChangesArguments, {"kind": "sank"}, "kind must be one or several of new, removed, found"),
         (ChangesArguments, {"kind": "sank"}, "got 'sank'"),
+        (ChangesArguments, {"engine": "Google"}, "got 'Google'; if the description of this tool"),
         (ChangesArguments, {"after": "yesterday"}, "after must be a day, YYYY-MM-DD, got 'yester"),
         (ChangesArguments, {"after": 20261128}, "after must be a day, YYYY-MM-DD, got 20261128"),
         (ChangesArguments, {"campaign": 1, "campaign_id": 1}, "campaign was sent twice, once as c"),
@@ -669,8 +686,44 @@ async def test_a_failed_list_lets_a_pull_go_on(
 async def test_a_pull_that_fails_says_that_nothing_was_pulled(tmp_path: Path) -> None:
     async with agent(tmp_path / "rankings.duckdb", api_key="another key") as host:
         answer = await host.ask("pull", **DAYS)
-    assert answer.startswith("error: the API key was refused")
+    assert answer.startswith("error: no access: the API key may not see this, or was refused")
     assert answer.endswith("; nothing was pulled into the database")
+
+
+@pytest.mark.parametrize(
+    ("faults", "reason"),
+    [
+        ({"forbidden": [1, 2]}, "may not see this"),
+        ({"failing": [1, 2]}, "campaign 1 was asked to fail; "),
+    ],
+    ids=["forbidden", "failing"],
+)
+async def test_a_pull_without_any_report_is_an_error(
+    tmp_path: Path, faults: dict[str, Any], reason: str
+) -> None:
+    settings = Settings(max_attempts=1)
+    async with agent(tmp_path / "a.duckdb", keywords=5, settings=settings, **faults) as host:
+        answer = await host.ask("pull", **DAYS, campaign_ids=[1, 2])
+    assert answer.startswith("error: every report failed: ")
+    assert reason in answer
+    assert "requested were campaigns 1, 2; nothing was pulled" in answer
+
+
+async def test_an_outage_is_an_error_that_says_so(tmp_path: Path) -> None:
+    async with agent(tmp_path / "a.duckdb", settings=Settings(max_attempts=2)) as host:
+        await host.sandbox.close()
+        answer = await host.ask("pull", **DAYS, campaign_ids=[1, 2])
+    assert answer.startswith("error: the connection could not be opened (127.0.0.1")
+
+
+async def test_a_service_that_hangs_is_an_error_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_ANSWER_SECONDS", 0.1)
+    async with agent(tmp_path / "a.duckdb", latency=30.0) as host:
+        answer = await host.ask("pull", **DAYS)
+    assert answer.startswith("error: ")
+    assert "within 0.1 s" in answer
 
 
 async def test_a_group_is_pulled_alone(tmp_path: Path) -> None:

@@ -76,10 +76,3 @@ async def test_a_full_month_by_date_speaks_of_its_last_day() -> None:
         months = await call.feed(CAMPAIGN_BY_DATE, start_date="2023-02-01", end_date="2023-03-15")
         february = await call.feed(CAMPAIGN_BY_DATE, start_date="2023-02-28", end_date="2023-02-28")
     assert months[0] == february[0]
-
-
-async def test_daily_ranges_at_both_ends_of_the_calendar_are_answered() -> None:
-    async with calling(daily=True) as call:
-        for day in ("0001-01-01", "9999-12-31"):
-            for path in (CAMPAIGN, CAMPAIGN_BY_DATE, KEYWORD_BY_DATE):
-                assert await call.feed(path, start_date=day, end_date=day, **COMPARED)

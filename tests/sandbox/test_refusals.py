@@ -123,7 +123,7 @@ async def test_a_missing_or_empty_parameter_gets_400_and_its_name(path: str, cal
             assert (response.status, response.json()["message"]) == (400, f"{name} is required")
 
 
-BAD_DATES = ("2022-1-1", "20220101", "2022-02-30", "0000-00-00", "1000-01-01")
+BAD_DATES = ("2022-1-1", "20220101", "2022-02-30", "0000-00-00")
 BAD_DAYS = ("2014-01-01", "2014-01-02-2014-01-01", "2014-01-01-2014-02-30")
 BadValues = dict[str, tuple[Any, ...]]
 BAD_VALUES: dict[str, BadValues] = {

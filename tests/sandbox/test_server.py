@@ -9,7 +9,7 @@ from weakref import WeakSet
 import aiohttp
 import pytest
 
-from seorep_async.sandbox import Sandbox, server
+from seorep_async.sandbox import Sandbox, service
 from seorep_async.sandbox.account import Account
 from tests.processes import run_python
 from tests.sandbox.calls import USERS, Caller, calling
@@ -32,7 +32,9 @@ async def test_a_notebook_opens_and_closes_it() -> None:
 async def test_a_taken_port_fails_with_the_port_in_the_message() -> None:
     async with Sandbox() as first:
         port = int(first.base_url.rsplit(":", 1)[1])
-        with pytest.raises(OSError, match=f"can't listen on 127.0.0.1:{port}") as failed:
+        with pytest.raises(
+            OSError, match=rf"'127\.0\.0\.1', {port}\): address already in use"
+        ) as failed:
             await Sandbox(port=port).__aenter__()
     assert failed.value.errno == errno.EADDRINUSE
 
@@ -70,7 +72,7 @@ async def test_the_account_is_freed_on_leaving() -> None:
         accounts.add(account)
         return account
 
-    with patch.object(server, "Account", make):
+    with patch.object(service, "Account", make):
         async with calling() as call:
             await call.get("/v3/campaigns/1")
             assert len(accounts) == 1

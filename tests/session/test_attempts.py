@@ -6,6 +6,7 @@ import logging
 import math
 import operator
 import pickle
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -247,3 +248,31 @@ async def test_a_first_decrease_of_the_pace_is_logged_once(
     (record,) = caplog.records
     assert "slowed down" in record.getMessage()
     assert 0 < vars(record)["pace"] < math.inf
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("outage", ["refused", "hang", "503"])
+async def test_a_long_outage_is_logged_once_with_its_times(
+    outage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "seorep_async")
+    service = SimulatedService(down=(0, 40), outage=outage)
+    async with session_above(service, attempt_timeout=8.0) as session:
+        assert await pull(session, 3) == []
+    (warning,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    since, until = re.findall("[0-9]{2}:[0-9]{2}:[0-9]{2} UTC", warning.getMessage())
+    assert (seconds_of_day(until) - seconds_of_day(since)) % 86_400 in (300, 301)
+    assert "the service accepts requests again, after 4" in caplog.text
+
+
+def seconds_of_day(clock: str) -> int:
+    hours, minutes, seconds = map(int, clock.removesuffix(" UTC").split(":"))
+    return 3600 * hours + 60 * minutes + seconds
+
+
+@pytest.mark.virtual
+async def test_a_short_outage_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    service = SimulatedService(down=(0, 3), outage="refused")
+    async with session_above(service) as session:
+        assert await pull(session, 3) == []
+    assert caplog.messages == []
