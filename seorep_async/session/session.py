@@ -23,7 +23,7 @@ from seorep_async.session.flow_control import (
 )
 from seorep_async.session.observation import Observer, OnAttempt, Stats
 from seorep_async.session.request import Call, Request
-from seorep_async.session.response import ODD, Response, ResponseReader
+from seorep_async.session.response import HUGE, Response, ResponseReader
 from seorep_async.session.retry_policy import Cause, Failure, Retry, deadline_exceeded, decide
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import CallTimeout
@@ -290,7 +290,7 @@ class Session:
             # Even a defect of a decoder must not keep others waiting for this permit.
             self.share.learn(permit, outcome)
         self.observer.log_outage(call, outcome)
-        if isinstance(outcome, Response) and len(outcome.body) > ODD:
+        if isinstance(outcome, Response) and len(outcome.body) > HUGE:
             self._pause(call.request)
         return outcome
 
