@@ -90,9 +90,6 @@ class Database(Target):
                 folders.append(folder)
         return folders
 
-    def row_files(self) -> list[Path]:
-        return [self.out]
-
     def check(self) -> None:
         """Refuse a file that is not a database, and tables that were changed or are not ours."""
         if _NOT_FOR_DUCKDB & {*str(self.path), *str(self.staging_folder)}:
@@ -155,8 +152,6 @@ class Database(Target):
 
         There is something to retry only if one of these pulls requested all that is requested now.
         """
-        if not has_content(self.path):
-            return Retry()
         request = self.request
         failed_campaigns = """
             SELECT DISTINCT campaign_id

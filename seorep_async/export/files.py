@@ -92,15 +92,17 @@ class Target:
         """Return the row of the pull that would be replaced. A database replaces none."""
         return {}
 
-    def losses(self, complete: int, failed: int = 0) -> tuple[str, ...]:
+    def row_files(self) -> list[Path]:
+        return [self.out]
+
+    def losses(self, complete: int) -> tuple[str, ...]:
         """Describe the contents that another pull, or one with fewer campaigns, replaces.
 
         Args:
             complete: campaigns without a failure in this pull.
-            failed: its other campaigns.
         """
         pull = self.earlier_pull()
-        losses = [_other_pull(self.request, pull), _fewer_campaigns(pull, complete, failed)]
+        losses = [_other_pull(self.request, pull), _fewer_campaigns(pull, complete)]
         return tuple(loss for loss in losses if loss is not None)
 
 
@@ -301,16 +303,13 @@ def _other_pull(request: ExportRequest, pull: Mapping[str, Any]) -> str | None:
     return note if is_other else None
 
 
-def _fewer_campaigns(pull: Mapping[str, Any], complete: int, failed: int) -> str | None:
+def _fewer_campaigns(pull: Mapping[str, Any], complete: int) -> str | None:
     """Return a note that an earlier pull had more campaigns; None if it had not."""
     requested = int(_comparable(pull.get("campaigns")) or 0)
     earlier = requested - int(_comparable(pull.get("failures")) or 0)
     if complete >= earlier:
         return None
-    loss = f"replaces {earlier:,} campaigns with {complete:,}"
-    if complete + failed >= earlier:
-        return f"{loss}, because the others failed"
-    return loss
+    return f"replaces {earlier:,} campaigns with {complete:,}"
 
 
 def _comparable(value: object) -> str:

@@ -232,12 +232,6 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             self, campaigns=tuple(campaign_ids), groups=(), filter=None, exclude=()
         )
 
-    def takes(self, campaign_id: int) -> bool:
-        """Return whether the requested ids include a campaign."""
-        if campaign_id in self.exclude:
-            return False
-        return self.campaigns is None or campaign_id in self.campaigns
-
     def select(self, campaigns: Sequence[Campaign]) -> list[Campaign]:
         """Return the account's campaigns that are requested.
 

@@ -53,7 +53,8 @@ from seorep_async.tables.output_tables import (
 
 _LARGEST_INTEGER = 2**53
 """Excel has floating-point numbers only, which hold no larger integer exactly."""
-_FIRST_YEAR = 1900
+_FIRST_MONTH = (1900, 3)
+"""Excel has no earlier dates but those of January and February 1900, which it counts wrong."""
 _LONGEST_TEXT = 32_767
 _CUT_MARK = "… (cut)"
 _WIDEST_COLUMN = 60
@@ -72,7 +73,6 @@ _ALIGNED_TO_THE_RIGHT = (
 _WIDTHS = {ColumnType.DATE: 11, ColumnType.DATETIME: 20}
 _DAY_ZERO = dt.date(1899, 12, 30)
 _ONE_DAY = dt.timedelta(1)
-_LAST_DAY_BEFORE_ERROR = (dt.date(1900, 2, 28) - _DAY_ZERO).days
 _COMMON_COLUMNS = 3
 _FROZEN = ("company", "keyword_phrase")
 _WIDEST_FROZEN_COLUMN = 32
@@ -106,9 +106,6 @@ class WorkbookFile(Target):
     format: WorkbookRows
     force: bool
     engine_names: tuple[str, str] | None
-
-    def row_files(self) -> list[Path]:
-        return [self.out]
 
     def check(self) -> None:
         """Refuse to replace a file that no pull wrote, or that a person changed, unless `force`."""
@@ -452,17 +449,13 @@ def _number(value: float) -> float | str:
 @lru_cache(1 << 12)
 def _day(value: dt.date) -> float | str:
     """Return the number of a date or of a time, counted in days."""
-    if value.year < _FIRST_YEAR:
+    if (value.year, value.month) < _FIRST_MONTH:
         return value.isoformat()
     time_of_day = dt.timedelta()
     if isinstance(value, dt.datetime):
         time_of_day = value - dt.datetime.combine(value, dt.time())
         value = value.date()
-    days = (value - _DAY_ZERO).days
-    if days <= _LAST_DAY_BEFORE_ERROR:
-        # Excel counts a 29 February 1900, which did not exist
-        days -= 1
-    return days + time_of_day / _ONE_DAY
+    return (value - _DAY_ZERO).days + time_of_day / _ONE_DAY
 
 
 def _tags(value: Any) -> str | None:
