@@ -79,7 +79,6 @@ class Session:
         self._requests = 0
         self._retries: Counter[str] = Counter()
         self._throttled = 0
-        self._latest_failure: SeoRepError | None = None
 
     # Opening and closing
 
@@ -251,10 +250,9 @@ class Session:
         self, call: Call[Any], seconds: float, reason: WaitReason | None
     ) -> DeadlineExceededError:
         """Return the error of a call that timed out while it waited for a permit."""
-        failure_of_others = self._latest_failure if self.share.only_probes else None
         waited = self.share.wait_in_words(seconds, reason)
         refused_in_a_row = self.share.refused_in_a_row
-        return deadline_exceeded(call.failure, refused_in_a_row, failure_of_others, waited)
+        return deadline_exceeded(call.failure, refused_in_a_row, self.share.latest_failure, waited)
 
     async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
         """Make one attempt, give its permit back, read the response, and report the attempt."""
@@ -318,8 +316,6 @@ class Session:
         call.note(failure, probe=permit.is_probe, others_refused=others_refused)
         if failure.cause is Cause.THROTTLE:
             self._throttled += 1
-        if failure.cause.retryable and not failure.inconclusive:
-            self._latest_failure = failure.error
         self.observer.log_limits(call, self.share)
         settings = self.settings
         if call.request.max_attempts is not None:
