@@ -8,7 +8,7 @@ import math
 from collections import OrderedDict
 from typing import TypeAlias
 
-from seorep_async.errors import ConfigurationError, RateLimitedError, duration
+from seorep_async.errors import ConfigurationError, RateLimitedError, SeoRepError, duration
 from seorep_async.session.clock import Clock
 from seorep_async.session.flow_control.breaker import WaitReason
 from seorep_async.session.flow_control.lanes import ClientClosed, ClientLanes, Permit, Waiter
@@ -22,15 +22,20 @@ _LONGEST_PAUSE = 3600.0  # seconds; a mistake in a header must not stop everythi
 
 
 class PermitQueue:
-    """The requests that wait for a permit of one service, and the permits in flight."""
+    """The requests that wait for a permit of one service, and the permits in flight.
+
+    Attributes:
+        pace: decides when the next attempt may start.
+        latest_failure: the latest failure of any client that a retry may help, or None.
+    """
 
     def __init__(self, max_concurrency: int, requests_per_second: float | None) -> None:
         cap = math.inf if requests_per_second is None else requests_per_second
         self.pace: Pace = Pace(max_concurrency, cap)
+        self.latest_failure: SeoRepError | None = None
         self._clients: OrderedDict[object, ClientLanes] = OrderedDict()  # served last: at the end
         self._in_flight: set[Permit] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_due = math.inf
         self._clock = Clock()
         self._origin: Origin | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -58,7 +63,6 @@ class PermitQueue:
         if not self._clients:
             # The first client starts with the limits that earlier ones found.
             self._timer = None
-            self._timer_due = math.inf
             self._in_flight.clear()
             self.pace.reopen()
         self._clients[lanes.client] = lanes
@@ -142,8 +146,7 @@ class PermitQueue:
                 continue
             permit = self._grant(waiter.lanes.client, waiter.subject, now)
             waiter.end(permit)
-        if self._timer is not None:
-            self._sleep()
+        self._sleep()
 
     def _next_client(self) -> ClientLanes | None:
         """Return the lanes of the waiting client that was served longest ago."""
@@ -170,23 +173,14 @@ class PermitQueue:
 
     def _wake_at(self, moment: float, now: float) -> None:
         """Dispatch again at a moment. An infinite one needs no timer."""
-        # Each wait leads here, and usually the timer is already right.
-        if moment == self._timer_due:
-            return
         self._sleep()
         if moment < math.inf:
-            self._timer = self._clock.wake_later(moment - now, self._wake)
-            self._timer_due = moment
+            self._timer = self._clock.wake_later(moment - now, self.dispatch)
 
     def _sleep(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None
-        self._timer_due = math.inf
-
-    def _wake(self) -> None:
-        self._sleep()
-        self.dispatch()
 
     # Permits
 
@@ -215,7 +209,7 @@ class PermitQueue:
         if failure is None or failure.is_answer:
             pace.accept(permit.started, permit.subject, now)
         elif failure.by_gateway:
-            pace.turn_away(permit.subject, now)
+            pace.turn_away(permit.started, permit.subject, now)
         elif failure.is_refusal:
             self._learn_refusal(permit, failure, longest_pause, now)
         elif failure.no_room:
@@ -223,7 +217,7 @@ class PermitQueue:
         elif failure.cause is Cause.OVERLOAD:
             pace.time_out(permit.started, now)
         else:
-            pace.fail(now)
+            pace.fail(permit.started, now)
         if pace.breaker.is_open or pace.paused_until > now:
             for waiter in list(itertools.chain.from_iterable(self._clients.values())):
                 self._end_if_hopeless(waiter, now)
