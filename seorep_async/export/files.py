@@ -110,7 +110,7 @@ class Target:
         return known_losses + self.lost_tables(pulls)
 
     def lost_tables(self, pulls: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-        """Describe the tables of earlier pulls that would be removed; here, there are none."""
+        """Describe the tables of earlier pulls that would be removed. A file has no tables."""
         return ()
 
 

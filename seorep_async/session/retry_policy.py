@@ -371,7 +371,7 @@ def deadline_exceeded(  # noqa: C901, PLR0912, the parts of one message
         refused_in_a_row: the number of this client's latest attempts that were all refused.
         others: the latest failure of other calls, which is the cause if nothing was sent.
         wait: how long the call waited for its last turn, and for what.
-        seconds_left: the time left in the call, too short for another attempt.
+        seconds_left: the time left in the call, if it is too short for another attempt.
     """
     if seconds_left > 0:
         left = duration(seconds_left)

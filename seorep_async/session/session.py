@@ -314,7 +314,7 @@ class Session:
     def _decide(
         self, call: Call[Any], failure: Failure, permit: Permit, *, others_refused: bool
     ) -> Retry:
-        """Record a failed attempt. Return its retry, or raise the last error if there is none."""
+        """Record a failed attempt. Return its retry, or raise the last error."""
         call.note(failure, probe=permit.is_probe, others_refused=others_refused)
         if failure.cause is Cause.THROTTLE:
             self._throttled += 1
