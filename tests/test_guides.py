@@ -153,6 +153,25 @@ def test_a_guide_of_engines_runs_as_it_stands(page: str) -> None:
     run_page(PAGES[page], f"{page}.md", engines=True)
 
 
+@pytest.mark.parametrize(
+    "import_of_recipe",
+    [
+        pytest.param("concurrent.futures", marks=pytest.mark.heavy),
+        pytest.param("import duckdb", marks=pytest.mark.heavy),
+        *[
+            pytest.param(f"import {name}", marks=pytest.mark.engines)
+            for name in ("dask", "dlt\n", "DeltaTable", "ray", "SparkSession")
+        ],
+    ],
+)
+@pytest.mark.usefixtures("place")
+def test_a_recipe_of_engines_is_a_script_with_the_first_block(import_of_recipe: str) -> None:
+    first, *others = PAGES["engines"]
+    recipe = next(block for block in others if import_of_recipe in block.code)
+    Path("script.py").write_text(f"{first.code}\n{recipe.code}", encoding="utf-8")
+    execute([sys.executable, "script.py"])
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_a_guide_has_a_title_and_known_fences(page: str) -> None:
     text = guides.pages()[page]

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+import starlette.requests
 import uvicorn
 from fastapi.testclient import TestClient
 
@@ -53,7 +54,9 @@ async def test_the_wait_of_a_busy_service_is_passed_on(
     error_class: type[StatusError], names: dict[str, Any]
 ) -> None:
     error = error_class("busy", retry_after=1.2)
-    response = await names["answer_error"](None, error)
+    response = await names["answer_error"](
+        starlette.requests.Request({"type": "http", "path": "/", "headers": []}), error
+    )
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "2"
 
@@ -68,6 +71,8 @@ def test_the_table_and_the_code_name_the_same_statuses(names: dict[str, Any]) ->
                 details["argument"] = "campaign_id"
             if "`status`" in cell:
                 details["status"] = 403
+            if "`subject`" in cell:
+                details["subject"] = "campaign 42"
             error = getattr(seorep_async, name)("it went wrong", **details)
             assert status_of(error) == int(status), cell
 
@@ -87,7 +92,27 @@ def test_an_outage_is_not_an_empty_list(
         with TestClient(names["app"]) as web:
             response = web.get("/reports?start_date=2023-01-01&end_date=2023-03-31")
     assert response.status_code == 502
-    assert response.json()["message"] == "the rankings are not available; try again later"
+    assert response.json()["message"] == "the rankings are not available"
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("/acme/campaigns/12", "/acme/campaigns/12"),
+        ("/acme/rankings?campaign=12&start_date=2023-01-01&end_date=2023-03-31", "acme"),
+    ],
+    ids=["a call", "a stream"],
+)
+def test_hidden_messages_are_logged_with_the_account(
+    path: str, place: str, names: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    with TestClient(names["accounts"]) as web:
+        answer = web.get(path).text
+    assert "the rankings are not available" in answer
+    (message,) = [record.getMessage() for record in caplog.records if record.name == "web"]
+    assert message.startswith(
+        f"{place}: AuthenticationError: campaign 12: not open to this API key"
+    )
 
 
 def test_reports_name_the_campaigns_that_failed(names: dict[str, Any]) -> None:

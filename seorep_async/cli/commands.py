@@ -99,7 +99,7 @@ def guide(name: str | None) -> None:
   seorep changes rankings.duckdb --kind fell --exit-code > fell.txt
   test $? = 10 && mail -s "Ranks fell" me@example.com < fell.txt""",
 )
-@DATABASE
+@click.argument("databases", type=not_empty, nargs=-1, required=True, metavar="DATABASE")
 @option(
     "-o",
     "--out",
@@ -177,7 +177,7 @@ def guide(name: str | None) -> None:
 @ENGINES
 @format_options
 def changes(
-    database: str,
+    databases: tuple[str, ...],
     out: str | None,
     before: dt.date | None,
     after: dt.date | None,
@@ -190,6 +190,13 @@ def changes(
     limit: int | None,
     **choices: Any,
 ) -> int:
+    database, *others = databases
+    # people name the files of two months
+    if others:
+        raise click.UsageError(
+            "changes compares two days of one database: pull both into it, such as by "
+            "seorep pull -o rankings.duckdb --month 2023-02..2023-03, and name it alone."
+        )
     if out is not None and format != "table":
         raise click.UsageError(
             "-o can't be combined with --format or --json: the ending of a file chooses its format."

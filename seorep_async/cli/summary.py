@@ -459,7 +459,6 @@ def facts_of_previews(
         "files": [str(file) for file in first.files],
         "campaigns": first.campaigns,
         "sampled": first.sampled,
-        "skipped": first.skipped,
         "requests": requests,
         "page_sizes": first.page_sizes,
         "notes": list(first.notes),
@@ -504,11 +503,7 @@ def _requests_in_words(facts: Mapping[str, Any]) -> str:
         parts.append("at one page per report")
     else:
         parts.append(f"estimated from campaign {facts['sampled']}")
-    words = ", ".join(parts) + _page_sizes_in_words(facts["page_sizes"])
-    if facts["skipped"]:
-        ids = ", ".join(map(str, facts["skipped"]))
-        words += f"; campaigns {ids} did not answer"
-    return words
+    return ", ".join(parts) + _page_sizes_in_words(facts["page_sizes"])
 
 
 def _staged_in_words(staged: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import threading
 import time
 import urllib.parse
@@ -89,9 +90,6 @@ class Database(Target):
                 folders.append(folder)
         return folders
 
-    def row_files(self) -> list[Path]:
-        return [self.out]
-
     def check(self) -> None:
         """Refuse a file that is not a database, and tables that were changed or are not ours."""
         if _NOT_FOR_DUCKDB & {*str(self.path), *str(self.staging_folder)}:
@@ -154,8 +152,6 @@ class Database(Target):
 
         There is something to retry only if one of these pulls requested all that is requested now.
         """
-        if not has_content(self.path):
-            return Retry()
         request = self.request
         failed_campaigns = """
             SELECT DISTINCT campaign_id
@@ -252,7 +248,7 @@ class Database(Target):
         duckdb = require("duckdb")
         try:
             # if another pull creates the database meanwhile, rows are added to that one
-            if self.path.exists() or not self._make(contents, folder):
+            if has_content(self.path) or not self._make(contents, folder):
                 with self._connected(to_write=True) as database:
                     _fill(database, contents, self.format)
                     self._checkpoint(database)
@@ -293,6 +289,9 @@ class Database(Target):
             database.execute("CHECKPOINT")
         sync_file(file)
         try:
+            if self.path.exists() and not has_content(self.path):
+                shutil.copymode(self.path, file)
+                self._remove_empty(folder)
             # unlike a replacement, a link spares a database that another pull has made meanwhile
             os.link(file, self.path)
         except OSError:
@@ -301,6 +300,16 @@ class Database(Target):
             discard(file)
         sync_folder(self.path.parent)
         return True
+
+    def _remove_empty(self, folder: Path) -> None:
+        """Remove an empty target, but not a database that another pull has just put there."""
+        aside = unfinished_path(folder, "empty")
+        # after a check, the file could still be replaced before its removal
+        os.rename(self.path, aside)
+        if has_content(aside):
+            os.rename(aside, self.path)
+        else:
+            discard(aside)
 
 
 def _connect(file: Path | str, *, is_new: bool) -> duckdb.DuckDBPyConnection:

@@ -88,30 +88,22 @@ class Target:
     def check_accounts(self, account_ids: Sequence[int]) -> None:
         """Do nothing: files hold one pull, so no account can mix with another."""
 
-    def earlier_pulls(self) -> list[dict[str, Any]]:
+    def earlier_pull(self) -> Mapping[str, Any]:
         """Return the row of the pull that would be replaced. A database replaces none."""
-        return []
+        return {}
 
-    def losses(self, complete: int, failed: int = 0) -> tuple[str, ...]:
-        """Describe the contents that a pull with fewer campaigns or another period replaces.
+    def row_files(self) -> list[Path]:
+        return [self.out]
+
+    def losses(self, complete: int) -> tuple[str, ...]:
+        """Describe the contents that another pull, or one with fewer campaigns, replaces.
 
         Args:
             complete: campaigns without a failure in this pull.
-            failed: its other campaigns.
         """
-        pulls = self.earlier_pulls()
-        if not pulls:
-            return ()
-        losses = [
-            _other_period(self.request, pulls[0]),
-            _fewer_campaigns(pulls[0], complete, failed),
-        ]
-        known_losses = tuple(loss for loss in losses if loss is not None)
-        return known_losses + self.lost_tables(pulls)
-
-    def lost_tables(self, pulls: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-        """Describe the tables of earlier pulls that would be removed. A file has no tables."""
-        return ()
+        pull = self.earlier_pull()
+        losses = [_other_pull(self.request, pull), _fewer_campaigns(pull, complete)]
+        return tuple(loss for loss in losses if loss is not None)
 
 
 def has_content(file: Path) -> bool:
@@ -226,8 +218,7 @@ class Files(Target):
                 raise overwriting(self.out, file, "exists, and no pull wrote it")
 
     def _is_from_a_pull(self, file: Path) -> bool:
-        rows = self.format.read(file)
-        names = list(rows[0])[:_COMMON_COLUMNS] if rows else []
+        names = list(self.format.read(file))[:_COMMON_COLUMNS]
         return any(
             names == [column.name for column in table.columns[:_COMMON_COLUMNS]]
             for table in all_tables()
@@ -242,20 +233,15 @@ class Files(Target):
         has_rows = all(self.file(table_of(feed)).exists() for feed in request.feeds)
         if not has_rows or self.file(failures_table()).exists():
             return Retry()
-        return retry_of(request, self._pulls())
+        return retry_of(request, self.earlier_pull())
 
-    def earlier_pulls(self) -> list[dict[str, Any]]:
+    def earlier_pull(self) -> Mapping[str, Any]:
         """Read the table `pulls`. Without it, use the rows, which at least name their period."""
-        rows = self.file(table_of(self.request.feeds[0]))
-        pulls = self._pulls()
-        if not pulls and rows.is_file():
-            pulls = self.format.read(rows)
-        return pulls
-
-    def _pulls(self) -> list[dict[str, Any]]:
-        """Read the table `pulls` of the files, which has one row."""
-        file = self.file(pulls_table())
-        return self.format.read(file) if file.is_file() else []
+        for table in (pulls_table(), table_of(self.request.feeds[0])):
+            file = self.file(table)
+            if file.is_file():
+                return self.format.read(file)
+        return {}
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write every table to a file, put all files in place, and return them, rows first.
@@ -290,40 +276,40 @@ class Files(Target):
         return file
 
 
-def retry_of(request: ExportRequest, pulls: Sequence[dict[str, Any]]) -> Retry:
-    """Return the retry that a table `pulls` without failures allows."""
+def retry_of(request: ExportRequest, pull: Mapping[str, Any]) -> Retry:
+    """Return the retry that an earlier pull without failures allows."""
     requested = {**request.labels, "feeds": request.feed_names, "selection": request.selection}
-    for pull in pulls:
-        if all(_comparable(pull.get(name)) == _comparable(requested[name]) for name in requested):
-            return Retry([], check_row_options(request, pull.get("reading")))
+    if all(_comparable(pull.get(name)) == _comparable(requested[name]) for name in requested):
+        return Retry([], check_row_options(request, pull.get("reading")))
     return Retry()
 
 
-def _other_period(request: ExportRequest, pull: Mapping[str, Any]) -> str | None:
-    """Return a note that other days or another account are replaced; None if both are the same."""
-    start_date = _comparable(pull.get("start_date"))
-    end_date = _comparable(pull.get("end_date"))
-    account = _comparable(pull.get("account"))
-    days = f"{start_date} to {end_date}"
-    if not start_date or not end_date:
+def _other_pull(request: ExportRequest, pull: Mapping[str, Any]) -> str | None:
+    """Return a note that other days, another account or more feeds are replaced, or None."""
+    names = ("start_date", "end_date", "account", "feeds")
+    start_date, end_date, account, feeds = (_comparable(pull.get(name)) for name in names)
+    # a file may have no rows
+    if not start_date:
         return None
-    if account and account != request.account:
-        return f"replaces {days} of {account}"
-    if days != f"{request.start_date} to {request.end_date}":
-        return f"replaces {days}"
-    return None
+    note = f"replaces {start_date} to {end_date}"
+    is_other = note != f"replaces {request.start_date} to {request.end_date}"
+    if account != request.account:
+        note += f" of {account}"
+        is_other = True
+    # rows don't name their feed
+    if not {*feeds.split(",")} <= {"", *request.feed_names.split(",")}:
+        note += f" ({feeds})"
+        is_other = True
+    return note if is_other else None
 
 
-def _fewer_campaigns(pull: Mapping[str, Any], complete: int, failed: int) -> str | None:
+def _fewer_campaigns(pull: Mapping[str, Any], complete: int) -> str | None:
     """Return a note that an earlier pull had more campaigns; None if it had not."""
     requested = int(_comparable(pull.get("campaigns")) or 0)
     earlier = requested - int(_comparable(pull.get("failures")) or 0)
     if complete >= earlier:
         return None
-    loss = f"replaces {earlier:,} campaigns with {complete:,}"
-    if complete + failed >= earlier:
-        return f"{loss}, because the others failed"
-    return loss
+    return f"replaces {earlier:,} campaigns with {complete:,}"
 
 
 def _comparable(value: object) -> str:

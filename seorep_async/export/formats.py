@@ -185,19 +185,19 @@ class Text(Format):
                 row_count += report.record.rows
         return row_count
 
-    def read(self, file: Path) -> list[dict[str, Any]]:
-        """Return the first two rows of a file.
+    def read(self, file: Path) -> dict[str, Any]:
+        """Return the first row of a file.
 
-        A file with only a header has one row without values. A file of another format has none.
+        It has no values in a file with only a header, and no columns in one of another format.
         """
         with open(file, "rb") as opened:
             text = opened.read(_LOOK_BYTES)
         try:
-            return self.rows(text)
+            return self.first_row(text)
         except (csv.Error, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return []
+            return {}
 
-    def rows(self, text: bytes) -> list[dict[str, Any]]:
+    def first_row(self, text: bytes) -> dict[str, Any]:
         raise NotImplementedError
 
 
@@ -253,16 +253,15 @@ class Csv(Text):
     def header(self, table: Table) -> bytes:
         return csv_lines([[column.name] for column in table.columns])
 
-    def rows(self, text: bytes) -> list[dict[str, Any]]:
+    def first_row(self, text: bytes) -> dict[str, Any]:
         # an editor may have saved the file with a byte order mark
         lines = io.StringIO(text.decode("utf-8-sig", "replace"), newline="")
         reader = csv.DictReader(lines)
-        names = reader.fieldnames or ()
-        rows: list[dict[str, Any]] = []
+        row: dict[str, Any] = dict.fromkeys(reader.fieldnames or ())
         # a field may be longer than the module reads
         with suppress(csv.Error):
-            rows.extend(islice(reader, 2))
-        return rows or [dict.fromkeys(names)]
+            row = next(reader, row)
+        return row
 
 
 class JsonLines(Text):
@@ -288,9 +287,8 @@ class JsonLines(Text):
             lead += b'"%b":%b,' % (column.name.encode(), value)
         return lead
 
-    def rows(self, text: bytes) -> list[dict[str, Any]]:
-        lines = text.split(b"\n", 2)[:2]
-        return [msgspec.json.decode(line, type=dict[str, Any]) for line in lines if line]
+    def first_row(self, text: bytes) -> dict[str, Any]:
+        return msgspec.json.decode(text.partition(b"\n")[0], type=dict[str, Any])
 
 
 class WorkbookRows(JsonLines):
@@ -405,18 +403,18 @@ class Parquet(Arrow):
                 row_count += table.num_rows
         return row_count
 
-    def read(self, file: Path) -> list[dict[str, Any]]:
-        """Return the first two rows of a file, as `Text.read` does."""
+    def read(self, file: Path) -> dict[str, Any]:
+        """Return the first row of a file, as `Text.read` does."""
         parquet = require("pyarrow.parquet")
+        row: dict[str, Any] = {}
         try:
             with open(file, "rb") as opened, parquet.ParquetFile(opened) as content:
-                names = content.schema_arrow.names
-                rows: list[dict[str, Any]] = []
-                for batch in islice(content.iter_batches(2), 1):
-                    rows = batch.to_pylist()
+                row = dict.fromkeys(content.schema_arrow.names)
+                for batch in islice(content.iter_batches(1), 1):
+                    (row,) = batch.to_pylist()
         except (require("pyarrow").ArrowException, ValueError):
-            return []
-        return rows or [dict.fromkeys(names)]
+            return {}
+        return row
 
 
 def _joined(

@@ -172,18 +172,16 @@ async def estimate(
     request: ExportRequest,
     missing: Mapping[Feed, Sequence[int]],
     limit: int | None,
-) -> tuple[int, int | None, tuple[int, ...]]:
+) -> tuple[int, int | None]:
     """Estimate the requests of a pull from the first page of each feed of one campaign.
 
-    Return the number of requests, that campaign, and the campaigns before it that were skipped,
-    because the service did not answer for them.
+    Return the number of requests, and that campaign, the first that the service answers for.
     """
     needed = {
         feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE
     }
     # each report takes at least one request
     requests = sum(map(len, missing.values()))
-    skipped: list[int] = []
     candidates = dict.fromkeys(id_ for ids in needed.values() for id_ in ids if id_ in VALID_IDS)
     for campaign_id in islice(candidates, _MOST_SAMPLES):
         try:
@@ -194,7 +192,6 @@ async def estimate(
         except _FAILS_ALONE as error:
             if concerns_all(error):
                 raise
-            skipped.append(campaign_id)
             continue
         for feed, page in pages.items():
             further_requests = (page.total_pages or 1) - 1
@@ -202,8 +199,8 @@ async def estimate(
             if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
                 further_requests += _keyword_count(page)
             requests += len(needed[feed]) * further_requests
-        return requests, campaign_id, tuple(skipped)
-    return requests, None, tuple(skipped)
+        return requests, campaign_id
+    return requests, None
 
 
 def _keyword_count(page: Page[Any]) -> int:

@@ -18,8 +18,7 @@ from seorep_async.export.staging import Staging
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_id
 from seorep_async.session import Stats, check_callback
-from seorep_async.tables.columns import Column, ColumnType
-from seorep_async.tables.html import counted, html_table
+from seorep_async.tables.html import counted
 from seorep_async.tables.output_tables import table_of
 
 
@@ -176,19 +175,6 @@ class PullSummary:
             counts.append(f"{counted(len(self.failures), 'report')} failed")
         counts += [f"in {self.seconds:.3g} s", *self.notes]
         return f"<PullSummary of {self.account}, {self.snapshot_date}: {', '.join(counts)}>"
-
-    def _repr_html_(self) -> str:
-        columns = [Column("campaign_id", ColumnType.INTEGER, "")]
-        columns += [Column(table_of(feed).name, ColumnType.INTEGER, "") for feed in self.feeds]
-        columns.append(Column("failures", ColumnType.STRING, ""))
-        # a notebook shows the first rows only
-        failed_first = sorted(self.outcomes, key=lambda outcome: outcome.ok)
-        rows = []
-        for outcome in failed_first:
-            reasons = [f"{failure.error}: {failure.message}" for failure in outcome.failures]
-            counts = [outcome.rows.get(feed, 0) for feed in self.feeds]
-            rows.append((outcome.campaign_id, *counts, "; ".join(reasons) or None))
-        return html_table(repr(self).strip("<>"), columns, rows, self.campaigns)
 
 
 def outcomes_of(

@@ -248,7 +248,6 @@ class PullPreview:
             one campaign.
         sampled: that campaign, the first missing one that the service answers for; None if there is
             none: then each report counts as one page.
-        skipped: the campaigns before it; the service did not answer for them.
         staged: what an earlier run has staged, or None.
         resumes: whether it would resume the staged pull. Otherwise it would start over.
         account: the account's name in every row.
@@ -260,7 +259,6 @@ class PullPreview:
     campaigns: int
     requests: int
     sampled: int | None
-    skipped: tuple[int, ...]
     staged: StagedPull | None
     resumes: bool
     account: str
@@ -317,13 +315,12 @@ async def preview(
     notes: tuple[str, ...] = ()
     if earlier_target is not None and campaign_ids:
         notes = await asyncio.to_thread(earlier_target.losses, len(campaign_ids))
-    requests, sampled, skipped = await estimate(client, request, missing, options.get("limit"))
+    requests, sampled = await estimate(client, request, missing, options.get("limit"))
     return PullPreview(
         files=files,
         campaigns=len(campaign_ids),
         requests=listing_requests + requests,
         sampled=sampled,
-        skipped=skipped,
         staged=staged,
         resumes=bool(plan.ids),
         account=request.account,
@@ -415,11 +412,11 @@ async def _requested_failures(
     client: SeoRepClient, request: ExportRequest, failed_ids: Sequence[int]
 ) -> list[int]:
     """Return the failed campaigns that a request takes, also by its groups and its filter."""
+    chosen_ids = failed_ids if request.campaigns is None else request.campaigns
     if failed_ids and (request.groups or request.filter is not None):
         # only the service knows which campaigns its filter finds
-        chosen_ids = set(await requested_ids(client, request))
-        return [id_ for id_ in failed_ids if id_ in chosen_ids]
-    return [id_ for id_ in failed_ids if request.takes(id_)]
+        chosen_ids = await requested_ids(client, request)
+    return [id_ for id_ in failed_ids if id_ in chosen_ids and id_ not in request.exclude]
 
 
 async def _under_known_name(client: SeoRepClient, target: Database, notes: list[str]) -> Database:
@@ -466,8 +463,7 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     contents = Contents(staging, _pull_row(request, summary), summary.received, target.stop)
     notes = opened.notes
     if summary.received:
-        complete = sum(outcome.ok for outcome in outcomes)
-        notes += target.losses(complete, len(outcomes) - complete)
+        notes += target.losses(summary.campaigns_complete)
     paths = target.write(contents, target.staging_folder)
     tracker.written = tracker.summary(request, outcomes, paths, notes)
     # reports stay staged after a failure, so that a retry needs few requests

@@ -72,16 +72,6 @@ _ARGUMENTS_OF_PULL_TO = (
 """The arguments of `pull_to` itself, which an unknown one may be meant for."""
 
 
-@attrs.frozen
-class CampaignChoice:
-    """The campaigns of a request: ids, or the groups, filter and exclusions that choose them."""
-
-    campaigns: tuple[int, ...] | None
-    groups: tuple[str, ...] = ()
-    filter: str | None = None
-    exclude: tuple[int, ...] = ()
-
-
 class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that an export requests.
 
@@ -154,7 +144,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             account=client.account if account is None else check_account_name(account),
             names_account=account is not None or client.account != host,
             feeds=feeds,
-            **attrs.asdict(_choice(ids, options)),
+            **_choice(ids, options),
             start_date=start_date,
             end_date=end_date,
             options=_digests(feed_options(options)),
@@ -242,12 +232,6 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             self, campaigns=tuple(campaign_ids), groups=(), filter=None, exclude=()
         )
 
-    def takes(self, campaign_id: int) -> bool:
-        """Return whether the requested ids include a campaign."""
-        if campaign_id in self.exclude:
-            return False
-        return self.campaigns is None or campaign_id in self.campaigns
-
     def select(self, campaigns: Sequence[Campaign]) -> list[Campaign]:
         """Return the account's campaigns that are requested.
 
@@ -310,8 +294,8 @@ def _folded(title: str) -> str:
     return title.strip().casefold()
 
 
-def _choice(ids: Iterable[int] | None, options: ExportOptions) -> CampaignChoice:
-    """Check the choice of campaigns."""
+def _choice(ids: Iterable[int] | None, options: ExportOptions) -> dict[str, Any]:
+    """Check the choice of campaigns. Return the fields of a request that describe it."""
     groups: Any = options.get("groups", ())
     titles = list(groups) if isinstance(groups, Iterable) else [groups]
     if isinstance(groups, str) or not all(isinstance(title, str) for title in titles):
@@ -322,12 +306,12 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> CampaignChoice
     excluded = frozenset(check_ids("campaign", options.get("exclude") or ()))
     # sorted, so that the same choice in another order resumes the same pull
     if ids is None:
-        return CampaignChoice(
-            campaigns=None,
-            groups=tuple(sorted(set(titles))),
-            filter=filter_text,
-            exclude=tuple(sorted(excluded)),
-        )
+        return {
+            "campaigns": None,
+            "groups": tuple(sorted(set(titles))),
+            "filter": filter_text,
+            "exclude": tuple(sorted(excluded)),
+        }
     if titles or filter_text is not None:
         raise ConfigurationError(
             "ids can't be combined with groups=… or filter=…: name the campaigns, or let the "
@@ -342,25 +326,18 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> CampaignChoice
     remaining = tuple(id_ for id_ in campaign_ids if id_ not in excluded)
     if not remaining:
         raise ConfigurationError("exclude leaves none of the named campaigns", argument="exclude")
-    return CampaignChoice(remaining)
+    return {"campaigns": remaining, "groups": (), "filter": None, "exclude": ()}
 
 
 def _unknown_group(group: str, titles: Mapping[str, str]) -> str:
-    """Say that a group does not exist, and name similar ones."""
+    """Say that a group does not exist, and name similar ones, otherwise any."""
     folded = _folded(group)
-    near = [title for title in titles if folded in title][:_NEAR_TITLES]
+    near = [title for title in titles if folded in title]
     # no title contains the word, so it may be misspelt
-    if not near:
-        near = difflib.get_close_matches(folded, titles, _NEAR_TITLES, 0.5)
-    if near:
-        introduction = "near it"
-    elif len(titles) <= _NEAR_TITLES:
-        introduction = "there are"
-    else:
-        introduction = "some of them"
-    suggested = near or list(titles)[:_NEAR_TITLES]
+    near = near or difflib.get_close_matches(folded, titles, _NEAR_TITLES, 0.5)
+    suggested = list(near or titles)[:_NEAR_TITLES]
     names = ", ".join(repr(titles[title]) for title in suggested)
-    return f"there is no group {group!r}; {introduction}: {names or 'none'}"
+    return f"there is no group {group!r}; there is, for example: {names or 'none'}"
 
 
 def _snapshot_date(value: object, today: dt.date) -> dt.date:
@@ -393,13 +370,8 @@ def _difference(name: str, before: Any, now: Any) -> str:
 def _in_words(value: object) -> str:
     values = value if isinstance(value, tuple) else (value,)
     # members of an enumeration are shown by their values
-    words = [str(getattr(member, "value", member)) for member in values]
-    if not words:
-        return "none"
-    *first_words, last_word = words
-    listed = ", ".join(first_words)
-    sentence = f"{listed} and {last_word}" if listed else last_word
-    return one_line(sentence)[:_LONGEST_VALUE]
+    words = ", ".join(str(getattr(member, "value", member)) for member in values)
+    return one_line(words or "none")[:_LONGEST_VALUE]
 
 
 def _checksum_of_columns() -> int:

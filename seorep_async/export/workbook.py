@@ -49,12 +49,12 @@ from seorep_async.tables.output_tables import (
     failures_table,
     keywords_table,
     pulls_table,
-    table_of,
 )
 
 _LARGEST_INTEGER = 2**53
 """Excel has floating-point numbers only, which hold no larger integer exactly."""
-_FIRST_YEAR = 1900
+_FIRST_MONTH = (1900, 3)
+"""Excel has no earlier dates but those of January and February 1900, which it counts wrong."""
 _LONGEST_TEXT = 32_767
 _CUT_MARK = "… (cut)"
 _WIDEST_COLUMN = 60
@@ -73,7 +73,6 @@ _ALIGNED_TO_THE_RIGHT = (
 _WIDTHS = {ColumnType.DATE: 11, ColumnType.DATETIME: 20}
 _DAY_ZERO = dt.date(1899, 12, 30)
 _ONE_DAY = dt.timedelta(1)
-_LAST_DAY_BEFORE_ERROR = (dt.date(1900, 2, 28) - _DAY_ZERO).days
 _COMMON_COLUMNS = 3
 _FROZEN = ("company", "keyword_phrase")
 _WIDEST_FROZEN_COLUMN = 32
@@ -108,16 +107,13 @@ class WorkbookFile(Target):
     force: bool
     engine_names: tuple[str, str] | None
 
-    def row_files(self) -> list[Path]:
-        return [self.out]
-
     def check(self) -> None:
         """Refuse to replace a file that no pull wrote, or that a person changed, unless `force`."""
         check_file(self.out, self.path)
         if self.force or not has_content(self.path):
             return
         names = {column.name for column in pulls_table().columns[:_COMMON_COLUMNS]}
-        if not any(names <= row.keys() for row in self.earlier_pulls()):
+        if not names <= self.earlier_pull().keys():
             raise overwriting(self.out, self.path, "exists, and no pull wrote it")
         if was_changed(self.path):
             raise overwriting(self.out, self.path, "was changed since a pull wrote it")
@@ -129,35 +125,10 @@ class WorkbookFile(Target):
         """
         if not self.path.exists() or read_sheet(self.path, failures_table()):
             return Retry()
-        return retry_of(self.request, self.earlier_pulls())
+        return retry_of(self.request, self.earlier_pull())
 
-    def earlier_pulls(self) -> list[dict[str, Any]]:
-        return read_sheet(self.path, pulls_table()) if has_content(self.path) else []
-
-    def losses(self, complete: int, failed: int = 0) -> tuple[str, ...]:
-        """Add a note if another program has the workbook open, and would save the older rows."""
-        losses = super().losses(complete, failed)
-        # the lock files of Excel and LibreOffice
-        lock_names = (f"~${self.path.name}", f".~lock.{self.path.name}#")
-        if any(self.path.with_name(name).exists() for name in lock_names):
-            advice = "close it there without saving"
-            losses += (f"{self.path.name} is open in another program; {advice}",)
-        return losses
-
-    def lost_tables(self, pulls: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-        """Return a note on the sheets of feeds that are not pulled any more."""
-        earlier_feeds: set[str] = set()
-        for earlier_pull in pulls:
-            earlier_feeds.update(str(earlier_pull.get("feeds")).split(","))
-        lost_sheets = [
-            table_of(feed).name
-            for feed in Feed
-            if feed.value in earlier_feeds and feed not in self.request.feeds
-        ]
-        if not lost_sheets:
-            return ()
-        noun = "sheet" if len(lost_sheets) == 1 else "sheets"
-        return (f"removes the {noun} {' and '.join(lost_sheets)}",)
+    def earlier_pull(self) -> Mapping[str, Any]:
+        return read_sheet(self.path, pulls_table()) if has_content(self.path) else {}
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write the workbook in the staging folder, and put it in place in one step."""
@@ -478,17 +449,13 @@ def _number(value: float) -> float | str:
 @lru_cache(1 << 12)
 def _day(value: dt.date) -> float | str:
     """Return the number of a date or of a time, counted in days."""
-    if value.year < _FIRST_YEAR:
+    if (value.year, value.month) < _FIRST_MONTH:
         return value.isoformat()
     time_of_day = dt.timedelta()
     if isinstance(value, dt.datetime):
         time_of_day = value - dt.datetime.combine(value, dt.time())
         value = value.date()
-    days = (value - _DAY_ZERO).days
-    if days <= _LAST_DAY_BEFORE_ERROR:
-        # Excel counts a 29 February 1900, which did not exist
-        days -= 1
-    return days + time_of_day / _ONE_DAY
+    return (value - _DAY_ZERO).days + time_of_day / _ONE_DAY
 
 
 def _tags(value: Any) -> str | None:
@@ -549,27 +516,27 @@ def was_changed(file: Path) -> bool:
     return properties.created != properties.modified or properties.revision is not None
 
 
-def read_sheet(file: Path, table: Table) -> list[dict[str, Any]]:
-    """Return the first two rows of a table in a workbook.
+def read_sheet(file: Path, table: Table) -> dict[str, Any]:
+    """Return the first row of a table in a workbook.
 
-    A sheet with only a header has one row without values. A file without the sheet has none.
+    It has no values in a sheet with only a header, and no columns in a file without the sheet.
     """
     openpyxl = require("openpyxl")
     try:
         workbook = openpyxl.load_workbook(file, read_only=True)
     except Exception:  # any error of a file that is not a workbook
-        return []
+        return {}
     try:
         if table.name not in workbook.sheetnames:
-            return []
-        rows = workbook[table.name].iter_rows(max_row=3, values_only=True)
+            return {}
+        rows = workbook[table.name].iter_rows(max_row=2, values_only=True)
         header = next(rows, ())
+        cells = next(rows, [None] * len(header))
         kinds = {column.name: column.type for column in table.columns}
-        values = []
-        for row in rows:
-            cells = zip(header, row, strict=True)
-            values.append({name: _read_value(kinds.get(name), cell) for name, cell in cells})
-        return values or [dict.fromkeys(header)]
+        return {
+            name: _read_value(kinds.get(name), cell)
+            for name, cell in zip(header, cells, strict=True)
+        }
     finally:
         workbook.close()
 

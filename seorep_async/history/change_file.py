@@ -262,7 +262,7 @@ def _names(table: Table) -> list[str]:
 
 
 def _has_sheet(file: Path, table: Table) -> bool:
-    return any(row.keys() >= set(table.key) for row in read_sheet(file, table))
+    return read_sheet(file, table).keys() >= set(table.key)
 
 
 def _write_workbook(file: Path, table: Table, rows: Sequence[Row]) -> None:

@@ -154,15 +154,6 @@ class TableList(list[T], Tabular):
             return type(self)(both, self._kind)
         return both
 
-    def __iadd__(self, other: Iterable[T], /) -> Self:  # type: ignore[misc, override]
-        items = list(other)
-        if not self._takes(items):
-            raise TypeError(
-                f"+= takes items of this list's kind, {self._kind}; + also takes others, and makes "
-                "a plain list"
-            )
-        return super().__iadd__(items)
-
     def _takes(self, items: Iterable[Any]) -> bool:
         """Return whether all items are of this list's kind."""
         return all(isinstance(item, self._kind) for item in items)

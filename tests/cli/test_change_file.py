@@ -187,4 +187,4 @@ def test_a_pull_names_the_engines_in_notes(seorep: Seorep, monkeypatch: pytest.M
     assert "SEOREP_REPORT_ENGINES must be two names" in ended.err
     header = openpyxl.load_workbook("x.xlsx")["keyword_rankings"][1]
     notes = {cell.value: cell.comment.text for cell in header}
-    assert notes["engine_b_ranking"].endswith("Engine B is Bing.")
+    assert notes["Bing ranking"].endswith("Engine B is Bing.")

@@ -241,7 +241,7 @@ def test_the_container_has_the_commands_that_were_tried() -> None:
     assert commands == ["pip install --no-cache-dir '/src[cli,duckdb]' && rm -r /src"]
 
 
-@pytest.mark.parametrize("starter", [r"^ExecStart=(.*)$", r"^docker run .* (\S+)$"])
+@pytest.mark.parametrize("starter", [r"^ExecStart=(/srv.*)$", r"^docker run .* (\S+)$"])
 def test_timer_and_container_run_the_script_of_the_readme(starter: str) -> None:
     (program,) = re.findall(starter, guides.pages()["command"], re.MULTILINE)
     assert program == "/srv/seo/nightly"

@@ -547,17 +547,40 @@ async def test_two_first_pulls_of_two_accounts_lose_nothing(
     assert ask(out, "SELECT DISTINCT account FROM pulls ORDER BY 1") == [("acme",), ("other",)]
 
 
-@pytest.mark.parametrize("is_empty_file", [False, True])
-async def test_a_new_database_may_have_to_be_made_in_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_empty_file: bool
+async def test_two_first_pulls_into_an_empty_file_lose_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "x.duckdb"
+    out.touch(0o640)
+    copy_mode = shutil.copymode
+
+    async def other() -> None:
+        async with served(Account(2)) as (client, _):
+            await pull(client, out, account="other")
+
+    def copy_mode_late(*paths: Any) -> None:
+        monkeypatch.undo()
+        # the other pull replaces the file after this one found it empty
+        thread = threading.Thread(target=asyncio.run, args=[other()])
+        thread.start()
+        thread.join()
+        copy_mode(*paths)
+
+    monkeypatch.setattr(shutil, "copymode", copy_mode_late)
+    async with served(Account(1)) as (client, _):
+        await pull(client, out)
+    assert ask(out, "SELECT DISTINCT account FROM pulls ORDER BY 1") == [("acme",), ("other",)]
+    assert out.stat().st_mode & 0o777 == 0o640
+    assert os.listdir(tmp_path) == ["x.duckdb"]
+
+
+async def test_without_hard_links_it_is_made_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
-    if is_empty_file:
-        (tmp_path / "x.duckdb").touch()
-    else:
-        monkeypatch.setattr("os.link", refuse)
+    monkeypatch.setattr("os.link", refuse)
     async with served(Account()) as (client, _):
         assert (await pull(client, tmp_path / "x.duckdb")).rows == 2
     query = """

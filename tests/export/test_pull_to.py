@@ -578,7 +578,6 @@ async def test_a_summary_shows_itself(client: SeoRepClient, tmp_path: Path) -> N
     (failure,) = summary.failures
     assert (failure.error, failure.status, failure.campaign_id) == ("NotFoundError", 404, 2)
     assert "4 campaigns, 9 rows, 1 report failed" in repr(summary)
-    assert "NotFoundError" in summary._repr_html_()
 
 
 async def test_a_failure_after_two_cancels_is_silent() -> None:
@@ -712,7 +711,7 @@ async def test_a_preview_skips_campaigns_that_it_may_not_see() -> None:
     hidden = Sandbox(campaigns=3, keywords=1, failing={1: 403})
     async with hidden as sandbox, SeoRepClient(sandbox.base_url, "sandbox") as client:
         estimate = await preview(client, None, START, END)
-    assert (estimate.sampled, estimate.skipped, estimate.requests) == (2, (1,), 4)
+    assert (estimate.sampled, estimate.requests) == (2, 4)
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ NIGHT = "2023-04-02"
 START = "2023-03-01"
 END = "2023-03-31"
 OTHER_ROW_OPTIONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({}, GOOGLE, "engine names engineA, engineB and wmt, not goo, engineB and wmt"),
+    ({}, GOOGLE, "engine names engineA, engineB, wmt, not goo, engineB, wmt"),
     ({"sort_metric": "rank"}, PLAIN, "another sort_metric=…"),
     ({"extra_params": {"device": "mobile"}}, PLAIN, "another extra_params=…"),
     ({"compare_previous_period": True}, PLAIN, "another compare_previous_period=…"),

@@ -183,16 +183,6 @@ async def test_a_long_name_does_not_remove_the_heading(tmp_path: Path) -> None:
     assert sheet.oddHeader.left.text.startswith("2023-02-01 to 2023-03-31, andand")
 
 
-async def test_sheets_that_a_pull_removes_are_noted(tmp_path: Path) -> None:
-    async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx", feeds=[Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE])
-        summary = await pull(client, tmp_path / "x.xlsx", feeds=Feed.CAMPAIGN)
-        assert summary.notes == ("removes the sheet campaign_periods",)
-        await pull(client, tmp_path / "x.xlsx", feeds=list(Feed))
-        summary = await pull(client, tmp_path / "x.xlsx", feeds=Feed.CAMPAIGN)
-    assert summary.notes == ("removes the sheets campaign_periods and keyword_periods",)
-
-
 async def test_a_sheet_of_rows_begins_with_the_company(tmp_path: Path) -> None:
     async with golden_nights.account() as client:
         await pull(client, tmp_path / "x.xlsx", feeds=Feed)
@@ -302,8 +292,7 @@ LONG = "a" * 32_767
         (ColumnType.NUMBER, 1.5, 1.5),
         (ColumnType.NUMBER, 1e300, 1e300),
         (ColumnType.NUMBER, float("inf"), "inf"),
-        (ColumnType.DATE, dt.date(1900, 1, 1), 1.0),
-        (ColumnType.DATE, dt.date(1900, 2, 28), 59.0),
+        (ColumnType.DATE, dt.date(1900, 1, 1), "1900-01-01"),
         (ColumnType.DATE, dt.date(1900, 3, 1), 61.0),
         (ColumnType.DATE, dt.date(2023, 3, 31), 45016.0),
         (ColumnType.DATETIME, dt.datetime(2023, 3, 31, 12), 45016.5),
@@ -465,17 +454,6 @@ async def test_a_workbook_that_is_saved_while_a_pull_runs_is_kept(
         request_count = len(service.requests)
         assert (await pull(client, out, force=True)).ok
         assert len(service.requests) - request_count <= 2, "the reports were staged"
-
-
-@pytest.mark.parametrize("lock", ["~$x.xlsx", ".~lock.x.xlsx#"])
-async def test_a_workbook_that_is_open_elsewhere_is_noted(tmp_path: Path, lock: str) -> None:
-    out = tmp_path / "x.xlsx"
-    async with served(Account()) as (client, _):
-        assert (await pull(client, out)).notes == ()
-        (tmp_path / lock).touch()
-        summary = await pull(client, out)
-    advice = "close it there without saving"
-    assert summary.notes == (f"x.xlsx is open in another program; {advice}",)
 
 
 async def test_equal_rows_give_equal_bytes(tmp_path: Path) -> None:

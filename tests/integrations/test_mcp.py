@@ -332,7 +332,7 @@ async def test_a_bug_is_logged_and_tells_the_agent_nothing(
 
 async def test_a_refused_key_is_an_error_without_the_key(database: Path) -> None:
     async with agent(database, api_key="another key") as host:
-        assert "error: the API key was refused" in await host.ask("campaigns")
+        assert "may not see this, or was refused" in await host.ask("campaigns")
 
 
 # --- What a host reads of the tools
@@ -686,7 +686,7 @@ async def test_a_failed_list_lets_a_pull_go_on(
 async def test_a_pull_that_fails_says_that_nothing_was_pulled(tmp_path: Path) -> None:
     async with agent(tmp_path / "rankings.duckdb", api_key="another key") as host:
         answer = await host.ask("pull", **DAYS)
-    assert answer.startswith("error: the API key was refused")
+    assert answer.startswith("error: no access: the API key may not see this, or was refused")
     assert answer.endswith("; nothing was pulled into the database")
 
 

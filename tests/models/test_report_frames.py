@@ -553,16 +553,6 @@ def test_a_sum_with_others_is_a_plain_list(mine: ModelList[Any], other: list[Any
     assert total == [*mine, *other]
 
 
-def test_a_list_grows_by_its_own_kind_only() -> None:
-    grown: Any = CAMPAIGNS[:1]
-    same = grown
-    grown += iter(CAMPAIGNS[1:])
-    assert same == CAMPAIGNS
-    with pytest.raises(TypeError, match=r"items of this list's kind, .*Campaign"):
-        grown += [User(1, "ann")]
-    assert same == CAMPAIGNS
-
-
 def test_a_list_of_users_shows_no_password() -> None:
     users = ModelList([User(1, "ann", password="c4n4ry")], User)
     forms: list[object] = [rows(users) for rows in METHODS.values()]
