@@ -169,11 +169,11 @@ def _parsed(body: bytes) -> Any:
 
 def _may_be_of_service(request: Request[Any], body: bytes) -> bool:
     """Return whether a 404 before any success may be about an object that the request names."""
-    has_only_a_beginning = len(body) > LARGEST_BODY and _begins_like_json(body)
-    if _is_empty(body) or has_only_a_beginning:
+    is_long_json = len(body) > LARGEST_BODY and _begins_like_json(body)
+    parsed = _parsed(body)
+    # A long body is not parsed. It counts as a JSON error, and so does an empty body.
+    if is_long_json or _is_empty(body):
         parsed = {"error": ""}
-    else:
-        parsed = _parsed(body)
     if not isinstance(parsed, dict):
         return False
     if parsed.keys() & {"metadata", "data"} or parsed.get("status") in ("error", "fail", "failed"):
