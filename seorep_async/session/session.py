@@ -24,7 +24,7 @@ from seorep_async.session.flow_control import (
 )
 from seorep_async.session.observation import Observer, OnAttempt, Stats
 from seorep_async.session.request import Call, Request
-from seorep_async.session.response import ODD, Response, ResponseReader
+from seorep_async.session.response import HUGE, Response, ResponseReader
 from seorep_async.session.retry_policy import Cause, Failure, Retry, deadline_exceeded, decide
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import CallTimeout
@@ -79,7 +79,6 @@ class Session:
         self._requests = 0
         self._retries: Counter[str] = Counter()
         self._throttled = 0
-        self._latest_failure: SeoRepError | None = None
 
     # Opening and closing
 
@@ -251,10 +250,9 @@ class Session:
         self, call: Call[Any], seconds: float, reason: WaitReason | None
     ) -> DeadlineExceededError:
         """Return the error of a call that timed out while it waited for a permit."""
-        failure_of_others = self._latest_failure if self.share.only_probes else None
         waited = self.share.wait_in_words(seconds, reason)
         refused_in_a_row = self.share.refused_in_a_row
-        return deadline_exceeded(call.failure, refused_in_a_row, failure_of_others, waited)
+        return deadline_exceeded(call.failure, refused_in_a_row, self.share.latest_failure, waited)
 
     async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
         """Make one attempt, give its permit back, read the response, and report the attempt."""
@@ -305,7 +303,7 @@ class Session:
         self.observer.log_outage(call, outcome)
         if isinstance(received, Response):
             self.observer.record(call, received)
-        if isinstance(outcome, Response) and len(outcome.body) > ODD:
+        if isinstance(outcome, Response) and len(outcome.body) > HUGE:
             lane = call.request.lane
             if lane is not None and lane.on_huge_response is not None:
                 lane.on_huge_response()
@@ -318,8 +316,6 @@ class Session:
         call.note(failure, probe=permit.is_probe, others_refused=others_refused)
         if failure.cause is Cause.THROTTLE:
             self._throttled += 1
-        if failure.cause.retryable and not failure.inconclusive:
-            self._latest_failure = failure.error
         self.observer.log_limits(call, self.share)
         settings = self.settings
         if call.request.max_attempts is not None:

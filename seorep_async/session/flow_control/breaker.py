@@ -132,8 +132,11 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         # Rule 4: only an attempt that started after the breaker opened can close it.
         return self.is_open and started > self.opened_at
 
-    def fail(self, now: float) -> bool:
+    def fail(self, started: float, now: float) -> bool:
         """Record a failure. Return whether the breaker must open."""
+        if self.state is Circuit.OPEN_BY_REFUSALS and started > self.opened_at:
+            # Rule 4: the service refused the rate, and is now down.
+            self.state = Circuit.OPEN_BY_OUTAGE
         if not self.failures:
             self.failing_since = now
         self.failures += 1

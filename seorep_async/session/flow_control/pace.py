@@ -8,7 +8,8 @@ rules. A comment marks each one at the line that applies it, here or in another 
 2. The concurrency window (`window`) grows with each accepted attempt and shrinks with timeouts.
 3. Refusals beyond a tolerated share add up to an excess (`refusals`).
 4. Too much excess opens the circuit breaker (`breaker`), and so do ten failures in a row. Then
-   only probes go out until one is accepted.
+   only probes go out until one is accepted. A probe that fails, but is not refused, shows an
+   outage, whose seconds say nothing about the rate.
 5. If the breaker was open for more than a second, the rate delivered before is the limit. If not,
    the limit lies between the delivered rate and the rate at which attempts started. The rate
    (`rate`) drops to 80 % of the limit, is held for a while, and is then raised. The first opening
@@ -182,25 +183,25 @@ class Pace:
         if too_many or (waits and knows_limit):
             self._open(Circuit.OPEN_BY_REFUSALS, now)
         else:
-            self.fail(now)
+            self.fail(started, now)
 
-    def turn_away(self, subject: Subject | None, now: float) -> None:
+    def turn_away(self, started: float, subject: Subject | None, now: float) -> None:
         """Record the page of a firewall or an ingress, which says nothing about the rate."""
         # Repeated pages for one subject may concern it alone. Only pages for many subjects in a
         # row are an outage.
         says_nothing = subject in self.subjects
         self.subjects.refuse(subject, now)
         if not says_nothing:
-            self.fail(now)
+            self.fail(started, now)
 
     def time_out(self, started: float, now: float) -> None:
         """Record that an attempt had no answer in time."""
         self.window.time_out(started, now)
-        self.fail(now)
+        self.fail(started, now)
 
-    def fail(self, now: float) -> None:
+    def fail(self, started: float, now: float) -> None:
         """Record that an attempt failed for another reason."""
-        if self.breaker.fail(now):
+        if self.breaker.fail(started, now):
             self._open(Circuit.OPEN_BY_OUTAGE, now)
 
     def _open(self, state: Circuit, now: float) -> None:

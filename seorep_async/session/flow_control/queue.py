@@ -8,7 +8,7 @@ import math
 from collections import OrderedDict
 from typing import TypeAlias
 
-from seorep_async.errors import ConfigurationError, RateLimitedError, duration
+from seorep_async.errors import ConfigurationError, RateLimitedError, SeoRepError, duration
 from seorep_async.session.clock import Clock
 from seorep_async.session.flow_control.breaker import WaitReason
 from seorep_async.session.flow_control.lanes import ClientClosed, ClientLanes, Permit, Waiter
@@ -22,11 +22,17 @@ _LONGEST_PAUSE = 3600.0  # seconds; a mistake in a header must not stop everythi
 
 
 class PermitQueue:
-    """The requests that wait for a permit of one service, and the permits in flight."""
+    """The requests that wait for a permit of one service, and the permits in flight.
+
+    Attributes:
+        pace: decides when the next attempt may start.
+        latest_failure: the latest failure of any client that a retry may help, or None.
+    """
 
     def __init__(self, max_concurrency: int, requests_per_second: float | None) -> None:
         cap = math.inf if requests_per_second is None else requests_per_second
         self.pace: Pace = Pace(max_concurrency, cap)
+        self.latest_failure: SeoRepError | None = None
         self._clients: OrderedDict[object, ClientLanes] = OrderedDict()  # served last: at the end
         self._in_flight: set[Permit] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -215,7 +221,7 @@ class PermitQueue:
         if failure is None or failure.is_answer:
             pace.accept(permit.started, permit.subject, now)
         elif failure.by_gateway:
-            pace.turn_away(permit.subject, now)
+            pace.turn_away(permit.started, permit.subject, now)
         elif failure.is_refusal:
             self._learn_refusal(permit, failure, longest_pause, now)
         elif failure.no_room:
@@ -223,7 +229,7 @@ class PermitQueue:
         elif failure.cause is Cause.OVERLOAD:
             pace.time_out(permit.started, now)
         else:
-            pace.fail(now)
+            pace.fail(permit.started, now)
         if pace.breaker.is_open or pace.paused_until > now:
             for waiter in list(itertools.chain.from_iterable(self._clients.values())):
                 self._end_if_hopeless(waiter, now)

@@ -7,7 +7,7 @@ import logging
 import math
 from collections import defaultdict
 
-from seorep_async.errors import duration
+from seorep_async.errors import SeoRepError, duration
 from seorep_async.session.clock import Clock
 from seorep_async.session.flow_control.breaker import WaitReason
 from seorep_async.session.flow_control.lanes import (
@@ -93,6 +93,11 @@ class Share:
     def only_probes(self) -> bool:
         """Whether only probes go out, because the service refuses or fails."""
         return self._queue.pace.breaker.is_open
+
+    @property
+    def latest_failure(self) -> SeoRepError | None:
+        """The latest failure of any client with the same limits, if only probes go out."""
+        return self._queue.latest_failure if self.only_probes else None
 
     def open(self) -> None:
         """Start in the running event loop."""
@@ -241,6 +246,8 @@ class Share:
             self.refused_in_a_row += 1
         else:
             self.refused_in_a_row = 0
+        if failure.cause.retryable:
+            self._queue.latest_failure = failure.error
         self._queue.learn(permit, failure, self._longest_pause)
 
     # The reasons of waits

@@ -1,0 +1,94 @@
+"""An outage that begins just after a refusal: its seconds don't lower the rate."""
+
+import asyncio
+import math
+from contextlib import suppress
+
+import pytest
+
+from seorep_async import DeadlineExceededError, Limits, SeoRepError
+from seorep_async.session import Request, Session
+from seorep_async.session.session import cancel_all
+from seorep_async.session.timeouts import Deadline
+from tests.session.simulated_service import Limited, SimulatedService, session_above
+from tests.session.virtual_loop import here
+
+pytestmark = pytest.mark.virtual
+
+
+class DownAfterRefusal(Limited):
+    """A limit of a service that is down just after the first refusal after a time."""
+
+    service: SimulatedService
+
+    def __init__(self, limit: str, not_before: float, seconds: float) -> None:
+        super().__init__(limit)
+        self._not_before = not_before
+        self._seconds = seconds
+
+    def take(self) -> bool:
+        is_accepted = super().take()
+        was_down = self.service.down != (0, 0)
+        if not is_accepted and not was_down and here().now >= self._not_before:
+            begin = here().now + 0.01
+            self.service.down = (begin, begin + self._seconds)
+        return is_accepted
+
+
+def page() -> Request[int]:
+    return Request("GET", "/page", len)
+
+
+async def call_again_and_again(session: Session) -> None:
+    while True:
+        # An outage may be longer than the time of a call.
+        with suppress(SeoRepError):
+            await session.send(page())
+
+
+@pytest.mark.parametrize(
+    ("limit", "begins", "seconds", "outage", "callers"),
+    [
+        pytest.param("40/s,retry-after=seconds", 0, 60, "refused", 16, id="no limit known"),
+        pytest.param("40/s,retry-after=seconds", 5, 10, "502", 16, id="ten seconds"),
+        pytest.param("40/s,retry-after=seconds", 5, 600, "refused", 16, id="ten minutes"),
+        pytest.param("40/s,retry-after=seconds", 5, 60, "hang", 64, id="timeouts"),
+        pytest.param("40/s", 5, 60, "refused", 64, id="bare"),
+        pytest.param("5/s,burst=5,retry-after=seconds", 5, 60, "reset", 1, id="one caller"),
+        pytest.param("200/s,retry-after=seconds", 20, 60, "refused", 16, id="200 a second"),
+    ],
+)
+async def test_an_outage_after_a_refusal_keeps_the_rate(
+    limit: str, begins: float, seconds: float, outage: str, callers: int
+) -> None:
+    limiter = DownAfterRefusal(limit, begins, seconds)
+    service = SimulatedService(limiter, latency=0.05, outage=outage)
+    limiter.service = service
+    async with session_above(service, attempt_timeout=2.0, max_attempts=100) as session:
+        calls = [asyncio.create_task(call_again_and_again(session)) for _ in range(callers)]
+        # The next probe is due at most four seconds after the outage.
+        await asyncio.sleep(begins + 25 + seconds)
+        await cancel_all(calls)
+    _, end = service.down
+    assert end + 10 <= begins + 25 + seconds
+    rate = int(limit.partition("/")[0])
+    accepted = sum(end + 4 <= moment < end + 10 for moment in service.accepted[0])
+    assert accepted >= 0.6 * 6 * rate
+
+
+async def test_a_client_that_waits_names_what_fails_now() -> None:
+    service = SimulatedService("5/s,burst=1", latency=0.05, outage="refused")
+    limits = Limits()
+    async with (
+        session_above(service, 0, limits=limits) as waiting,
+        session_above(service, 1, limits=limits) as calling,
+    ):
+        # Its own latest failure is a refusal.
+        await asyncio.gather(*(waiting.send(page()) for _ in range(9)))
+        service.down = (here().now, math.inf)
+        calls = [asyncio.create_task(calling.send(page())) for _ in range(20)]
+        await asyncio.sleep(30)
+        request = Request("GET", "/page", len, deadline=Deadline.of_call(here().now + 0.3))
+        with pytest.raises(DeadlineExceededError, match=r"nothing was sent; .* fail: refused"):
+            await waiting.send(request)
+        await cancel_all(calls)
