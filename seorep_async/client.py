@@ -235,13 +235,8 @@ class SeoRepClient:
 
 def _check_type(name: str, value: object, required_type: type) -> None:
     if value is not None and not isinstance(value, required_type):
-        module = required_type.__module__.partition(".")[0]
-        type_name = required_type.__name__
-        if module != "seorep_async":
-            type_name = f"{module}.{type_name}"
-        article = "an" if type_name[0] in "aeiou" else "a"
-        problem = f"{name} must be {article} {type_name}, got {type(value).__name__}"
-        raise ConfigurationError(problem, argument=name)
+        problem = f"must be of type {required_type.__name__}, got {type(value).__name__}"
+        raise ConfigurationError(f"{name} {problem}", argument=name)
 
 
 def _masked(base_url: Any) -> Any:

@@ -22,6 +22,8 @@ class Limits:
     ("folder", "limits"),
     [
         ("seorep_async", Limits(82_500, 7.2, 13, 0.3, 27, 25)),
+        ("seorep_async/models", Limits(2_200, 7.2, 12, 0.0, 30, 0)),
+        ("seorep_async/normalisation", Limits(3_900, 6.8, 12, 0.0, 30, 0)),
         ("seorep_async/sandbox", Limits(8_560, 7.5, 14, 0.0, 29, 0)),
         ("seorep_async/pytest_plugin", Limits(560, 6.5, 12, 0.0, 42, 0)),
         ("tests", Limits(111_000, 8.6, 14, 0.1, 9, 42)),

@@ -14,7 +14,17 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 import seorep_async
-from seorep_async import ConfigurationError, RateLimitedError, ServerError, StatusError, guides
+from seorep_async import (
+    AttemptTimeoutError,
+    ConfigurationError,
+    ConnectionFailedError,
+    DeadlineExceededError,
+    RateLimitedError,
+    SeoRepError,
+    ServerError,
+    StatusError,
+    guides,
+)
 from seorep_async.sandbox import Sandbox
 from tests.guide_names import names_of_guide
 from tests.session.calls import KEY
@@ -75,6 +85,24 @@ def test_the_table_and_the_code_name_the_same_statuses(names: dict[str, Any]) ->
                 details["subject"] = "campaign 42"
             error = getattr(seorep_async, name)("it went wrong", **details)
             assert status_of(error) == int(status), cell
+
+
+@pytest.mark.parametrize(
+    ("cause", "status"),
+    [
+        (ConnectionFailedError("refused"), 502),
+        (ServerError("failed", status=500), 502),
+        (RateLimitedError("busy", retry_after=3), 503),
+        (AttemptTimeoutError("slow"), 504),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_call_out_of_time_has_the_status_of_its_cause(
+    cause: SeoRepError, status: int, names: dict[str, Any]
+) -> None:
+    error = DeadlineExceededError("the call timed out", attempts=3)
+    error.__cause__ = cause
+    assert names["status_of"](error) == status
 
 
 def test_no_error_of_the_table_hides_behind_another(names: dict[str, Any]) -> None:

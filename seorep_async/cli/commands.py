@@ -178,16 +178,12 @@ def guide(name: str | None) -> None:
 @format_options
 def changes(
     databases: tuple[str, ...],
-    out: str | None,
     before: dt.date | None,
     after: dt.date | None,
     month: str | None,
     format: str,
-    exit_code: bool,
-    by_campaign: bool,
     kind: tuple[str, ...],
     engine: tuple[str, ...],
-    limit: int | None,
     **choices: Any,
 ) -> int:
     database, *others = databases
@@ -197,7 +193,7 @@ def changes(
             "changes compares two days of one database: pull both into it, such as by "
             "seorep pull -o rankings.duckdb --month 2023-02..2023-03, and name it alone."
         )
-    if out is not None and format != "table":
+    if choices["out"] is not None and format != "table":
         raise click.UsageError(
             "-o can't be combined with --format or --json: the ending of a file chooses its format."
         )
@@ -207,17 +203,8 @@ def changes(
         today = click.get_current_context().obj
         before, after = later("pull", "last_days_of_months")(month, today)
     choices |= {"before": before, "after": after, "kind": kind or None, "engine": engine or None}
-    if by_campaign:
-        count_changes = later("history", "show_counts")
-        return int(
-            count_changes(
-                database, out=out, format=format, exit_code=exit_code, limit=limit, **choices
-            )
-        )
     show_changes = later("history", "show_changes")
-    return int(
-        show_changes(database, out=out, format=format, exit_code=exit_code, limit=limit, **choices)
-    )
+    return int(show_changes(database, format=format, **choices))
 
 
 @command(
@@ -264,17 +251,10 @@ def changes(
     help="Title of the page.  [default: the name of the campaign, the group or the account]",
 )
 @ENGINES
-@option(
-    "--profile",
-    metavar="NAME",
-    help="Profile whose report_engines name the search engines.  "
-    "[default: SEOREP_REPORT_ENGINES, then SEOREP_PROFILE]",
-)
 @option("--open", "opens", is_flag=True, help="Show the page in a browser.")
 @option("--json", is_flag=True, help="Print the file and its size, or the error, as JSON.")
-def report(database: str, profile: str | None, opens: bool, json: bool, **choices: Any) -> None:
-    write_report = later("history", "write_report")
-    write_report(database, profile=profile, opens=opens, is_json=json, **choices)
+def report(database: str, opens: bool, json: bool, **choices: Any) -> None:
+    later("history", "write_report")(database, opens=opens, is_json=json, **choices)
 
 
 @command(

@@ -52,42 +52,83 @@ _COUNTS_FOR_PEOPLE = (
 _ALL_COUNTS = tuple(field.name for field in attrs.fields(CampaignChanges))
 
 
+@attrs.frozen
+class _Answer:
+    """A comparison, and the rows of it that are shown.
+
+    Attributes:
+        name: the name of the rows in JSON.
+        model: the type of the rows.
+        columns: the columns that are shown.
+    """
+
+    result: Changes | CountedChanges
+    name: str
+    rows: Sequence[Any]
+    model: type[Any]
+    columns: Sequence[str]
+    headline: str
+
+
 def show_changes(
     database: str,
     *,
+    by_campaign: bool,
     out: str | None,
     format: str,
     engines: str | None,
     exit_code: bool,
+    limit: int | None,
     **choices: Any,
 ) -> ExitCode:
     """Show the changes between two days, or write them to a file; return the exit code."""
     arguments = _arguments(choices, engines)
     file = None if out is None else ChangeFile.of(out)
-    names = {}
-    if format == "table":
-        names = _names_in_changes(engines)
-    # a table is for people, so it includes the account, the days and the notes
-    is_table_on_stdout = format == "table" and file is None
-    with logged(messages(quiet=is_table_on_stdout)) as notes:
-        changes = history.changes(database, **arguments)
-    if format == "table":
-        rows = [ChangeRow.of(change, names) for change in changes]
-        if file is None:
-            lines = [_headline(changes), *[f"Note: {note}" for note in notes]]
-            heading = "".join(f"{line}\n" for line in lines)
-            write(heading + format_objects(rows, _COLUMNS_FOR_PEOPLE, format))
+    is_for_people = format == "table"
+    # a table on stdout includes the notes
+    with logged(messages(quiet=is_for_people and file is None)) as notes:
+        if by_campaign:
+            counts = history.changes_by_campaign(database, **arguments)
+            answer = _answer_with_counts(counts, limit, is_for_people=is_for_people)
         else:
-            messages().print(_headline(changes))
-            write(f"{file.write(rows, ChangeRow)}\n")
+            changes = history.changes(database, limit=limit, **arguments)
+            answer = _answer_with_changes(changes, engines, is_for_people=is_for_people)
+    if file is not None:
+        messages().print(answer.headline)
+        write(f"{file.write(answer.rows, answer.model)}\n")
+    elif is_for_people:
+        lines = [answer.headline, *[f"Note: {note}" for note in notes]]
+        heading = "".join(f"{line}\n" for line in lines)
+        write(heading + format_objects(answer.rows, answer.columns, format))
     elif format == "json":
-        write(as_json(_facts(changes, notes)))
+        write(as_json(_facts(answer, notes)))
     else:
-        write(format_objects(changes, _ALL_COLUMNS, format))
+        write(format_objects(answer.rows, answer.columns, format))
     # includes changes beyond --limit
-    if exit_code and changes.total:
+    if exit_code and answer.result.total:
         return ExitCode.CHANGED
     return ExitCode.OK
+
+
+def _answer_with_changes(changes: Changes, engines: str | None, *, is_for_people: bool) -> _Answer:
+    rows: Sequence[Any] = changes
+    columns: Sequence[str] = _ALL_COLUMNS
+    if is_for_people:
+        engine_names = _known_engine_names(engines)
+        names = {} if engine_names is None else names_of_engines(engine_names)
+        rows = [ChangeRow.of(change, names) for change in changes]
+        columns = _COLUMNS_FOR_PEOPLE
+    return _Answer(changes, "changes", rows, ChangeRow, columns, _headline(changes))
+
+
+def _answer_with_counts(
+    counts: CountedChanges, limit: int | None, *, is_for_people: bool
+) -> _Answer:
+    rows = counts.campaigns[:limit]
+    columns = _COUNTS_FOR_PEOPLE if is_for_people else _ALL_COUNTS
+    campaigns = counted(len(counts.campaigns), "campaign")
+    headline = f"{_total(counts)} in {campaigns}; places: + is better"
+    return _Answer(counts, "campaigns", rows, CampaignChanges, columns, headline)
 
 
 def _arguments(choices: Mapping[str, Any], engines: str | None) -> dict[str, Any]:
@@ -97,11 +138,6 @@ def _arguments(choices: Mapping[str, Any], engines: str | None) -> dict[str, Any
         engine_names = _known_engine_names(engines)
         arguments["engine"] = [engine_called(name, engine_names) for name in arguments["engine"]]
     return arguments
-
-
-def _names_in_changes(engines: str | None) -> dict[str, str]:
-    engine_names = _known_engine_names(engines)
-    return {} if engine_names is None else names_of_engines(engine_names)
 
 
 def _known_engine_names(
@@ -115,46 +151,8 @@ def _known_engine_names(
         return None
 
 
-def show_counts(
-    database: str,
-    *,
-    out: str | None,
-    format: str,
-    engines: str | None,
-    exit_code: bool,
-    limit: int | None,
-    **choices: Any,
-) -> ExitCode:
-    """Show the number of changes of each campaign, or write them; return the exit code."""
-    arguments = _arguments(choices, engines)
-    file = None if out is None else ChangeFile.of(out)
-    is_table_on_stdout = format == "table" and file is None
-    with logged(messages(quiet=is_table_on_stdout)) as notes:
-        counts = history.changes_by_campaign(database, **arguments)
-    campaigns = counts.campaigns[:limit]
-    if file is not None:
-        messages().print(_headline_of_counts(counts))
-        write(f"{file.write(campaigns, CampaignChanges)}\n")
-    elif format == "table":
-        lines = [_headline_of_counts(counts), *[f"Note: {note}" for note in notes]]
-        heading = "".join(f"{line}\n" for line in lines)
-        write(heading + format_objects(campaigns, _COUNTS_FOR_PEOPLE, format))
-    elif format == "json":
-        facts = _common_facts(counts, notes)
-        write(as_json({**facts, "campaigns": [attrs.asdict(campaign) for campaign in campaigns]}))
-    else:
-        write(format_objects(campaigns, _ALL_COUNTS, format))
-    if exit_code and counts.total:
-        return ExitCode.CHANGED
-    return ExitCode.OK
-
-
-def _facts(changes: Changes, notes: Sequence[str]) -> dict[str, Any]:
-    facts = _common_facts(changes, notes)
-    return {**facts, "changes": [attrs.asdict(change) for change in changes]}
-
-
-def _common_facts(result: Changes | CountedChanges, notes: Sequence[str]) -> dict[str, Any]:
+def _facts(answer: _Answer, notes: Sequence[str]) -> dict[str, Any]:
+    result = answer.result
     return {
         "account": result.account,
         "before": result.before,
@@ -165,37 +163,34 @@ def _common_facts(result: Changes | CountedChanges, notes: Sequence[str]) -> dic
             {"campaign_id": campaign_id, "reason": reason}
             for campaign_id, reason in result.left_out.items()
         ],
+        answer.name: [attrs.asdict(row) for row in answer.rows],
     }
 
 
-def _headline_of_counts(counts: CountedChanges) -> str:
-    total = counted(counts.total, "change") if counts.total else "no changes"
-    days = f"{one_line(counts.account)}, {counts.before} to {counts.after}"
-    campaigns = counted(len(counts.campaigns), "campaign")
-    return f"{days}: {total} in {campaigns}; places: + is better"
-
-
 def _headline(changes: Changes) -> str:
-    total = counted(changes.total, "change") if changes.total else "no changes"
-    days = f"{one_line(changes.account)}, {changes.before} to {changes.after}"
+    headline = _total(changes)
     if len(changes) < changes.total:
-        total = f"{total}, {len(changes):,} of them shown"
+        headline = f"{headline}, {len(changes):,} of them shown"
     if any(change.before and change.after for change in changes):
-        total = f"{total}; moved: + is better"
-    return f"{days}: {total}"
+        headline = f"{headline}; moved: + is better"
+    return headline
+
+
+def _total(result: Changes | CountedChanges) -> str:
+    total = counted(result.total, "change") if result.total else "no changes"
+    return f"{one_line(result.account)}, {result.before} to {result.after}: {total}"
 
 
 def write_report(
     database: str,
     *,
-    profile: str | None,
     engines: str | None,
     opens: bool,
     is_json: bool,
     **choices: Any,
 ) -> None:
     """Make a page, write its path, and show it in a browser if that is asked."""
-    engine_names = find_engine_names(engines, profile)
+    engine_names = find_engine_names(engines)
     if engine_names is not None:
         choices["engine_names"] = engine_names
     with logged():

@@ -299,6 +299,8 @@ async def _pull_each(task: _Task, months: _Months, *, by_month: bool) -> PullRun
         ended_by = error
     return PullRun(
         arguments=task.arguments,
+        account=task.options["account"] or task.client.account,
+        night=task.arguments.snapshot_date or task.client.now().date(),
         by_month=by_month,
         pulls=pulls,
         windows_left=left,

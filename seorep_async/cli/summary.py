@@ -44,6 +44,7 @@ class PullRun:
     """A run of one pull, or of one for each month. It may have ended early.
 
     Attributes:
+        account, night: of rows, unless the database or an earlier run has others.
         by_month: whether each month is pulled by itself.
         windows_left: the first and last day of each remaining pull, in order.
         months_skipped: months that were complete before.
@@ -53,6 +54,8 @@ class PullRun:
     """
 
     arguments: PullArguments
+    account: str
+    night: dt.date
     by_month: bool
     pulls: Sequence[PullSummary]
     windows_left: Sequence[Days]
@@ -354,19 +357,19 @@ def _advice_on_refused(run: PullRun, ids: str) -> str:
 def closing_line(run: PullRun, code: ExitCode) -> str:
     """Return the result of a run in one line, for a log or an e-mail."""
     now = f"{dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
+    account = run.account
+    night = run.night
     if run.pulls:
-        account = f"{one_line(run.pulls[0].account)}, night of {run.pulls[0].snapshot_date}"
+        account = run.pulls[0].account
+        night = run.pulls[0].snapshot_date
         counts = f"{counted(len(run.campaign_ids), 'campaign')}, {counted(run.rows, 'row')}"
         if run.failures:
             counts = f"{counts}, {counted(len(run.failures), 'report')} failed"
         elif run.arguments.retry_failed and not run.campaign_ids:
             counts = "nothing to retry, no report failed last time"
     else:
-        account = one_line(run.arguments.account or "no account named")
-        if run.arguments.snapshot_date is not None:
-            account = f"{account}, night of {run.arguments.snapshot_date}"
         counts = f"nothing written{_early_end(run)}"
-    return f"{now}: {account}: {counts}; exit code {code:d}"
+    return f"{now}: {one_line(account)}, night of {night}: {counts}; exit code {code:d}"
 
 
 def _early_end(run: PullRun) -> str:

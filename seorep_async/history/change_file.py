@@ -92,22 +92,8 @@ class ChangeRow:
         engine = change.engine
         if engine is not None:
             engine = engine_names.get(engine, engine)
-        return cls(
-            company=change.company,
-            keyword_phrase=change.keyword_phrase,
-            location=change.location,
-            engine=engine,
-            before=change.before,
-            after=change.after,
-            moved=change.moved,
-            kinds=", ".join(change.kinds),
-            url=change.url,
-            campaign_id=change.campaign_id,
-            keyword_id=change.keyword_id,
-            account=change.account,
-            before_date=change.before_date,
-            after_date=change.after_date,
-        )
+        values = {field.name: getattr(change, field.name) for field in attrs.fields(cls)}
+        return cls(**values | {"engine": engine, "kinds": ", ".join(change.kinds)})
 
 
 Row: TypeAlias = ChangeRow | CampaignChanges

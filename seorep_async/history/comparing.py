@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, final, get_args
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, short_repr
+from seorep_async.errors import ConfigurationError, short_repr, suggestion
 from seorep_async.history.selection import (
     FAILURE_REASON,
     DayOfPulls,
@@ -483,8 +483,9 @@ def _checked_names(argument: str, value: Any, known_names: Sequence[T]) -> tuple
     for name in names:
         if name not in known_names:
             listed_names = ", ".join(map(str, known_names))
-            problem = f"{argument} must be one of {listed_names}, got {short_repr(name)}"
-            raise ConfigurationError(problem, argument=argument)
+            problem = f"{argument} must be one of {listed_names}, got {short_repr(name)}."
+            problem += suggestion(name, known_names)
+            raise ConfigurationError(problem.rstrip("."), argument=argument)
     if not names:
         kind_of_name = "a kind of change" if argument == "kind" else "an engine"
         problem = f"{argument} must be {kind_of_name}, or several; the list is empty"

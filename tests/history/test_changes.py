@@ -462,6 +462,7 @@ def test_campaigns_of_messages_are_sorted_as_numbers(tmp_path: Path) -> None:
         ({"account": "other"}, "there is no account 'other' in .*; it has 'acme'"),
         ({"kind": ["rose", "risen"]}, "kind must be one of new, .*, got 'risen'"),
         ({"kind": []}, "kind must be a kind of change, or several; the list is empty"),
+        ({"kind": "fel"}, "got 'fel'. Did you mean fell"),
         ({"kind": {}}, "kind must be one of new, .*, got {}"),
         ({"kind": "risen"}, "kind must be one of new, removed, found, lost, .*, got 'risen'"),
         ({"limit": 0}, "limit must be"),
