@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 import logging
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
 
 import attrs
@@ -195,7 +194,7 @@ class _Item(msgspec.Struct, Generic[R], eq=False):
         number: the position of the id in the pull.
         reading: the pages that are being read.
         repulls: how often the report was read again because its pages did not add up.
-        error: the transient failure for which the id was deferred, or None.
+        error: the transient failure that deferred the id, or None.
     """
 
     number: int
@@ -209,9 +208,9 @@ class _Item(msgspec.Struct, Generic[R], eq=False):
 class _Run(Generic[R]):
     """A run of a pull, which chooses the ids that its crawl reads.
 
-    An id moves from `_remaining` to `_begun`, and then to `_outcomes` until the consumer takes its
-    outcome. After a transient failure, it waits in `_deferred` until no other id is being read or
-    can start, and then in `_second_tries` until there is room for it.
+    An id moves from `_new_items` to `_begun`, and then to `_outcomes` until the consumer takes its
+    outcome. After a transient failure, it waits in `_deferred` until all others had their first
+    try. In an ordered pull, it is tried again at once, because the consumer waits for it.
     """
 
     def __init__(
@@ -237,11 +236,10 @@ class _Run(Generic[R]):
         self.crawl: Crawl[R] = Crawl(session, self, self._lane)
         self.key: KeyCheck = KeyCheck(self._ask_about_key)
         self.changed: asyncio.Event = asyncio.Event()
-        self._remaining: Iterator[tuple[int, int]] = enumerate(ids)
-        self._begun: dict[int, _Item[R]] = {}  # by number, like the next two
-        self._deferred: dict[int, _Item[R]] = {}
-        self._outcomes: dict[int, Outcome[R]] = {}  # in order of arrival
-        self._second_tries: list[tuple[int, _Item[R]]] = []  # a heap
+        self._new_items: Iterator[_Item[R]] = self._items_of(ids)
+        self._begun: dict[int, _Item[R]] = {}  # by number
+        self._deferred: list[_Item[R]] = []
+        self._outcomes: dict[int, Outcome[R]] = {}  # by number, in order of arrival
         self._total = len(ids)
         self._taken = 0
         self._succeeded = 0
@@ -273,11 +271,9 @@ class _Run(Generic[R]):
 
     def finish(self) -> None:
         """Start no more ids."""
-        self._remaining = iter(())
-        self._total = self._ended
-        # Each of these ids still ends in an outcome.
-        for items in (self._begun, self._deferred, self._second_tries):
-            self._total += len(items)
+        self._new_items = iter(())
+        # Each id that has begun still ends in an outcome.
+        self._total = self._ended + len(self._begun) + len(self._deferred)
         self.changed.set()
 
     async def check_key_at_end(self) -> None:
@@ -298,7 +294,6 @@ class _Run(Generic[R]):
             self._log_end()
             self.changed.set()
         await self.crawl.close()
-        self._session.share.release(self._lane)
 
     def _log_end(self) -> None:
         now = self._session.clock.monotonic()
@@ -317,22 +312,22 @@ class _Run(Generic[R]):
 
     def next_reading(self) -> Reading[R] | None:
         item = self._next_item()
-        # Second tries come last, because the service may have recovered by then.
-        if item is None and not self._begun and self._only_deferred_remain():
-            self._end_deferral()
-            item = self._next_item()
         while item is not None:
-            if self.key.refusal is None:
+            error = item.error
+            if self.key.refusal is not None:
+                error = self._stopped()
+            # If nothing succeeded, the service is down, and a second try would fail too.
+            elif self._succeeded:
+                error = None
+            if error is None:
                 self._begun[item.number] = item
                 return item.reading
-            self._end(item, self._failed(item, self._stopped()))
+            self._end(item, self._failed(item, error))
             item = self._next_item()
         return None
 
     def on_complete(self, reading: Reading[R]) -> None:
         item = self._begun[reading.place]
-        if reading.blamed is not None:
-            reading.blamed.count_failure()
         self.key.accept()
         self._accepted.query = reading.query
         try:
@@ -343,9 +338,6 @@ class _Run(Generic[R]):
             return
         self._succeeded += 1
         self._end(item, PulledReport(item.id, report))
-        if self._ordered and self._taken in self._deferred:
-            # The consumer needs this outcome next, and the service is answering again.
-            self._try_again(self._deferred.pop(self._taken))
 
     async def judge(self, reading: Reading[R], error: SeoRepError) -> None:
         """Stop everything if a 401 or 403 is about the key."""
@@ -358,8 +350,7 @@ class _Run(Generic[R]):
         # Only this id was refused. All others are stopped because of it.
         if item is not None and item.reading is reading:
             self._stop(item, error)
-        unfinished = [*self._begun.values(), *self._deferred.values()]
-        for other_item in unfinished:
+        for other_item in [*self._begun.values(), *self._deferred]:
             self._stop(other_item, self._stopped())
         self._deferred.clear()
 
@@ -373,12 +364,15 @@ class _Run(Generic[R]):
             item.repulls += 1
             item.reading = reading.again()
             return item.reading
-        if self._may_try_again(item, error):
-            item.error = error
-            self._deferred[item.number] = item
-            self._end(item)
-        else:
+        if not self._may_try_again(item, error):
             self._end(item, self._failed(item, error))
+            return None
+        item.error = error
+        item.reading = reading.again()
+        if self._ordered:
+            return item.reading
+        del self._begun[item.number]
+        self._deferred.append(item)
         return None
 
     def on_bug(self, error: BaseException) -> None:
@@ -387,41 +381,32 @@ class _Run(Generic[R]):
 
     # From one state of an id to the next
 
+    def _items_of(self, ids: Iterable[int]) -> Iterator[_Item[R]]:
+        for number, id_ in enumerate(ids):
+            listing = self._listing_of(id_)
+            yield _Item(number, id_, listing, listing.reading(self._schedule, number))
+
     def _next_item(self) -> _Item[R] | None:
         """Return the id to start next, or None if all have started or there is no room."""
-        if not self._has_room() or not self.key.answered.is_set():
+        # A slow consumer leaves no room.
+        has_room = len(self._begun) + len(self._outcomes) < self.crawl.budget
+        if not has_room or not self.key.answered.is_set():
             return None
-        if self._second_tries:
-            _, item = heapq.heappop(self._second_tries)
-            item.reading = item.listing.reading(self._schedule, item.number)
+        for item in self._new_items:
             return item
-        for number, id_ in self._remaining:
-            listing = self._listing_of(id_)
-            return _Item(number, id_, listing, listing.reading(self._schedule, number))
+        # Second tries come last, because the service may have recovered by then.
+        if self._deferred and all(item.error is not None for item in self._begun.values()):
+            return self._deferred.pop(0)
         return None
-
-    def _has_room(self) -> bool:
-        """Return whether another id may start. A slow consumer prevents it."""
-        not_taken = len(self._begun) + len(self._outcomes)
-        if not_taken < self.crawl.budget:
-            return True
-        # An ordered pull can't continue without the id that the consumer waits for, so that id
-        # always has room.
-        if not self._ordered or not self._second_tries:
-            return False
-        number, _ = self._second_tries[0]
-        return number == self._taken
 
     def _failed(self, item: _Item[R], error: SeoRepError) -> FailedReport:
         if error.subject is None:
             error = error.evolve(subject=f"{self._feed.object_name} {item.id}")
         return FailedReport(item.id, error)
 
-    def _end(self, item: _Item[R], outcome: Outcome[R] | None = None) -> None:
-        """Record that an id is no longer being read, and its outcome unless it is deferred."""
+    def _end(self, item: _Item[R], outcome: Outcome[R]) -> None:
         self._begun.pop(item.number, None)
-        if outcome is not None:
-            self._outcomes[item.number] = outcome
+        self._outcomes[item.number] = outcome
         self.changed.set()
 
     def _may_try_again(self, item: _Item[R], error: SeoRepError) -> bool:
@@ -430,46 +415,16 @@ class _Run(Generic[R]):
         now = self._session.clock.monotonic()
         return error.retryable and now < self._schedule.deadline.at
 
-    def _try_again(self, item: _Item[R]) -> None:
-        item.repulls = 0
-        heapq.heappush(self._second_tries, (item.number, item))
-
-    def _only_deferred_remain(self) -> bool:
-        """Return whether only deferred ids can start now, apart from a lack of room."""
-        if self._ordered and self._taken in self._deferred:
-            # The consumer is waiting for this id.
-            return True
-        return self._ended + len(self._deferred) == self._total
-
-    def _end_deferral(self) -> None:
-        """Try deferred ids again, or give up on them if nothing succeeded."""
-        deferred = sorted(self._deferred.items())
-        self._deferred.clear()
-        for number, item in deferred:
-            # If nothing succeeded, the service is down and a second try would fail too.
-            if self._succeeded or item.error is None:
-                self._try_again(item)
-            else:
-                self._outcomes[number] = self._failed(item, item.error)
-        self.changed.set()
-
     # The key
 
     async def _ask_about_key(self) -> object:
         """Ask about the key. Until the request is accepted, the pull only goes on with retries."""
         share = self._session.share
-        if self.crawl.is_open:
-            share.hold(self._lane)
+        share.hold(self._lane)
         try:
-            answer = await self._session.send(self._question())
-        except AuthenticationError:
-            # Keep the lane on hold until this run is closed.
-            raise
-        except BaseException:
+            return await self._session.send(self._question())
+        finally:
             share.release(self._lane)
-            raise
-        share.release(self._lane)
-        return answer
 
     def _question(self) -> Request[object]:
         """Return a request that the service accepted before, otherwise one for a campaign."""

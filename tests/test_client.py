@@ -337,13 +337,6 @@ async def test_reports_and_files_have_the_clients_account(tmp_path: Path) -> Non
         assert summary.account == "other"
 
 
-async def test_a_time_limit_of_the_client_is_a_plain_with_block(connect: Connect) -> None:
-    client, _ = await connect()
-    with pytest.raises(ConfigurationError, match="not `async with`"):
-        async with client.timeout(1):  # type: ignore[attr-defined]  # as above
-            pass
-
-
 async def test_a_block_of_the_client_is_no_decorator(connect: Connect) -> None:
     client, _ = await connect()
     for block in (client.timeout(1.0), client.record_answers()):

@@ -26,9 +26,9 @@ _ENGINES = {
     "engine_a_places": "the places of the first search engine",
     "engine_b": "the second search engine",
 }
-_ENGINES_WITH_ADDRESS = {
-    engine: name for engine, name in _ENGINES.items() if engine != "engine_a_places"
-}
+# The feeds have no address of a place.
+_ENGINES_WITH_ADDRESS = _ENGINES.copy()
+del _ENGINES_WITH_ADDRESS["engine_a_places"]
 
 _ZERO = "What null means, against 0, is not documented."
 _MORE = "the reference gives no more."
@@ -87,7 +87,6 @@ def _bands() -> Descriptions:
 
 _MEAN_RANKS = _each("{engine}_ranking", _MEAN_RANK)
 _CHANGES = _each("{engine}_ranking_change", _CHANGE)
-# the feeds have no address of a place
 _ADDRESSES = _each(
     "{engine}_ranking_url",
     _ADDRESS.format("an address that belongs to {engine}_ranking"),
@@ -287,14 +286,11 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
 }
 
 
-_OF_EVERY_MODEL: Descriptions = {"extra": _EXTRA}
-
-
 def description_of(model: type, attribute: str) -> str:
     """Return the description of an attribute of a model, or "" if it has none here."""
     # by name, because the models import this module
-    descriptions = _DESCRIPTIONS.get(model.__name__, {})
-    return descriptions.get(attribute) or _OF_EVERY_MODEL.get(attribute, "")
+    descriptions = {"extra": _EXTRA} | _DESCRIPTIONS.get(model.__name__, {})
+    return descriptions.get(attribute, "")
 
 
 def with_descriptions(model: type[M]) -> type[M]:

@@ -7,7 +7,7 @@ tracked instance, and pauses of many milliseconds for thousands.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import attrs
@@ -98,20 +98,11 @@ def become(raw_rows: list[Any], model: type[T]) -> list[T]:
     return raw_rows
 
 
-@cache
-def _field_names(model: Any) -> str:
-    return " ".join(model.__struct_fields__)
-
-
 def _reduced(model: Any) -> tuple[Any, ...]:
-    # The names are one string, the same for all instances: a pickle of many holds it once.
-    model_type: Any = type(model)
-    return _restored, (model_type, _field_names(model_type), astuple(model))
+    # All instances share the tuple of names, so a pickle of many holds it once.
+    return _restored, (type(model), type(model).__struct_fields__, astuple(model))
 
 
-def _restored(model: Any, names: str, values: tuple[Any, ...]) -> Any:
-    # nearly always the same version reads it
-    if names == _field_names(model):
-        return model(*values)
-    # Another version pickled it, with other fields or another order of them.
-    return model(**dict(zip(names.split(), values, strict=True)))
+def _restored(model: Any, names: Sequence[str], values: tuple[Any, ...]) -> Any:
+    # Another version may have pickled it, with other fields or another order of them.
+    return model(**dict(zip(names, values, strict=True)))

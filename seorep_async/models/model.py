@@ -110,3 +110,8 @@ def extra_field(*, repr: bool = True) -> Mapping[str, Any]:
     # a dictionary has no hash, and a model without unknown fields can be in a set
     declared: Mapping[str, Any] = attrs.field(default=NO_EXTRA, hash=False, repr=repr)
     return declared
+
+
+def untyped_field() -> Any:
+    """Declare a field whose values may be of any type, also of one that has no hash."""
+    return attrs.field(default=None, hash=False)

@@ -9,7 +9,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 import attrs
 
 from seorep_async.models.descriptions import with_descriptions
-from seorep_async.models.model import Model, extra_field
+from seorep_async.models.model import Model, extra_field, untyped_field
 from seorep_async.models.rankings import RankingTotals
 
 T = TypeVar("T")
@@ -35,8 +35,7 @@ class Campaign(Model):
     """When the campaign was created; the time zone is not documented."""
     date_modified: datetime | None = None
     """When it was last changed, or null; the time zone is not documented."""
-    # of any type, also one that has no hash
-    date_deleted: Any = attrs.field(default=None, hash=False)
+    date_deleted: Any = untyped_field()
     """Judging by its name, when the campaign was deleted. The type of its values is not documented:
     JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
     """
@@ -49,25 +48,25 @@ class Campaign(Model):
     """Judging by its name, whether the first search engine's places are left out; null if the
     service sent neither true nor false.
     """
-    engine_a_places_id: Any = attrs.field(default=None, hash=False)
+    engine_a_places_id: Any = untyped_field()
     """Judging by its name, an id at the first search engine's places. The type of its values is not
     documented: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
     """
-    engine_a_cid: Any = attrs.field(default=None, hash=False)
+    engine_a_cid: Any = untyped_field()
     """Judging by its name, an id at the first search engine. The type of its values is not
     documented: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
     """
-    engine_a_business_id: Any = attrs.field(default=None, hash=False)
+    engine_a_business_id: Any = untyped_field()
     """Judging by its name, a business's id at the first search engine. The type of its values is
     not documented: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
     """
-    engine_a_business_name: Any = attrs.field(default=None, hash=False)
+    engine_a_business_name: Any = untyped_field()
     """Judging by its name, a business's name at the first search engine. The type of its values is
     not documented: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
     """
     group_title: str | None = None
     """Group that the campaign is assigned to, or null."""
-    timezone: Any = attrs.field(default=None, hash=False)
+    timezone: Any = untyped_field()
     """Judging by its name, the campaign's time zone. The type of its values is not documented: JSON
     text in CSV, Parquet, Arrow and databases. Null outside lists.
     """
@@ -214,7 +213,7 @@ class Backlink(Model):
 
 @attrs.frozen(weakref_slot=False)
 class Page(Model, Generic[T]):
-    """One page of a listing or a feed, as the service sent it.
+    """One page of a listing or a feed.
 
     Its format is in the service's reference, sections 1 and 4.4.
 
@@ -225,7 +224,7 @@ class Page(Model, Generic[T]):
         total_records: records that the service announced, or None if it sent no usable number.
         totals: a feed's totals, or None.
         version: a feed's `metadata.version`, or None.
-        extra: unknown fields of the envelope, as the service sent them.
+        extra: unknown fields of the envelope, unchanged.
     """
 
     items: tuple[T, ...]
@@ -241,4 +240,4 @@ class Page(Model, Generic[T]):
     version: bool | None = None
     """A feed's `metadata.version`, or None."""
     extra: Mapping[str, Any] = extra_field()
-    """Unknown fields of the envelope, as the service sent them."""
+    """Unknown fields of the envelope, unchanged."""

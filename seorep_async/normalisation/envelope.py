@@ -5,7 +5,7 @@ from __future__ import annotations
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -23,9 +23,10 @@ Subject: TypeAlias = tuple[str, int] | None
 a keyword's in a campaign's feed, is of another kind.
 """
 
-LARGEST_COUNT = 2**63 - 1
+_LARGEST_COUNT = 2**63 - 1
 """The largest number of pages or records. A float can hold it, unlike 10**400."""
 
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_COUNT)] | None
 _Scalar: TypeAlias = bool | int | float | str | None
 _JsonArray: TypeAlias = list[msgspec.Raw]
 _split: Callable[[bytes], dict[str, Any]]
@@ -82,6 +83,32 @@ def parse_any(body: bytes) -> dict[str, Any]:
 # --- A page
 
 
+class Metadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """An envelope's `metadata` as documented (the service's reference, section 1)."""
+
+    total_pages: _Count = None
+    total_records: _Count = None
+    version: bool | None = None
+
+    def page(
+        self,
+        number: int,
+        items: Sequence[M],
+        totals: RankingTotals | None,
+        extra: Mapping[str, Any] = NO_EXTRA,
+    ) -> Page[M]:
+        """Return the page with this metadata."""
+        return Page(
+            items=tuple(items),
+            number=number,
+            total_pages=self.total_pages,
+            total_records=self.total_records,
+            totals=totals,
+            version=self.version,
+            extra=extra,
+        )
+
+
 class RawPage(msgspec.Struct):
     """A page of parsed JSON, with the paths of its items and totals in the envelope."""
 
@@ -90,21 +117,11 @@ class RawPage(msgspec.Struct):
     totals: Any
     totals_path: str
     extra: dict[str, Any]
-    total_pages: int | None = None
-    total_records: int | None = None
-    version: bool | None = None
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
 
     def completed(self, number: int, items: Sequence[M], totals: RankingTotals | None) -> Page[M]:
         """Return the page with models in it."""
-        return Page(
-            items=tuple(items),
-            number=number,
-            total_pages=self.total_pages,
-            total_records=self.total_records,
-            totals=totals,
-            version=self.version,
-            extra=self.extra or NO_EXTRA,
-        )
+        return self.metadata.page(number, items, totals, self.extra or NO_EXTRA)
 
 
 def read_page(body: bytes, subject: Subject, *, is_feed: bool) -> RawPage:
@@ -190,11 +207,11 @@ def _read_metadata(page: RawPage) -> None:
     if not isinstance(metadata, dict):
         raise refused("metadata", str(values.refusal("an object", metadata)))
     unknown = dict(metadata)
-    page.total_pages = _count(unknown.pop("total_pages", None))
-    page.total_records = _count(unknown.pop("total_records", None))
+    page.metadata.total_pages = _count(unknown.pop("total_pages", None))
+    page.metadata.total_records = _count(unknown.pop("total_records", None))
     version = unknown.pop("version", None)
     if values.is_boolean(version):
-        page.version = values.boolean(version)
+        page.metadata.version = values.boolean(version)
     elif version is not None:
         unknown["version"] = version
     if unknown:
@@ -234,7 +251,7 @@ def _refuse_another_id(value: object, path: str, kind: str, requested_id: int) -
 def _count(value: object) -> int | None:
     """Return a number of pages or records, or None for nonsense such as 10**400."""
     count = _whole_number(value)
-    if count is None or count > LARGEST_COUNT:
+    if count is None or count > _LARGEST_COUNT:
         return None
     return count
 

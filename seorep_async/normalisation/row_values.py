@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -12,6 +11,7 @@ import msgspec
 from seorep_async.models import SearchLanguage, SearchLocation, Tag
 from seorep_async.models.model import NO_EXTRA
 from seorep_async.normalisation import values
+from seorep_async.plain_values import field_types
 
 M = TypeVar("M")
 _FLAGS = {"true": True, "false": False}
@@ -112,14 +112,13 @@ def _object(model: Any, wire: object) -> Any:
     """Make a model whose fields have the same names on the wire."""
     if not isinstance(wire, dict):
         raise values.refusal("an object", wire)
-    fields = {name: take(wire.pop(name, None)) for name, take in _fields(model)}
+    fields = {name: take(wire.pop(name, None)) for name, take in _fields(model).items()}
     return model(**fields, extra=wire or NO_EXTRA)
 
 
 @cache
-def _fields(model: Any) -> list[tuple[str, Callable[[object], Any]]]:
-    hints = typing.get_type_hints(model)
-    return [(name, _TAKE[hint]) for name, hint in hints.items() if name != "extra"]
+def _fields(model: type) -> dict[str, Callable[[object], Any]]:
+    return {name: _TAKE[type_] for name, type_ in field_types(model).items() if name != "extra"}
 
 
 def _optional_string(value: object) -> str | None:

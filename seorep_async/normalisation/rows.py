@@ -1,16 +1,15 @@
 """Rows of the ranking feeds, from JSON to models, without the reference converter.
 
 msgspec reads rows into raw rows: structs with a model's fields under the wire's names and of the
-wire's types. Then plain code converts the values that msgspec cannot. There are four readings:
+wire's types. Then plain code converts the values that msgspec cannot. There are three readings:
 
 1. A page of current rows, the hot path: one typed decode, converted in place.
-2. A page of older rows: the same with other types; a model is made of each raw row.
-3. A page of odd rows that are alike, such as rows with integers as strings: the same with wider
-   types, and with fields for the usual unknown names. A model keeps these in `extra`.
-4. A page with a few odd rows, or with other unknown names: the rows arrive as JSON and are read in
-   slices, so that only the slices with odd rows take longer.
+2. A page whose rows are all like its first one, such as older rows, rows with integers as strings
+   or rows with the same unknown names: the same with other types. A model is made of each raw row.
+3. Any other page: its rows arrive as JSON. Current rows among them are read as in 1, and each other
+   row by itself.
 
-Whatever all four refuse goes to the reference converter, which names the bad field.
+Whatever all three refuse goes to the reference converter, which names the bad field.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cached_property, lru_cache, partial
-from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -34,7 +33,7 @@ from seorep_async.models import (
 )
 from seorep_async.models.gc_untracked import become, raw_row_struct
 from seorep_async.normalisation import values
-from seorep_async.normalisation.envelope import LARGEST_COUNT, Subject, refuse_another_row
+from seorep_async.normalisation.envelope import Metadata, Subject, refuse_another_row
 from seorep_async.normalisation.row_values import Memo, PeriodValues, RankingValues
 from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.plain_values import CALENDAR, field_types
@@ -45,7 +44,6 @@ WireTypes: TypeAlias = dict[Any, Any]
 MakeModels: TypeAlias = Callable[[list[Any]], list[M]]
 ReadJson: TypeAlias = Callable[[bytes], Any]
 Names: TypeAlias = tuple[str, ...]
-_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_COUNT)] | None
 
 REFUSALS = (ValueError, RecursionError, OverflowError)
 """The errors for refused pages and rows. Those of msgspec are ValueErrors."""
@@ -70,20 +68,10 @@ OLDER: WireTypes = CURRENT | {bool | None: bool | str | None, CALENDAR.date | No
 ACCEPTED: WireTypes = OLDER | {int: int | str, int | None: int | str | None}
 """The same for odd rows, whose integers may be strings."""
 
-SLICE = 32
-"""The number of rows that are read together on a page with odd rows."""
 _LONGEST_NAMES = 4096
-"""Bytes of all unknown names in a slice. A type with fields for them is kept for a while, so
-it must not fill the memory.
+"""Characters of all unknown names in a row. A type with fields for them is kept for a while, so it
+must not fill the memory.
 """
-
-
-class _Metadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """An envelope's `metadata` as documented (the service's reference, section 1)."""
-
-    total_pages: _Count = None
-    total_records: _Count = None
-    version: bool | None = None
 
 
 class _Metric(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -104,116 +92,87 @@ class RowReader(Generic[M]):
         self._known_names = frozenset(self._names.values())
         self._totals_names = wire_names(RankingTotals, engine_names)
         self._integer_strings = Memo(values.integer)
-        self._values: RankingValues | PeriodValues = PeriodValues()
-        if model is KeywordRanking:
-            self._values = RankingValues()
+        self._values = RankingValues() if model is KeywordRanking else PeriodValues()
         # Decoders of current rows exist from the start. Others are made when a page needs them.
         current_row = self._raw_row(CURRENT)
         self._read_current_row = msgspec.json.Decoder(current_row).decode
         self._read_current_page = self._page_decoder(current_row)
-        self._odd_row_decoder = lru_cache(maxsize=16)(partial(self._row_decoder, ACCEPTED))
-        self._uniform_page_decoders = lru_cache(maxsize=4)(self._make_uniform_page_decoders)
-        # The unknown names of the last odd slice, and those of two slices in a row.
-        self._last_names: Names = ()
-        self._usual_names: Names = ()
+        self._other_page_decoders = lru_cache(maxsize=8)(self._make_other_page_decoders)
 
-    def read_page(self, body: bytes, number: int) -> Page[M]:
-        """Read a page of current or older rows, or raise one of `REFUSALS`."""
+    def read_page(self, body: bytes, number: int, subject: Subject) -> Page[M]:
+        """Read a page whose rows are alike, or raise one of `REFUSALS`.
+
+        Raises:
+            DecodeError: a row is about another campaign or keyword.
+        """
         # Nearly every page is read here, and `suppress` would cost more than a row.
         try:
             return self._page(self._read_current_page(body), number, self._make_current)
         except REFUSALS:
             pass
-        # If only a later row is odd, reading the page as older rows would fail there as well.
-        self._odd_first_row(body)
-        return self._page(self._read_older_page(body), number, self._make_models)
-
-    def read_uniform_page(self, body: bytes, number: int, subject: Subject) -> Page[M]:
-        """Read a page whose rows are all odd in the same way, or raise one of `REFUSALS`.
-
-        Raises:
-            DecodeError: a row is about another campaign or keyword.
-        """
-        # If even this refuses the first row, the rest of the page need not be read.
-        names = self._usual_names
-        first_row = self._odd_row_decoder(names)(self._odd_first_row(body))
-        self._make_models([first_row], self._integers, names)
-        read_older, read_odd = self._uniform_page_decoders(names)
+        names = self._unknown_names(self._first_row(body))
+        read_older, read_odd = self._other_page_decoders(names)
         make_models = partial(self._make_models, unknown_names=names)
         with suppress(*REFUSALS):
             return self._page(read_older(body), number, make_models, subject)
         make_models = partial(make_models, integers=self._integers)
         return self._page(read_odd(body), number, make_models, subject)
 
-    def read_slice(self, json_rows: list[msgspec.Raw]) -> list[M]:
-        """Read a slice of an odd page, or raise one of `REFUSALS`."""
-        # There are four cases:
-        # 1. Most slices have only current rows, and these become models in place.
-        with suppress(*REFUSALS):
-            return self._make_current([*map(self._read_current_row, json_rows)])
-        # 2. Rows with odd values or older ones. They may have the usual unknown names.
-        names = self._usual_names
-        with suppress(*REFUSALS):
-            rows = [*map(self._odd_row_decoder(names), json_rows)]
-            return self._make_models(rows, self._integers, names)
-        # 3. Current rows with any unknown names.
-        with suppress(*REFUSALS):
-            rows = [*map(self._read_tolerant_row, json_rows)]
-            self._add_unknown_fields(rows, json_rows)
-            return self._make_current(rows)
-        # 4. Other rows with any unknown names.
-        rows = [*map(self._read_odd_tolerant_row, json_rows)]
-        self._add_unknown_fields(rows, json_rows)
-        return self._make_models(rows, self._integers)
+    def read_rows(self, json_rows: list[msgspec.Raw]) -> list[M]:
+        """Read rows of any kind, or raise one of `REFUSALS`."""
+        read_current = self._read_current_row
+        rows = []
+        current_rows = []
+        odd_rows = []
+        for json in json_rows:
+            try:
+                row = read_current(json)
+                current_rows.append(row)
+            except REFUSALS:
+                row = self._read_odd_row(json)
+                odd_rows.append(row)
+            rows.append(row)
+        self._make_current(current_rows)
+        # Current rows have become models where they stand. Models of the others are new.
+        models = iter(self._make_models(odd_rows, self._integers))
+        return [row if type(row) is self._model else next(models) for row in rows]
+
+    def _read_odd_row(self, json: msgspec.Raw) -> Any:
+        # Unknown fields are ignored by the type, and read from the JSON.
+        row = self._read_tolerant_row(json)
+        fields = msgspec.json.decode(json)
+        extra = {name: fields[name] for name in self._unknown_names(fields)}
+        if extra:
+            row.extra = extra
+        return row
 
     def _page(
         self, envelope: Any, number: int, make_models: MakeModels[M], subject: Subject = None
     ) -> Page[M]:
         rows, totals, path = _content(envelope)
-        metadata = envelope.metadata or _Metadata()
+        metadata = envelope.metadata or Metadata()
         models = make_models(rows)
         refuse_another_row(models, path, subject)
-        return Page(
-            items=tuple(models),
-            number=number,
-            total_pages=metadata.total_pages,
-            total_records=metadata.total_records,
-            totals=_totals(totals),
-            version=metadata.version,
-        )
+        return metadata.page(number, models, _totals(totals))
 
-    def _odd_first_row(self, body: bytes) -> bytes:
+    def _first_row(self, body: bytes) -> dict[str, Any]:
         """Return the first row of a page, or raise a ValueError if it is a current one."""
-        first_row = b"null"
+        row: Any = None
         try:
             self._find_first_row(body)
         except _FirstRow as end:
-            first_row = msgspec.json.encode(end.args[0])
-        try:
-            self._read_current_row(first_row)
-        except REFUSALS:
-            return first_row
-        raise ValueError("only a later row is odd")
+            row = end.args[0]
+        with suppress(*REFUSALS):
+            self._read_current_row(msgspec.json.encode(row))
+            row = None
+        # If only a later row is odd, reading the page with other types would fail there as well.
+        if not isinstance(row, dict):
+            raise ValueError("the first row does not show how to read the others")
+        return row
 
-    def _add_unknown_fields(self, rows: list[Any], json_rows: list[msgspec.Raw]) -> None:
-        """Add unknown fields, which their type ignores, to rows."""
+    def _unknown_names(self, row: dict[str, Any]) -> Names:
         known_names = self._known_names
-        parse = msgspec.json.decode
-        unknown_fields: dict[str, Any] = {}
-        for row, json in zip(rows, json_rows, strict=True):
-            fields = parse(json)
-            extra = {name: fields[name] for name in fields if name not in known_names}
-            if extra:
-                row.extra = extra
-                unknown_fields.update(extra)
-        # A type with fields for these names pays off only if more rows have the same names.
-        names = tuple(unknown_fields)
-        if names == self._last_names:
-            self._usual_names = names
-        written_names = msgspec.json.encode(names)
-        # The name of a field can have no escape.
-        can_be_fields = b"\\" not in written_names and len(written_names) <= _LONGEST_NAMES
-        self._last_names = names if can_be_fields else ()
+        return tuple([name for name in row if name not in known_names])
 
     def _make_current(self, rows: list[Any]) -> list[M]:
         # An error leaves all rows unconverted, so the JSON can be read again.
@@ -277,23 +236,15 @@ class RowReader(Generic[M]):
         return self._page_decoder(_FirstRow, _end_at_first_row)
 
     @cached_property
-    def _read_older_page(self) -> ReadJson:
-        return self._page_decoder(self._raw_row(OLDER))
-
-    @cached_property
     def _read_tolerant_row(self) -> ReadJson:
-        return self._row_decoder(CURRENT, None)
+        return msgspec.json.Decoder(self._raw_row(ACCEPTED, None)).decode
 
-    @cached_property
-    def _read_odd_tolerant_row(self) -> ReadJson:
-        return self._row_decoder(ACCEPTED, None)
-
-    def _make_uniform_page_decoders(self, unknown_names: Names) -> tuple[ReadJson, ReadJson]:
+    def _make_other_page_decoders(self, unknown_names: Names) -> tuple[ReadJson, ReadJson]:
+        """Return decoders of older pages and of odd ones, whose rows may have unknown names."""
+        if sum(map(len, unknown_names)) > _LONGEST_NAMES:
+            raise ValueError("the unknown names are too long")
         older_page = self._page_decoder(self._raw_row(OLDER, unknown_names))
         return older_page, self._page_decoder(self._raw_row(ACCEPTED, unknown_names))
-
-    def _row_decoder(self, wire_types: WireTypes, unknown_names: Names | None) -> ReadJson:
-        return msgspec.json.Decoder(self._raw_row(wire_types, unknown_names)).decode
 
     def _page_decoder(
         self, row: Any, dec_hook: Callable[[type, Any], Any] | None = None
@@ -303,7 +254,7 @@ class RowReader(Generic[M]):
         rows = list[row]
         # Unset totals differ from null: in the nested shape, totals beside `data` are refused.
         totals = ("totals", self._totals_type() | bool | None | UnsetType, UNSET)
-        metadata = ("metadata", _Metadata | None, None)
+        metadata = ("metadata", Metadata | None, None)
         # msgspec distinguishes the shapes by itself: `data` is an array, or an object with rows.
         nested = struct("Nested", [("rows", rows), totals])
         envelope = struct("Envelope", [("data", rows | nested), totals, metadata])
@@ -347,11 +298,9 @@ def _content(envelope: Any) -> tuple[list[Any], Any, str]:
 
 
 def _totals(wire: Any) -> RankingTotals | None:
-    if wire is True:
-        raise ValueError("only the reference converter judges `true`")
     if not wire:  # false, null or absent
         return None
-    metrics = astuple(wire)
+    metrics = () if wire is True else astuple(wire)
     if not any(metrics):
-        raise ValueError("only the reference converter judges totals without any metric")
+        raise ValueError("only the reference converter judges `true`, or totals without any metric")
     return RankingTotals(*[metric and metric.value for metric in metrics])

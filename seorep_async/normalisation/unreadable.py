@@ -36,8 +36,7 @@ def unreadable(body: bytes, error: Exception, path: str) -> DecodeError | Protoc
         problem = _find_problem(body)
         if problem is None:
             return refused("", "holds a character that JSON does not allow")
-        path = f"{path}{problem.path}"[-_LONGEST_PATH:]
-        return refused(path.removeprefix("."), problem.words)
+        return refused(f"{path}{problem.path}".removeprefix("."), problem.words)
     if isinstance(error, msgspec.ValidationError):
         return refused("", f"holds a number that is out of range ({error})")
     return ProtocolError(f"the response is not complete JSON: {error}")

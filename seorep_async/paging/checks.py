@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -33,7 +32,7 @@ class Ledger(Generic[T]):
         self._key = key
         self._subject = subject
         self._max_pages = max_pages
-        self._page_of: dict[Hashable, int] = {}
+        self._keys: set[Hashable] = set()
         self._sizes: list[int] = []  # rows of each page
         self._received = 0
         self._ended = False
@@ -57,17 +56,18 @@ class Ledger(Generic[T]):
             PaginationError: the page can't belong to the listing that page 1 announced.
         """
         keys = list(map(self._key, page.items))
-        numbered = dict.fromkeys(keys, page.number)
+        distinct_keys = set(keys)
         may_have_ended = self.last_page is None and self.has_all_records()
-        if may_have_ended and numbered.keys() <= self._page_of.keys():
+        if may_have_ended and distinct_keys <= self._keys:
             # Some services repeat the last page beyond the end.
             self._ended = True
             return False
         self._sizes.append(len(keys))
         self._received += len(keys)
-        if len(numbered) < len(keys) or not self._page_of.keys().isdisjoint(numbered):
-            raise self._error(f"page {page.number} {self._repetition(keys)}", page.number)
-        self._page_of |= numbered
+        if len(distinct_keys) < len(keys) or not self._keys.isdisjoint(distinct_keys):
+            repeated = next(key for key in keys if key in self._keys or keys.count(key) > 1)
+            raise self._error(f"page {page.number} repeats {_key_in_words(repeated)}", page.number)
+        self._keys |= distinct_keys
         if not page.items:
             self._end_at(page)
         self._compare_totals(page)
@@ -142,16 +142,6 @@ class Ledger(Generic[T]):
             if size < largest:
                 problem = f"page {number} has {size} records, another has {largest}"
                 raise self._error(problem, number)
-
-    def _repetition(self, keys: list[Hashable]) -> str:
-        """Name the first repeated key of a page."""
-        counts = Counter(keys)
-        for key, times in counts.items():
-            if times > 1:
-                return f"holds {_key_in_words(key)} more than once"
-            if key in self._page_of:
-                return f"repeats {_key_in_words(key)} of page {self._page_of[key]}"
-        raise AssertionError("no key is repeated")
 
     def _error(self, problem: str, page: int | None = None) -> PaginationError:
         return PaginationError(

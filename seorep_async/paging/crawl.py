@@ -50,7 +50,7 @@ class Crawl(Generic[T]):
     2. A page of the first listing that has more to request. So each listing is read to its end
        before much of the next. But a dead listing must neither hold others up nor look like a limit
        of the service. So a listing is passed over while it has as many pages in progress as have
-       arrived, or while one of its pages is being tried again.
+       arrived, or while one of its pages is being tried again or decoded in a thread.
     3. Page 1 of the next listing that begins.
     4. If there is no other work, a page of the first listing that was passed over.
 
@@ -66,8 +66,7 @@ class Crawl(Generic[T]):
     def __init__(self, session: Session, source: Source[T], lane: Lane) -> None:
         self._session = session
         self._source = source
-        lane.on_retry = self._on_retry
-        lane.on_huge_response = self._on_huge_response
+        lane.on_pause = self._on_pause
         self._permits = session.share.max_concurrency
         self.budget: int = 2 * self._permits
         # The rest of the budget is for further pages of listings. Otherwise many half-read listings
@@ -75,15 +74,10 @@ class Crawl(Generic[T]):
         self._most_readings = self.budget - 3 * self.budget // 8
         # Listings that have begun and have not ended.
         self._readings: set[Reading[T]] = set()
-        # These, and listings that have ended but whose worker has not yet taken another page. Each
-        # takes one place, because that worker is about to begin another listing.
-        self._places: set[Reading[T]] = set()
         # Listings with a known number of pages that have more to request, in order.
         self._with_more: list[Reading[T]] = []
         self._workers: dict[asyncio.Task[None], Reading[T]] = {}
-        # The workers whose request is being tried again.
-        self._retrying: dict[asyncio.Task[None], Reading[T]] = {}
-        # These, and the workers whose response is being decoded.
+        # The workers whose request is being tried again, or whose response is being decoded.
         self._without_permit: set[asyncio.Task[None]] = set()
         self._early_pages = 0
         self.is_open: bool = True
@@ -92,11 +86,10 @@ class Crawl(Generic[T]):
         """Start one more worker, if there is a page to request and the budget allows it."""
         if not self.is_open or not self._has_room(len(self._workers)):
             return
-        if len(self._places) >= self._most_readings and not self._with_more:
-            return
         job = self._next_page()
         if job is not None:
-            worker = self._session.spawn(self._work(job), self._on_worker_end)
+            worker = self._session.spawn(self._work(job))
+            worker.add_done_callback(self._on_worker_end)
             self._workers[worker] = job[0]
 
     async def close(self) -> None:
@@ -107,7 +100,6 @@ class Crawl(Generic[T]):
     def drop(self, reading: Reading[T]) -> None:
         """End a listing: cancel its requests, and send no more."""
         self._readings.discard(reading)
-        self._places.discard(reading)
         self._give_up(reading)
         self._cancel_requests(reading)
 
@@ -119,17 +111,16 @@ class Crawl(Generic[T]):
     def _next_page(self) -> Job[T] | None:
         """Return the page that is requested next, if there is any."""
         healthy = self._with_more
-        if self._retrying:
-            failing = self._retrying.values()
+        if self._without_permit:
+            failing = {self._workers[worker] for worker in self._without_permit}
             healthy = [reading for reading in self._with_more if reading not in failing]
         for reading in healthy:
             if reading.in_progress < reading.arrived:
                 return self._take_page(reading)
-        if len(self._places) < self._most_readings:
+        if len(self._readings) < self._most_readings:
             next_reading = self._source.next_reading()
             if next_reading is not None:
                 self._readings.add(next_reading)
-                self._places.add(next_reading)
                 return next_reading, next_reading.take_number()
         # There is no other work.
         rest = healthy or self._with_more
@@ -163,9 +154,7 @@ class Crawl(Generic[T]):
                     reading = await self._fail(reading, error)
                     # If the client is closed now, the reading that replaced this one has to fail.
                     self._workers[worker] = reading
-            if self._without_permit:
-                self._without_permit.discard(worker)
-                self._retrying.pop(worker, None)
+            self._without_permit.discard(worker)
             # Responses that arrived together free their permits first. Otherwise this request
             # would wait in the queue for one of them, which costs more than the response.
             await asyncio.sleep(0)
@@ -177,9 +166,7 @@ class Crawl(Generic[T]):
         """Return the page that a worker requests next, after one of this listing."""
         if not self.is_open:
             return None
-        if reading not in self._readings:
-            self._places.discard(reading)
-        elif self._must_go_on(reading):
+        if reading in self._readings and self._must_go_on(reading):
             return self._take_page(reading)
         if self._has_room(self.other_workers):
             return self._next_page()
@@ -236,9 +223,7 @@ class Crawl(Generic[T]):
         replacement = self._source.on_failure(reading, error)
         if replacement is None:
             return reading
-        self._places.remove(reading)
         self._readings.add(replacement)
-        self._places.add(replacement)
         return replacement
 
     def _give_up(self, reading: Reading[T]) -> None:
@@ -248,17 +233,9 @@ class Crawl(Generic[T]):
         self._early_pages -= len(reading.early)
         reading.early.clear()
 
-    def _on_retry(self) -> None:
-        """Start a worker in place of the one whose request is about to be tried again."""
+    def _on_pause(self) -> None:
+        """Start a worker in place of the calling one, which needs no permit for a while."""
         worker = cast("asyncio.Task[None]", asyncio.current_task())
-        self._retrying[worker] = self._workers[worker]
-        self._replace(worker)
-
-    def _on_huge_response(self) -> None:
-        """Start a worker in place of the one whose response is about to be decoded."""
-        self._replace(cast("asyncio.Task[None]", asyncio.current_task()))
-
-    def _replace(self, worker: asyncio.Task[None]) -> None:
         self._without_permit.add(worker)
         self.hire()
 
@@ -270,7 +247,6 @@ class Crawl(Generic[T]):
 
     def _on_worker_end(self, worker: asyncio.Task[None]) -> None:
         reading = self._workers.pop(worker)
-        self._retrying.pop(worker, None)
         self._without_permit.discard(worker)
         if not worker.cancelled():
             bug = worker.exception()
@@ -281,8 +257,6 @@ class Crawl(Generic[T]):
             self.drop(reading)
             closed = ConfigurationError("the client was closed while its pages were being read")
             self._source.on_failure(reading, closed)
-        if reading not in self._readings:
-            self._places.discard(reading)
         # There may be a page that had no room, or a listing that could not begin. If the client was
         # closed, listings that begin here fail at once, so that each has an outcome.
         self.hire()

@@ -106,11 +106,7 @@ class Listing(Generic[T, R_co]):
         except SeoRepError as error:
             if not reading.may_be_too_large(error):
                 raise
-            reading = reading.at_default_size()
-        result = await self._assembled(reading)
-        if reading.blamed is not None:
-            reading.blamed.count_failure()
-        return result
+        return await self._assembled(reading.at_default_size())
 
     async def _assembled(self, reading: Reading[T]) -> R_co:
         async with aclosing(self._read(reading)) as pages:
@@ -124,14 +120,28 @@ class Listing(Generic[T, R_co]):
         yield first_page
         if reading.is_complete:
             return
-        pages_ahead = _PagesAhead(self._session, reading)
+        most_ahead = 2 * self._session.settings.max_concurrency
+        tasks: deque[asyncio.Task[Page[T]]] = deque()
         try:
             while not reading.is_complete:
-                page = await pages_ahead.next_page()
-                if page is not None and reading.check(page):
+                while len(tasks) < most_ahead and reading.wants_request:
+                    request = reading.request(reading.take_number())
+                    tasks.append(self._session.spawn(self._session.send(request)))
+                await asyncio.wait([tasks[0]])
+                oldest = tasks.popleft()
+                if oldest.cancelled():
+                    closed = "the client was closed while a listing was being read"
+                    raise ConfigurationError(closed)
+                try:
+                    page = oldest.result()
+                except NotFoundError as error:
+                    if not reading.end_at(error):
+                        raise
+                    return
+                if reading.check(page):
                     yield page
         finally:
-            await pages_ahead.close()
+            await cancel_all(tasks)
 
     def __repr__(self) -> str:
         name = self.query.subject or self.query.path
@@ -154,48 +164,3 @@ class Listing(Generic[T, R_co]):
 
 
 ModelListing: TypeAlias = Listing[T, ModelList[T]]
-
-
-class _PagesAhead(Generic[T]):
-    """A queue of tasks for the requested pages of a listing that is read outside a crawl."""
-
-    def __init__(self, session: Session, reading: Reading[T]) -> None:
-        self._session = session
-        self._reading = reading
-        self._window = 2 * session.settings.max_concurrency
-        self._tasks: deque[asyncio.Task[Page[T]]] = deque()
-        self._error: BaseException | None = None
-        self._changed = asyncio.Event()
-
-    async def next_page(self) -> Page[T] | None:
-        """Return the oldest page, or None at the end. Raise the first failure of any page."""
-        while len(self._tasks) < self._window and self._reading.wants_request:
-            request = self._reading.request(self._reading.take_number())
-            self._tasks.append(self._session.spawn(self._session.send(request), self._on_task_end))
-        oldest = self._tasks[0]
-        while self._error is None and not _has_arrived(oldest):
-            self._changed.clear()
-            await self._changed.wait()
-        if self._error is not None:
-            if isinstance(self._error, NotFoundError) and self._reading.end_at(self._error):
-                return None
-            raise self._error
-        self._tasks.popleft()
-        return oldest.result()
-
-    def _on_task_end(self, task: asyncio.Task[Page[T]]) -> None:
-        if task.cancelled():
-            closed = "the client was closed while a listing was being read"
-            error: BaseException | None = ConfigurationError(closed)
-        else:
-            error = task.exception()
-        if self._error is None:
-            self._error = error
-        self._changed.set()
-
-    async def close(self) -> None:
-        await cancel_all([task for task in self._tasks if not task.done()])
-
-
-def _has_arrived(task: asyncio.Task[Page[T]]) -> bool:
-    return task.done() and not task.cancelled() and task.exception() is None

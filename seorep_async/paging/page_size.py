@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import math
 from collections.abc import Hashable
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
@@ -17,12 +18,8 @@ import msgspec
 
 from seorep_async.errors import (
     DeadlineExceededError,
-    InvalidRequestError,
-    PaginationError,
     RateLimitedError,
     SeoRepError,
-    ServerError,
-    TransportError,
 )
 from seorep_async.models import Page
 from seorep_async.session import Deadline, Request, Session
@@ -39,24 +36,11 @@ PATIENCE = 8
 CONFIRMATIONS = 3
 """The number of reports of one length that are compared with and without a limit."""
 MOST_FAILURES = 3
-"""The number of listings that may fail only at the found size before it is given up."""
-MOST_REFUSALS = 9
-"""The number of refused attempts of questions that prove the large limit to be the cause."""
-MOST_OF_A_QUESTION = 3
-"""The most refused attempts that one question adds to them."""
+"""The number of listings or questions that may fail, perhaps because of the limit."""
 ATTEMPTS = 5
 """The attempts for one page of the found size, because a service may fail only with large pages."""
 QUESTION_ATTEMPTS = 2
 """The attempts for a question, because a single random fault does not answer it."""
-
-_BLAMED = (
-    DeadlineExceededError,
-    InvalidRequestError,
-    PaginationError,
-    RateLimitedError,
-    ServerError,
-    TransportError,
-)
 
 
 class State(enum.Enum):
@@ -107,35 +91,34 @@ class PageSize:
         self._confirmations = 0  # of that length
         self._pages_are_limited = False  # a limit shortens pages, not whole reports
         self._failures = 0
-        self._refusals = 0  # attempts of questions
 
     async def first_page(self, reading: SizedListing[T]) -> Page[T]:
         """Request page 1 of a listing, at the page size that the listing then keeps."""
-        if self._state is State.FOUND:
-            return await self._first_large_page(reading, None)
-        started = self._session.clock.monotonic()
-        page = await self._session.send(reading.request(1))
-        if not _is_worth_a_question(page):
-            return page
-        seconds = self._session.clock.monotonic() - started
-        return await self._larger_page(reading, page, seconds)
-
-    async def _larger_page(
-        self, reading: SizedListing[T], page: Page[T], seconds: float
-    ) -> Page[T]:
-        """Return page 1 in the found size instead of the default one, if there is one.
-
-        `seconds` is the time that the default one took.
-        """
-        if self._state is State.ASKING:
-            await self._wait(reading, page, seconds)
-        match self._state:
-            case State.UNKNOWN:
-                return await self._ask(reading, page, seconds)
-            case State.FOUND:
-                return await self._first_large_page(reading, page)
-            case State.ASKING | State.DEFAULT:
+        now = self._session.clock.monotonic
+        end = math.inf
+        seconds = math.inf
+        page = None
+        while self._state is not State.FOUND:
+            started = now()
+            page = await self._session.send(reading.request(1))
+            if not page.items or _announced(page) < 2 * len(page.items):
                 return page
+            # A pause before a later page 1 is no reason to wait longer for an answer.
+            seconds = min(seconds, now() - started)
+            # The second half of the call's time is for pages of the default size.
+            deadline = reading.request(1).deadline or Deadline()
+            end = min(end, (now() + deadline.at) / 2)
+            if self._state is State.ASKING:
+                await self._wait(page, seconds, end)
+            if self._state is State.UNKNOWN:
+                large_page = await self._ask(reading, page, seconds, end)
+                if large_page is not None:
+                    return large_page
+            if self._state in (State.ASKING, State.DEFAULT) or now() >= end:
+                return page
+            # The question decided nothing, because the rate was refused. If page 1 is accepted
+            # now, another question costs less than the further pages.
+        return await self._first_large_page(reading, page)
 
     def _patience(self, page: Page[Any], seconds: float) -> float:
         """Return the seconds to wait for an answer, after page 1 took `seconds`."""
@@ -148,67 +131,34 @@ class PageSize:
         further_pages = _announced(page) / len(page.items) - 1
         return max(patience, further_pages / pace)
 
-    def _half_time(self, reading: SizedListing[Any]) -> float:
-        """Return the time at which half of the call's remaining time is over.
-
-        The other half is for pages of the default size.
-        """
-        deadline = reading.request(1).deadline or Deadline()
-        now = self._session.clock.monotonic()
-        return now + (deadline.at - now) / 2
-
-    async def _wait(self, reading: SizedListing[Any], page: Page[Any], seconds: float) -> None:
+    async def _wait(self, page: Page[Any], seconds: float, end: float) -> None:
         """Wait until the question of another listing is answered, but not for long."""
-        began = self._session.clock.monotonic()
-        end = self._half_time(reading)
+        now = self._session.clock.monotonic
+        began = now()
         while self._state is State.ASKING:
             # Meanwhile the rate may become known, and with it a longer patience.
-            end_of_patience = min(began + self._patience(page, seconds), end)
-            left = end_of_patience - self._session.clock.monotonic()
+            left = min(began + self._patience(page, seconds), end) - now()
             if left <= 0:
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._answered.wait()
 
-    async def _ask(self, reading: SizedListing[T], page: Page[T], seconds: float) -> Page[T]:
-        """Ask for page 1 with a large limit. Return the answer, or a page of the default size."""
-        self._state = State.ASKING
-        self._answered.clear()
-        end = self._half_time(reading)
-        try:
-            while True:
-                large_page = await self._ask_once(reading, page, seconds, end)
-                if large_page is not None:
-                    return large_page
-                is_late = self._session.clock.monotonic() >= end
-                if self._state is not State.ASKING or is_late:
-                    return page
-                # The service refused the rate, not the limit, if it accepts page 1 now. Another
-                # question costs less than the further pages.
-                patience = self._patience(page, seconds)
-                try:
-                    page = await self._session.send(_patient(reading.request(1), patience, end))
-                except SeoRepError:
-                    # The listing goes on from the page that it has.
-                    return page
-                if not _is_worth_a_question(page):
-                    return page
-        finally:
-            if self._state is State.ASKING:
-                self._state = State.UNKNOWN
-            self._answered.set()
-
-    async def _ask_once(
+    async def _ask(
         self, reading: SizedListing[T], page: Page[T], seconds: float, end: float
     ) -> Page[T] | None:
-        """Return page 1 of a large limit, and decide by it. If it is refused, decide nothing."""
+        """Return page 1 of a large limit, or None if it does not work or was refused."""
+        self._state = State.ASKING
+        self._answered.clear()
         patience = self._patience(page, seconds)
         patience = min(patience, end - self._session.clock.monotonic())
         reading.limit = LIMIT
+        question = msgspec.structs.replace(
+            reading.request(1),
+            deadline=Deadline(end, seconds_from_permit=patience),
+            max_attempts=QUESTION_ATTEMPTS,
+        )
         try:
-            question = _patient(reading.request(1), patience, end)
-            question = msgspec.structs.replace(question, max_attempts=QUESTION_ATTEMPTS)
             large_page = await self._session.send(question)
             if _continues(page, large_page, reading) and await self._is_whole(large_page, reading):
                 self._find(large_page)
@@ -217,36 +167,29 @@ class PageSize:
         except SeoRepError as error:
             self._decide_by(error, patience)
         finally:
+            if self._state is State.ASKING:
+                self._state = State.UNKNOWN
             if self._state is not State.FOUND:
                 reading.limit = None
+            self._answered.set()
         return None
 
     def _decide_by(self, error: SeoRepError, patience: float) -> None:
         """Decide after a failed question."""
         if error.attempts == 0:
             # The question was never sent.
-            self._state = State.UNKNOWN
-        elif _is_refusal(error):
-            # Probably the service refused the rate, not the limit. But each question follows an
-            # accepted page, so after several the limit is the cause.
-            refusals = error.attempts
-            if refusals == 1:
-                # The service asked for a pause that is too long for a question. After it, another
-                # listing asks.
-                refusals = MOST_OF_A_QUESTION
-                self._state = State.UNKNOWN
-            self._refusals += min(refusals, MOST_OF_A_QUESTION)
-            if self._refusals >= MOST_REFUSALS:
-                self._state = State.DEFAULT
-        elif isinstance(error, DeadlineExceededError) and patience < SHORTEST_PATIENCE:
-            # A call with little time does not decide for all others. Several do.
-            self._state = State.UNKNOWN
+            return
+        # A refusal is probably about the rate, not about the limit. A call with little time does
+        # not decide for all others.
+        had_little_time = patience < SHORTEST_PATIENCE and isinstance(error, DeadlineExceededError)
+        if _is_refusal(error) or had_little_time:
             self.count_failure()
         else:
             self._state = State.DEFAULT
 
     def _find(self, page: Page[Any]) -> None:
         self._state = State.FOUND
+        self._failures = 0
         self._confirm(page)
         records = len(page.items)
         # A page with all records does not show how many records a page may have.
@@ -258,7 +201,7 @@ class PageSize:
         """Request page 1 at the found size, and compare it with the default page if necessary."""
         reading.limit = LIMIT
         page = await self._session.send(reading.request(1))
-        if default_page is None and self._is_confirmed(page):
+        if self._is_confirmed(page):
             return page
         is_whole = await self._is_whole(page, reading)
         reading.limit = None
@@ -302,10 +245,6 @@ class PageSize:
         if records == self._longest:
             self._confirmations += 1
 
-    def may_be_blamed(self, reading: SizedListing[Any], error: SeoRepError) -> bool:
-        """Return whether a listing failed perhaps because its pages were large."""
-        return reading.limit is not None and isinstance(error, _BLAMED)
-
     def count_failure(self) -> None:
         """Count a listing that failed only with a large limit, or a question without an answer."""
         self._failures += 1
@@ -337,21 +276,10 @@ def _announced(page: Page[Any]) -> int:
     return page.total_records or 0
 
 
-def _is_worth_a_question(page: Page[Any]) -> bool:
-    return bool(page.items) and _announced(page) >= 2 * len(page.items)
-
-
 def _is_refusal(error: SeoRepError) -> bool:
     """Return whether the service refused, perhaps because of the rate."""
     # An error of the deadline has the status of its cause.
     return isinstance(error, RateLimitedError) or error.status in (429, 503)
-
-
-def _patient(request: Request[T], seconds: float, end: float) -> Request[T]:
-    """Limit all attempts of a request to some seconds, counted from its first permit."""
-    deadline = request.deadline or Deadline()
-    deadline = msgspec.structs.replace(deadline, at=end, seconds_from_permit=seconds)
-    return msgspec.structs.replace(request, deadline=deadline)
 
 
 def _continues(page: Page[T], large_page: Page[T], reading: SizedListing[T]) -> bool:

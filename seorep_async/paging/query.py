@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -74,5 +75,5 @@ class Query(msgspec.Struct, Generic[T], eq=False):
             deadline=schedule.deadline,
             priority=priority,
             lane=schedule.lane,
-            max_attempts=None if limit is None else ATTEMPTS,
+            max_attempts=math.inf if limit is None else ATTEMPTS,
         )

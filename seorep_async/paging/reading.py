@@ -7,7 +7,16 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from seorep_async.errors import NotFoundError, SeoRepError
+from seorep_async.errors import (
+    DeadlineExceededError,
+    InvalidRequestError,
+    NotFoundError,
+    PaginationError,
+    RateLimitedError,
+    SeoRepError,
+    ServerError,
+    TransportError,
+)
 from seorep_async.models import Page
 from seorep_async.paging.checks import Ledger, is_whole
 from seorep_async.paging.page_size import PageSize
@@ -15,6 +24,15 @@ from seorep_async.paging.query import Query, Schedule
 from seorep_async.session import Request, Session
 
 T = TypeVar("T")
+
+_FAILURES_OF_LARGE_PAGES = (
+    DeadlineExceededError,
+    InvalidRequestError,
+    PaginationError,
+    RateLimitedError,
+    ServerError,
+    TransportError,
+)
 
 
 class Reading(msgspec.Struct, Generic[T], eq=False):
@@ -55,7 +73,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
 
     def may_be_too_large(self, error: SeoRepError) -> bool:
         """Return whether it may have failed because its pages were larger than the default."""
-        return self.page_size is not None and self.page_size.may_be_blamed(self, error)
+        return self.limit is not None and isinstance(error, _FAILURES_OF_LARGE_PAGES)
 
     def at_default_size(self) -> Reading[T]:
         """Return a reading of the same listing from page 1, at the service's default size."""
@@ -132,16 +150,17 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
             PaginationError: the page does not belong to the listing that page 1 announced.
         """
         self.checked += 1
-        if self.ledger is None:
-            is_new = True
-            if is_whole(page, self.query.key):
-                self.is_complete = True
-            else:
-                self.ledger = Ledger(page, self.query.key, self.query.subject, self.max_pages)
-        else:
+        is_new = True
+        if self.ledger is not None:
             is_new = self.ledger.add(page)
-        if self.ledger is not None and not self.ledger.wants_more():
-            self._complete(self.ledger)
+        elif is_whole(page, self.query.key):
+            self._complete()
+            return True
+        else:
+            self.ledger = Ledger(page, self.query.key, self.query.subject, self.max_pages)
+        if not self.ledger.wants_more():
+            self.ledger.finish()
+            self._complete()
         return is_new
 
     def end_at(self, error: SeoRepError) -> bool:
@@ -154,9 +173,11 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         # Some services send an error for a page beyond the end.
         if not ledger.has_all_records():
             return False
-        self._complete(ledger)
+        self._complete()
         return True
 
-    def _complete(self, ledger: Ledger[T]) -> None:
-        ledger.finish()
+    def _complete(self) -> None:
         self.is_complete = True
+        if self.blamed is not None:
+            # At the default size, it did not fail.
+            self.blamed.count_failure()

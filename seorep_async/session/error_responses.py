@@ -1,13 +1,12 @@
 """Error responses: who sent them, whether to retry, and the error for the caller.
 
-`sender_of` decides whether the service itself answered. The table in `retry_policy.py` decides
-which failures are retried.
+`is_of_gateway` decides whether the service itself answered. `cause_of_status` in `retry_policy.py`
+decides which failures are retried.
 """
 
 from __future__ import annotations
 
-import enum
-import json
+import math
 from codecs import BOM_UTF8
 from collections.abc import Mapping
 from typing import Any
@@ -30,13 +29,12 @@ from seorep_async.errors import (
 from seorep_async.reasons import LARGEST_BODY, reason_in_body
 from seorep_async.session.request import Request
 from seorep_async.session.retry_policy import (
+    TOO_EARLY,
     Cause,
     Failure,
     Sent,
-    Verdict,
     cause_of_status,
     sent_of_status,
-    verdict_on_status,
 )
 from seorep_async.session.secrets import Authentication, Scrubber
 
@@ -55,19 +53,15 @@ _FORBIDDEN = "not open to this API key"
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
 _ENCODINGS = ("identity", "gzip", "deflate")
-_BLOCKING_STATUSES = frozenset({404, 405, 406, 410, 418, 451})
+_BLOCKING_STATUSES = frozenset({404, 406, 410, 418, 451})
 """The statuses of firewalls and ingresses, besides 403.
 
-Others, such as 400 and 413, mean the same from any sender.
+Others, such as 400, 405 and 413, mean the same from any sender.
 """
 _ABSENT = (404, 410)
 """The statuses that the service may send without a body."""
-_PAGING = ("page", "limit", "")
-"""The client's own parameters. An empty query has the empty name."""
-_NOT_JSON = object()
-"""The result of parsing a body that is not JSON. None is the value of JSON's `null`."""
-_AT_FIRST_CONTACT = 2
-"""The most attempts if an HTML page answers before the key has worked."""
+_ONCE_MORE = 2
+"""The most attempts after a 425, or if an HTML page answers before the key has worked."""
 
 
 class Response(msgspec.Struct, eq=False):
@@ -88,99 +82,39 @@ class Response(msgspec.Struct, eq=False):
         return f"Response({self.status})"  # tracebacks show locals; the rest may be private
 
 
-class Sender(enum.Enum):
-    """The sender of an error response."""
+def is_of_gateway(response: Response) -> bool:
+    """Return whether a server in front of the service refused, such as a firewall or an ingress.
 
-    SERVICE = "service"
-    GATEWAY = "gateway"  # in front of the service: a firewall, an ingress, a balancer
-    STRANGER = "stranger"  # another server, at an address that is probably wrong
-
-
-def sender_of(response: Response, request: Request[Any], *, knows_service: bool) -> Sender:
-    """Find out who sent an error response.
-
-    The shape of errors is not documented, but the service sends JSON. The sender matters for some
-    statuses. A 403 or 404 of the service concerns the key or an object. The other statuses of a
-    firewall's pages are final if the service sends them.
-
-    Args:
-        response: the response.
-        request: the request.
-        knows_service: whether the key has worked, so that the service is at this address.
+    The service itself sends its errors as JSON. A 403 or 404 of the service concerns the key or an
+    object; that of another server does not.
     """
-    # There are five cases:
-    # 1. A 403 with an HTML page comes from a firewall. Before any success it may concern the key.
-    # 2. Another status of firewalls comes from one, or from an ingress without a route, if the body
-    #    is not JSON. nginx sends a 451 without a body.
-    # 3. But many servers forbid a method with a page and a 405, and trying again would not help.
-    # 4. Before any success, a 404 that is not JSON of the service's shape comes from a stranger:
-    #    the address may be wrong.
-    # 5. Anything else comes from the service itself.
-    status = response.status
-    if status == 403 and knows_service and is_page(response):
-        return Sender.GATEWAY
-    forbids_method = status == 405 and request.method != "GET"
-    if status in _BLOCKING_STATUSES and knows_service and not forbids_method:
-        is_about_object = _is_empty(response.body) and status in _ABSENT
-        if not is_about_object and not _is_json(response.body):
-            return Sender.GATEWAY
-    if status == 404 and not knows_service and not _may_be_of_service(request, response.body):
-        return Sender.STRANGER
-    return Sender.SERVICE
+    if response.status == 403:
+        return is_page(response)
+    if response.status not in _BLOCKING_STATUSES:
+        return False
+    # The service may say that an object is gone without a body, apart from a line break. nginx
+    # sends a 451 without one.
+    if response.status in _ABSENT and not response.body.strip():
+        return False
+    return not is_json(response.body)
 
 
 def is_page(response: Response) -> bool:
     """Return whether a response is an HTML page, which the service does not send."""
-    if _begins_like_json(response.body):
+    if is_json(response.body):
         return False  # PHP sends JSON as text/html by default
     is_called_html = "text/html" in response.headers.get("Content-Type", "").lower()
     return is_called_html or _beginning(response.body) == b"<"
 
 
-def _is_empty(body: bytes) -> bool:
-    # some servers end even an empty body with a line break
-    return not body.strip()
-
-
-def _begins_like_json(body: bytes) -> bool:
+def is_json(body: bytes) -> bool:
+    """Return whether a body begins like JSON. It may be too large to parse here."""
     return _beginning(body) in (b"{", b"[")
 
 
 def _beginning(body: bytes) -> bytes:
     """Return the first character of a body, after a byte order mark and spaces."""
     return body[:LARGEST_BODY].removeprefix(BOM_UTF8).lstrip()[:1]
-
-
-def _is_json(body: bytes) -> bool:
-    # PHP frameworks in debug mode add long traces to their errors
-    if len(body) > LARGEST_BODY:
-        return _begins_like_json(body)
-    return _parsed(body) is not _NOT_JSON
-
-
-def _parsed(body: bytes) -> Any:
-    if len(body) > LARGEST_BODY:
-        return _NOT_JSON
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return _NOT_JSON
-
-
-def _may_be_of_service(request: Request[Any], body: bytes) -> bool:
-    """Return whether a 404 before any success may be about an object that the request names."""
-    has_only_a_beginning = len(body) > LARGEST_BODY and _begins_like_json(body)
-    if _is_empty(body) or has_only_a_beginning:
-        parsed = {"error": ""}
-    else:
-        parsed = _parsed(body)
-    if not isinstance(parsed, dict):
-        return False
-    if parsed.keys() & {"metadata", "data"} or parsed.get("status") in ("error", "fail", "failed"):
-        return True
-    names_an_object = any(map(str.isdigit, request.subject or request.path.removeprefix("/v3")))
-    has_reason = parsed.keys() & {"code", "error", "errors", "message", "messages"}
-    return names_an_object and bool(has_reason)
 
 
 class ErrorReader:
@@ -203,28 +137,25 @@ class ErrorReader:
             problem = "the service answered with a status that is neither a success nor an error"
             error = StatusError(problem)
             return self._failure(Sent.MAYBE, Cause.PERMANENT, error, request, response)
-        sender = sender_of(response, request, knows_service=knows_service)
-        if sender is Sender.GATEWAY:
+        # Before any success, the address may be wrong, or the page may concern the key.
+        if knows_service and is_of_gateway(response):
             error = RateLimitedError(_NOT_THE_SERVICE)
-            failure = self._failure(Sent.RESPONDED, Cause.THROTTLE, error, request, response)
-            return attrs.evolve(failure, by_gateway=True)
+            return self._failure(
+                Sent.RESPONDED, Cause.THROTTLE, error, request, response, by_gateway=True
+            )
         has_retry_after = response.retry_after is not None
-        verdict = verdict_on_status(
-            status, has_retry_after=has_retry_after, is_read=request.method == "GET"
-        )
-        failure = self._failure(
+        is_read = request.method == "GET" and request.idempotent
+        cause = cause_of_status(status, has_retry_after=has_retry_after, is_read=is_read)
+        error = _status_error(request, response, cause, knows_service=knows_service)
+        is_early = status == TOO_EARLY and not has_retry_after
+        return self._failure(
             sent_of_status(status),
-            verdict.cause,
-            _status_error(request, response, sender, verdict, knows_service=knows_service),
+            cause,
+            error,
             request,
             response,
-        )
-        is_own_json = sender is Sender.SERVICE and not _is_empty(response.body)
-        return attrs.evolve(
-            failure,
-            most_attempts=verdict.most_attempts,
-            is_postponed=verdict.is_postponed,
-            is_own_json=is_own_json,
+            most_attempts=_ONCE_MORE if is_early else math.inf,
+            is_own_json=is_json(response.body),
         )
 
     def failure_of_body(
@@ -246,8 +177,14 @@ class ErrorReader:
             if knows_service or not is_page(response):
                 return self._failure(Sent.MAYBE, Cause.TRANSIENT, error, request, response)
             error = error.evolve(message=_WRONG_SERVER)
-            failure = self._failure(Sent.MAYBE, Cause.TRANSIENT, error, request, response)
-            return attrs.evolve(failure, most_attempts=_AT_FIRST_CONTACT)
+            return self._failure(
+                Sent.MAYBE,
+                Cause.TRANSIENT,
+                error,
+                request,
+                response,
+                most_attempts=_ONCE_MORE,
+            )
         if isinstance(error, StatusError):
             cause = cause_of_status(_status_of(error))
             if request.private:
@@ -266,6 +203,7 @@ class ErrorReader:
         error: SeoRepError,
         request: Request[Any],
         response: Response,
+        **facts: Any,
     ) -> Failure:
         fields: dict[str, Any] = {"status": response.status}
         if not request.private:
@@ -278,7 +216,7 @@ class ErrorReader:
             pause = f"it asked for a pause of {duration(response.retry_after)}"
             fields["retry_after"] = response.retry_after
             fields["message"] = f"{error.message}; {pause}"
-        failure = Failure(sent, cause, error.evolve(**fields), response.retry_after)
+        failure = Failure(sent, cause, error.evolve(**fields), response.retry_after, **facts)
         return self.clean(failure, request)
 
     def clean(self, failure: Failure, request: Request[Any]) -> Failure:
@@ -323,44 +261,26 @@ def _redirect_error(request: Request[Any], response: Response) -> SeoRepError:
 
 
 def _status_error(
-    request: Request[Any],
-    response: Response,
-    sender: Sender,
-    verdict: Verdict,
-    *,
-    knows_service: bool,
+    request: Request[Any], response: Response, cause: Cause, *, knows_service: bool
 ) -> SeoRepError:
     """Return the error for a status of 400 or more, with the service's own reason."""
     status = response.status
     error_type = status_error_type(status)
-    if sender is Sender.STRANGER:
+    if status == 404 and not knows_service and not is_json(response.body):
         return error_type(_WRONG_SERVER)
     default = "the service refused" if status < 500 else "the service failed"
     message = _MESSAGES.get(status, default)
-    if verdict.is_postponed:
+    if cause is Cause.THROTTLE and status != 429:
         # the rate or the time is the problem, not the key or the parameters
         error_type = RateLimitedError
         message = "the service asks to try again later"
     elif status == 403 and request.subject is not None:
         # a key that has worked is good, so only this campaign, or another object, is closed to it
         message = _FORBIDDEN if knows_service else f"{_FORBIDDEN}, or the key itself was refused"
-    elif status == 500 and _has_parameters(request):
-        message = f"{message}; a wrong parameter can cause this too"
     reason = "" if request.private else reason_in_body(response.body)
     if reason:
         message = f"{message}; the service said: {reason}"
     return error_type(message)
-
-
-def _has_parameters(request: Request[Any]) -> bool:
-    """Return whether the caller's parameters may be the cause.
-
-    In a pull they are not: all its requests have the same ones, and would all fail.
-    """
-    if request.lane is not None:
-        return False
-    names = {parameter.partition("=")[0] for parameter in request.query.split("&")}
-    return request.body is not None or bool(names.difference(_PAGING))
 
 
 def _status_of(error: StatusError) -> int:

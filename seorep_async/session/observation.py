@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import functools
 import inspect
 import logging
 import math
@@ -176,13 +175,12 @@ class Observer:
         self._accepted_at = 0.0
         rate = settings.requests_per_second
         self._pace = math.inf if rate is None else rate
-        self._concurrency = settings.max_concurrency
 
     def record_answers(self) -> Block[list[RawAnswer]]:
         """Collect the responses to all requests sent inside a block."""
         return Block(_recordings, self, [])
 
-    def record(self, call: Call[Any], response: Response) -> None:
+    def _record(self, call: Call[Any], response: Response) -> None:
         """Add a response to the recordings of the blocks around it."""
         for block in _recordings.get():
             if block.owner is self:
@@ -207,20 +205,21 @@ class Observer:
         )
 
     def report(self, call: Call[Any], response: object, result: object) -> None:
-        """Call `on_attempt` after an attempt.
+        """Record the response of an attempt, and call `on_attempt`.
 
         Args:
             call: the call of the attempt.
             response: the complete response, or anything else if there was none.
             result: the result, the failure, or the exception that ended the attempt.
         """
-        if self.on_attempt is None or isinstance(result, ConfigurationError):
-            return  # a ConfigurationError is raised before anything is sent
         status = None
         size = 0
         if isinstance(response, Response):
+            self._record(call, response)
             status = response.status
             size = len(response.body)
+        if self.on_attempt is None or isinstance(result, ConfigurationError):
+            return  # a ConfigurationError is raised before anything is sent
         error = result
         cause = None
         if isinstance(result, Failure):
@@ -240,7 +239,6 @@ class Observer:
             call.started - call.idle_since,
             self.account,
         )
-        call.idle_since = call.ended
         try:
             self.on_attempt(attempt)
         except (Exception, asyncio.CancelledError):
@@ -251,12 +249,7 @@ class Observer:
         """Log once that the service accepts nothing, and the end of such an outage."""
         now = self._clock.monotonic()
         if not isinstance(outcome, Failure) or outcome.is_answer:
-            if self._outage is not None and self._outage.is_logged:
-                waited = duration(now - self._outage.began)
-                fields = self._log_fields(call)
-                _log.info("the service accepts requests again, after %s", waited, extra=fields)
-            self._outage = None
-            self._accepted_at = now
+            self._end_outage(call, now)
             return
         if outcome.inconclusive:
             return
@@ -274,34 +267,34 @@ class Observer:
         fields = self._log_fields(call, status=outcome.error.status, cause=outcome.cause.value)
         _log.warning("%s: %s", message, outcome.error.message, extra=fields)
 
+    def _end_outage(self, call: Call[Any], now: float) -> None:
+        if self._outage is not None and self._outage.is_logged:
+            waited = duration(now - self._outage.began)
+            fields = self._log_fields(call)
+            _log.info("the service accepts requests again, after %s", waited, extra=fields)
+        self._outage = None
+        self._accepted_at = now
+
     def _time(self, seconds: float) -> str:
         """Return the time of day that many seconds from now."""
         return f"{self._clock.now() + dt.timedelta(seconds=seconds):%H:%M:%S} UTC"
 
     def log_limits(self, call: Call[Any], share: Share) -> None:
-        """Log the first decrease of the pace, and the first limit on attempts in flight."""
+        """Log the first decrease of the pace."""
         pace = share.pace
         if pace is not None and pace < self._pace:
             self._pace = 0.0
             message = "the service refuses requests: slowed down to %.3g a second"
             _log.info(message, pace, extra=self._log_fields(call, pace=pace))
-        concurrency = share.concurrency
-        if concurrency < self._concurrency:
-            self._concurrency = 0
-            message = "fewer requests at once are accepted: %d from now on"
-            fields = self._log_fields(call, concurrency=concurrency)
-            _log.info(message, concurrency, extra=fields)
 
     def log_retry(self, call: Call[Any], failure: Failure, delay: float) -> None:
         """Log that a request will be retried after `delay` seconds."""
         if _log.isEnabledFor(logging.DEBUG):
             request = call.request
             subject = request.subject or f"{request.method} {request.path}"
-            # a person has no use for milliseconds; the field has the number
-            wait = "at once" if delay < 0.05 else f"in {duration(round(delay, 1))}"
-            facts = subject, call.attempts, failure.error.message, wait
+            facts = subject, call.attempts, failure.error.message, duration(delay)
             fields = self._log_fields(call, delay=delay)
-            _log.debug("%s: attempt %d: %s; retried %s", *facts, extra=fields)
+            _log.debug("%s: attempt %d: %s; retried in %s", *facts, extra=fields)
 
     def _log_fields(self, call: Call[Any], **more: object) -> dict[str, object]:
         failure = call.failure
@@ -322,10 +315,7 @@ def check_callback(name: str, function: object, takes: str) -> None:
     """Raise a ConfigurationError unless an argument is None or a synchronous callable."""
     if function is None:
         return
-    unwrapped = function
-    while isinstance(unwrapped, functools.partial):
-        unwrapped = unwrapped.func
-    candidates = (unwrapped, type(unwrapped).__call__)
+    candidates = (function, type(function).__call__)
     is_async = any(
         inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate)
         for candidate in candidates

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
@@ -49,7 +50,7 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         priority: the lowest gets its permit first.
         deadline: of the call, or None for that of a stream that begins with this request.
         idempotent: whether to resend a request that may have been executed.
-        max_attempts: a limit below `Settings.max_attempts`, or None.
+        max_attempts: a limit below `Settings.max_attempts`, if any.
         lane: of its pull, or None for the lane of single calls and listings.
         secrets: strings of the request that must not appear in an error, such as a password.
         private: whether the response contains secrets, so that no error may quote it.
@@ -65,7 +66,7 @@ class Request(msgspec.Struct, Generic[T], eq=False):
     priority: int = 0
     deadline: Deadline | None = None
     idempotent: bool = True
-    max_attempts: int | None = None
+    max_attempts: float = math.inf
     lane: Lane | None = None
     private: bool = False
     secrets: tuple[str, ...] = ()
@@ -122,14 +123,16 @@ class Call(msgspec.Struct, Generic[T], eq=False):
 
     def start(self, now: float) -> None:
         """Record the start of an attempt."""
+        if self.attempts:
+            self.idle_since = self.ended
         self.deadline = self.deadline.begun(now)
         self.started = now
         self.attempts += 1
 
-    def note(self, failure: Failure, *, probe: bool, others_refused: bool) -> None:
+    def note(self, failure: Failure, *, counts_a_third: bool) -> None:
         """Record a failed attempt."""
         self.failure = failure
-        if probe or failure.counts_a_third(others_refused=others_refused):
+        if counts_a_third:
             self.throttled += 1
         if not failure.was_turned_away:
             self.may_have_run = True

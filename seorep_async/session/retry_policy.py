@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import email.utils
 import enum
+import math
 import re
 import sys
 from typing import TypeVar
@@ -15,12 +16,7 @@ from typing import TypeVar
 import attrs
 import msgspec
 
-from seorep_async.errors import (
-    DeadlineExceededError,
-    OutcomeUnknownError,
-    SeoRepError,
-    duration,
-)
+from seorep_async.errors import DeadlineExceededError, OutcomeUnknownError, SeoRepError
 from seorep_async.settings import Settings
 
 E = TypeVar("E", bound=SeoRepError)
@@ -29,8 +25,9 @@ TRANSIENT_COST = 14
 """The cost of a retry, in tokens of the retry quota."""
 REFUSED_COST = 5
 """The cost of a retry after a refusal (429, 503). After a failed probe, a retry is free."""
-MANY_REFUSED = 10
-"""The number of refusals in a row from which the error of a timed-out call mentions them."""
+TOO_EARLY = 425
+_FINAL = (404, 405, 410, 501, 505)
+"""The statuses that do not change with time, even with Retry-After."""
 _MOST_DOUBLINGS = 30
 _SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 
@@ -76,10 +73,9 @@ class Failure:
         inconclusive: whether it says nothing about the service, because the call's time was over
             or our event loop was blocked.
         no_room: whether our process, or the machine, has too many open files or threads.
-        most_attempts: a limit on the request's attempts below `Settings.max_attempts`, or None.
+        most_attempts: a limit on the request's attempts below `Settings.max_attempts`, if any.
         is_own_json: whether the service itself reported it, in JSON.
         by_gateway: whether a page of a server in front of the service reported it.
-        is_postponed: whether it would be final without its Retry-After.
     """
 
     sent: Sent
@@ -88,10 +84,9 @@ class Failure:
     retry_after: float | None = None
     inconclusive: bool = False
     no_room: bool = False
-    most_attempts: int | None = None
+    most_attempts: float = math.inf
     is_own_json: bool = False
     by_gateway: bool = False
-    is_postponed: bool = False
 
     def __attrs_post_init__(self) -> None:
         self.error.retryable = self.cause.retryable
@@ -125,13 +120,15 @@ class Failure:
         return self.sent is Sent.NO
 
     @property
-    def certainly_not_executed(self) -> bool:
-        """Whether the service certainly did not carry out the request.
+    def may_have_been_executed(self) -> bool:
+        """Whether the service may have carried out the request.
 
-        Of the responses, only a 429 and a 503 with Retry-After prove it. With another status,
-        Retry-After is no proof. A gateway's page doesn't say how far the request got.
+        A final refusal, such as a 400, proves that it did not. A gateway's page does not say how
+        far the request got.
         """
-        return self.was_turned_away and not self.by_gateway and not self.is_postponed
+        if self.was_turned_away and not self.by_gateway:
+            return False
+        return self.cause.retryable or self.sent is Sent.MAYBE
 
     def counts_a_third(self, *, others_refused: bool) -> bool:
         """Return whether the attempt counts as a third, because it seems to be only too early.
@@ -147,64 +144,6 @@ class Failure:
         return self.asks_to_wait or (others_refused and self.is_refusal)
 
 
-@attrs.frozen
-class Verdict:
-    """The meaning of an error response for the next attempt.
-
-    Attributes:
-        cause: the kind of failure.
-        most_attempts: a limit on the request's attempts, or None for the usual one.
-        is_postponed: whether the failure would be final without its Retry-After.
-    """
-
-    cause: Cause
-    most_attempts: int | None = None
-    is_postponed: bool = False
-
-
-@attrs.frozen
-class _StatusRule:
-    """The verdicts on a status without and with Retry-After, and after a write.
-
-    If `on_write` is None, a write is judged like a read.
-    """
-
-    without: Verdict
-    with_retry_after: Verdict
-    on_write: Verdict | None = None
-
-
-_FINAL = Verdict(Cause.PERMANENT)
-_ABOUT_KEY = Verdict(Cause.AUTHENTICATION)
-_TRANSIENT = Verdict(Cause.TRANSIENT)
-_ONCE_MORE = Verdict(Cause.TRANSIENT, most_attempts=2)
-_SLOWER = Verdict(Cause.THROTTLE)
-_OVERLOADED = Verdict(Cause.OVERLOAD)
-_LATER = Verdict(Cause.TRANSIENT, is_postponed=True)
-_LATER_AND_SLOWER = Verdict(Cause.THROTTLE, is_postponed=True)
-
-_RULES: dict[int, _StatusRule] = {
-    400: _StatusRule(_FINAL, _LATER_AND_SLOWER, on_write=_FINAL),
-    401: _StatusRule(_ABOUT_KEY, _ABOUT_KEY),
-    # Many services refuse a rate or a quota with a 403.
-    403: _StatusRule(_ABOUT_KEY, _LATER_AND_SLOWER),
-    404: _StatusRule(_FINAL, _FINAL),
-    405: _StatusRule(_FINAL, _FINAL),
-    408: _StatusRule(_TRANSIENT, _TRANSIENT),
-    410: _StatusRule(_FINAL, _FINAL),
-    # An old status for a rate limit, from before there was 429.
-    420: _StatusRule(_FINAL, _LATER_AND_SLOWER, on_write=_FINAL),
-    425: _StatusRule(_ONCE_MORE, _LATER, on_write=_FINAL),
-    429: _StatusRule(_SLOWER, _SLOWER),
-    501: _StatusRule(_FINAL, _FINAL),
-    503: _StatusRule(_OVERLOADED, _OVERLOADED),
-    505: _StatusRule(_FINAL, _FINAL),
-}
-# For example a lock (409, 423). It concerns only this object, so nothing else slows down.
-_OTHER_4XX = _StatusRule(_FINAL, _LATER, on_write=_FINAL)
-_OTHER_5XX = _StatusRule(_TRANSIENT, _TRANSIENT)
-
-
 class Retry(msgspec.Struct, frozen=True):
     """A retry after `delay` seconds, which costs `cost` tokens of the retry quota."""
 
@@ -217,23 +156,33 @@ def sent_of_status(status: int) -> Sent:
     return Sent.MAYBE if status in (502, 504) else Sent.RESPONDED
 
 
-def cause_of_status(status: int) -> Cause:
-    """Classify the status of an error response to a read without Retry-After."""
-    return verdict_on_status(status, has_retry_after=False, is_read=True).cause
-
-
-def verdict_on_status(status: int, *, has_retry_after: bool, is_read: bool) -> Verdict:
-    """Decide whether an error response may be followed by a retry.
+def cause_of_status(status: int, *, has_retry_after: bool = False, is_read: bool = True) -> Cause:
+    """Classify the status of an error response.
 
     Args:
         status: the status, 400 or more.
         has_retry_after: whether the response has a valid Retry-After.
-        is_read: whether the request was a GET.
+        is_read: whether the request only reads, so that it may be sent again.
     """
-    rule = _RULES.get(status, _OTHER_4XX if status < 500 else _OTHER_5XX)
-    if not is_read and rule.on_write is not None:
-        return rule.on_write
-    return rule.with_retry_after if has_retry_after else rule.without
+    # Many services refuse a rate or a quota with a 403 and Retry-After.
+    is_rate = status == 403 and has_retry_after
+    if status == 429 or is_rate:
+        return Cause.THROTTLE
+    if status == 503:
+        return Cause.OVERLOAD
+    if status in (401, 403):
+        return Cause.AUTHENTICATION
+    if status in _FINAL:
+        return Cause.PERMANENT
+    if status >= 500 or status == 408:
+        return Cause.TRANSIENT
+    # Another refusal, such as a lock (409, 423), passes only if the service says so, or if the
+    # request came too early (425).
+    if is_read and has_retry_after:
+        return Cause.THROTTLE
+    if is_read and status == TOO_EARLY:
+        return Cause.TRANSIENT
+    return Cause.PERMANENT
 
 
 def parse_retry_after(header: str, date: str | None, wall_time: float) -> float | None:
@@ -270,84 +219,66 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
     *,
     attempts: int,
     throttled: int,
-    probe: bool = False,
-    others_refused: bool = False,
+    counts_a_third: bool,
+    is_probe: bool,
     idempotent: bool,
     remaining: float,
     tokens: int,
     jitter: float,
-    refused_in_a_row: int = 0,
-    wait: str = "",
+    max_attempts: float,
     settings: Settings,
-) -> Retry | SeoRepError:
+) -> Retry | SeoRepError | None:
     """Return the retry after a failed attempt, or the error that ends the call.
+
+    Return None if the call times out before the next attempt.
 
     Args:
         failure: the failed attempt.
         attempts: the number of attempts so far, including the failed one.
-        throttled: how many of them were throttled or were probes. Each of these counts as a third.
-        probe: whether the failed one was a probe.
-        others_refused: see `Share.rate_refused_since`.
+        throttled: how many of them count as a third each, because they were only too early.
+        counts_a_third: whether the failed one is one of these.
+        is_probe: whether the failed one was a probe.
         idempotent: whether the request may be executed twice.
         remaining: seconds until the call's deadline, possibly infinite.
         tokens: remaining tokens of the retry quota.
         jitter: a random number from 0 to 1.
-        refused_in_a_row: the number of this client's latest attempts that were all refused.
-        wait: how long the call waited for a permit, and for what.
+        max_attempts: the attempts that the request may have.
         settings: the client's settings.
     """
-    if not idempotent and _may_have_been_executed(failure):
+    if not idempotent and failure.may_have_been_executed:
         return _outcome_unknown(failure.error)
     if not failure.cause.retryable:
         return failure.error
-    if not idempotent and not failure.certainly_not_executed:
+    if not idempotent and failure.error.status == 403:
         # The service refused it for now. The caller can best decide what to do.
         return failure.error
     pause = failure.retry_after
     if pause is not None and pause > min(settings.retry_after_max, remaining):
         return failure.error
     if remaining <= 0:
-        return deadline_exceeded(failure, refused_in_a_row, wait=wait)
+        return None
 
     # Three throttled attempts count as one failed one: with max_attempts=8, the eighth failed or
     # the 22nd throttled attempt is the last.
     failed = attempts - throttled
-    if 3 * failed + throttled > 3 * (settings.max_attempts - 1):
+    if 3 * failed + throttled > 3 * (max_attempts - 1):
         return failure.error
-    if failure.most_attempts is not None and attempts >= failure.most_attempts:
-        return failure.error
-    cost = _cost_of_retry(failure, probe=probe)
+    cost = REFUSED_COST if failure.is_refusal else TRANSIENT_COST
+    if is_probe:
+        cost = 0
     if cost > tokens:
         problem = f"{failure.error.message}; not retried: this client's retry quota is used up"
         return failure.error.evolve(message=problem)
 
     if pause is None:
         # Refusals and faults have separate back-offs, because one says nothing about the other.
-        is_throttled = probe or failure.counts_a_third(others_refused=others_refused)
-        attempts_of_kind = throttled if is_throttled else failed
+        attempts_of_kind = throttled if counts_a_third else failed
         doublings = min(attempts_of_kind - 1, _MOST_DOUBLINGS)
         longest = min(settings.backoff_max, settings.backoff_initial * 2**doublings)
         delay = jitter * longest
     else:
         delay = pause
-    if delay >= remaining:
-        return deadline_exceeded(failure, refused_in_a_row, wait=wait, seconds_left=remaining)
-    return Retry(delay, cost)
-
-
-def _may_have_been_executed(failure: Failure) -> bool:
-    if failure.certainly_not_executed or failure.cause is Cause.AUTHENTICATION:
-        return False
-    if failure.is_postponed:
-        return False
-    # A final refusal, such as a 400, proves that nothing was executed.
-    return failure.sent is Sent.MAYBE or failure.cause.retryable
-
-
-def _cost_of_retry(failure: Failure, *, probe: bool) -> int:
-    if probe:
-        return 0
-    return REFUSED_COST if failure.is_refusal else TRANSIENT_COST
+    return Retry(delay, cost) if delay < remaining else None
 
 
 def _outcome_unknown(cause: SeoRepError) -> OutcomeUnknownError:
@@ -357,46 +288,26 @@ def _outcome_unknown(cause: SeoRepError) -> OutcomeUnknownError:
     return _caused_by(cause, OutcomeUnknownError, message)
 
 
-def deadline_exceeded(  # noqa: C901, PLR0912, the parts of one message
-    last: Failure | None,
-    refused_in_a_row: int = 0,
-    others: SeoRepError | None = None,
-    wait: str = "",
-    seconds_left: float = 0.0,
+def deadline_exceeded(
+    cause: SeoRepError | None, *, was_sent: bool, wait: str
 ) -> DeadlineExceededError:
     """Return the error for a call that timed out, or whose next attempt would come too late.
 
     Args:
-        last: its last failure, which is the error's cause, or None if nothing was sent.
-        refused_in_a_row: the number of this client's latest attempts that were all refused.
-        others: the latest failure of other calls, which is the cause if nothing was sent.
+        cause: its last failure, or that of other calls if it was not sent, or None.
+        was_sent: whether it had an attempt.
         wait: how long the call waited for its last turn, and for what.
-        seconds_left: the time left in the call, too short for another attempt.
     """
-    if seconds_left > 0:
-        left = duration(seconds_left)
-        message = f"the call was given up: the next attempt would not begin in the {left} left"
-    elif last is None:
-        message = "the call timed out before its turn came"
-    else:
-        message = "the call timed out before it succeeded"
+    message = "the call timed out"
     if wait:
         message += f", after a wait of {wait}"
-    if last is None:
+    if not was_sent:
         message += "; nothing was sent"
-    if refused_in_a_row >= MANY_REFUSED:
-        message += f"; each of the last {refused_in_a_row} requests was refused"
-        message += ": a quota may be used up, or the service is down"
-    elif last is None and others is None:
+    if cause is None:
         message += "; raise Settings.call_timeout, or the seconds of client.timeout()"
-    elif last is None and others is not None:
-        message += f"; other calls also fail: {others.message}"
-    if last is not None:
-        message += f"; last error: {last.error.message}"
-        return _caused_by(last.error, DeadlineExceededError, message)
-    error = DeadlineExceededError(message)
-    error.__cause__ = others
-    return error
+        return DeadlineExceededError(message)
+    message += f"; last error: {cause.message}"
+    return _caused_by(cause, DeadlineExceededError, message)
 
 
 def _caused_by(cause: SeoRepError, error_type: type[E], message: str) -> E:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import enum
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 import aiohttp
-import attrs
 
 from seorep_async.errors import ConfigurationError, DeadlineExceededError, SeoRepError
 from seorep_async.session import clock as clocks
@@ -24,7 +23,7 @@ from seorep_async.session.flow_control import (
 )
 from seorep_async.session.observation import Observer, OnAttempt, Stats
 from seorep_async.session.request import Call, Request
-from seorep_async.session.response import ODD, Response, ResponseReader
+from seorep_async.session.response import HUGE, Response, ResponseReader
 from seorep_async.session.retry_policy import Cause, Failure, Retry, deadline_exceeded, decide
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import CallTimeout
@@ -143,20 +142,11 @@ class Session:
             advice += ", or `await client.open()` first"
         return ConfigurationError(f"this client is {self.state.value}: {advice}")
 
-    def spawn(
-        self,
-        work: Coroutine[Any, Any, T],
-        when_done: Callable[[asyncio.Task[T]], None] | None = None,
-    ) -> asyncio.Task[T]:
-        """Start a task that ends with this session at the latest.
-
-        When it ends, `when_done` is called with it.
-        """
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Start a task that ends with this session at the latest."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        if when_done is not None:
-            task.add_done_callback(when_done)
         return task
 
     @property
@@ -205,15 +195,12 @@ class Session:
             permit = self.share.try_acquire(call.deadline, request.subject, request.lane)
             if permit is None:
                 permit = await self._wait_for_permit(call)
-            # Zero before the first attempt.
-            previous_start = call.started
             result = await self._attempt(call, permit)
             if isinstance(result, Failure) and call.was_deleted_before(result):
                 result = request.decode(b"")
             if not isinstance(result, Failure):
                 break
-            others_refused = self.share.rate_refused_since(previous_start)
-            retry = self._decide(call, result, permit, others_refused=others_refused)
+            retry = self._decide(call, result, permit)
             # The next wait would fail only because the client is closed, and hide this failure.
             if self.state is not State.OPEN:
                 raise self._closed_error(result)
@@ -249,10 +236,13 @@ class Session:
     def _late(
         self, call: Call[Any], seconds: float, reason: WaitReason | None
     ) -> DeadlineExceededError:
-        """Return the error of a call that timed out while it waited for a permit."""
-        waited = self.share.wait_in_words(seconds, reason)
-        refused_in_a_row = self.share.refused_in_a_row
-        return deadline_exceeded(call.failure, refused_in_a_row, self.share.latest_failure, waited)
+        """Return the error of a call that timed out, after a last wait for a permit."""
+        cause = self.share.latest_failure if call.failure is None else call.failure.error
+        return deadline_exceeded(
+            cause,
+            was_sent=call.attempts > 0,
+            wait=self.share.wait_in_words(seconds, reason),
+        )
 
     async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
         """Make one attempt, give its permit back, read the response, and report the attempt."""
@@ -293,48 +283,43 @@ class Session:
         self, call: Call[Any], permit: Permit, received: Response | Failure
     ) -> Response | Failure:
         """Learn from the response, and return it, or its failure."""
+        outcome: Response | Failure | None = None
         try:
             outcome = self._reader.check(call.request, received)
-        except BaseException:
-            # A defect of a decoder must not keep others waiting for this permit.
-            self.share.learn(permit, None)
-            raise
-        self.share.learn(permit, outcome)
+        finally:
+            # Even a defect of a decoder must not keep others waiting for this permit.
+            self.share.learn(permit, outcome)
         self.observer.log_outage(call, outcome)
-        if isinstance(received, Response):
-            self.observer.record(call, received)
-        if isinstance(outcome, Response) and len(outcome.body) > ODD:
-            lane = call.request.lane
-            if lane is not None and lane.on_huge_response is not None:
-                lane.on_huge_response()
+        if isinstance(outcome, Response) and len(outcome.body) > HUGE:
+            self._pause(call.request)
         return outcome
 
-    def _decide(
-        self, call: Call[Any], failure: Failure, permit: Permit, *, others_refused: bool
-    ) -> Retry:
+    def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
         """Record a failed attempt. Return its retry, or raise the last error if there is none."""
-        call.note(failure, probe=permit.is_probe, others_refused=others_refused)
+        request = call.request
+        others_refused = self.share.rate_refused_since(call.idle_since)
+        is_early = failure.counts_a_third(others_refused=others_refused)
+        counts_a_third = permit.is_probe or is_early
+        call.note(failure, counts_a_third=counts_a_third)
         if failure.cause is Cause.THROTTLE:
             self._throttled += 1
-        self.observer.log_limits(call, self.share)
-        settings = self.settings
-        if call.request.max_attempts is not None:
-            max_attempts = min(call.request.max_attempts, settings.max_attempts)
-            settings = attrs.evolve(settings, max_attempts=max_attempts)
         decision = decide(
             failure,
             attempts=call.attempts,
             throttled=call.throttled,
-            probe=permit.is_probe,
-            others_refused=others_refused,
-            idempotent=call.request.idempotent,
+            counts_a_third=counts_a_third,
+            is_probe=permit.is_probe,
+            idempotent=request.idempotent,
             remaining=call.deadline.at - self.clock.monotonic(),
             tokens=self.share.quota.tokens,
             jitter=self.clock.jitter(),
-            refused_in_a_row=self.share.refused_in_a_row,
-            wait=self.share.wait_in_words(permit.seconds_waited, permit.reason),
-            settings=settings,
+            max_attempts=min(
+                self.settings.max_attempts, request.max_attempts, failure.most_attempts
+            ),
+            settings=self.settings,
         )
+        if decision is None:
+            decision = self._late(call, permit.seconds_waited, permit.reason)
         if isinstance(decision, SeoRepError):
             raise decision
         return decision
@@ -345,9 +330,12 @@ class Session:
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1
         self.observer.log_retry(call, failure, retry.delay)
-        lane = call.request.lane
-        if lane is not None and lane.on_retry is not None:
-            lane.on_retry()
+        self._pause(call.request)
+
+    def _pause(self, request: Request[Any]) -> None:
+        """Tell a pull that its request needs no permit for a while."""
+        if request.lane is not None:
+            request.lane.on_pause()
 
     async def _back_off(self, seconds: float) -> None:
         """Sleep before a retry. Closing the client ends the sleep."""

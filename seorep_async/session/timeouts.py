@@ -198,13 +198,6 @@ class Block(Generic[T]):
             "this is not a decorator: write `with client.…(…):` inside the function"
         )
 
-    async def __aenter__(self) -> NoReturn:
-        """Raise a ConfigurationError: the block is a plain `with`."""
-        raise ConfigurationError("write `with client.…(…):`, not `async with`")
-
-    async def __aexit__(self, *_: object) -> None:
-        """Complete `__aenter__`. Python calls that method only if this one exists."""
-
 
 Blocks: TypeAlias = tuple[Block[T], ...]
 _limits: ContextVar[Blocks[float]] = ContextVar("seorep_async_call_timeouts", default=())

@@ -250,14 +250,19 @@ def test_a_huge_page_with_an_escaped_emoji_is_read() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "\ufeff"])
-@pytest.mark.parametrize("beside", [{"unknown": 1}, {}])
-def test_an_odd_page_of_3_mb_makes_no_call_per_row(prefix: str, beside: dict[str, int]) -> None:
-    row = wire_row(KeywordRanking, 1) | beside
+@pytest.mark.parametrize(
+    ("in_row", "in_envelope"),
+    [({"unknown": 1}, {}), ({}, {"unknown": 1})],
+    ids=["in each row", "in the envelope"],
+)
+def test_an_unknown_field_on_3_mb_makes_no_call_per_row(
+    prefix: str, in_row: dict[str, int], in_envelope: dict[str, int]
+) -> None:
+    row = wire_row(KeywordRanking, 1) | in_row
     rows = [row | {"keywordId": number} for number in range(1, 2_001)]
-    text = json.dumps({"data": rows, **beside})
+    text = json.dumps({"data": rows, **in_envelope})
     body = (prefix + text.ljust(3_000_000)).encode()
-    # The first page shows the usual names, and the second makes types for them.
-    decode(body)
+    # The first page makes the types of its rows.
     decode(body)
     calls = Counter[str]()
     sys.setprofile(lambda frame, event, arg: calls.update([event]))

@@ -16,7 +16,7 @@ from seorep_async.errors import DecodeError, SeoRepError
 from seorep_async.models import KeywordRanking, Page, RankingTotals
 from seorep_async.normalisation import Decoder, FeedPage, envelope as envelopes
 from seorep_async.normalisation.converter import ModelConverter
-from seorep_async.normalisation.rows import SLICE
+from seorep_async.normalisation.decoder import SLICE
 from seorep_async.settings import EngineNames
 from tests.normalisation.generated import (
     MANY,
@@ -400,7 +400,7 @@ def test_long_names_of_unknown_fields_are_not_remembered() -> None:
 
 
 @every_feed
-def test_the_converter_reads_only_the_refused_row(
+def test_the_converter_reads_only_the_slice_of_a_refused_row(
     row: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     structured: list[object] = []
@@ -415,7 +415,7 @@ def test_the_converter_reads_only_the_refused_row(
     rows[40] |= {"competitors": "?"}
     with pytest.raises(DecodeError, match=r"^data\[40\]\.competitors: "):
         decode(envelope(rows, "flat"), row)
-    assert structured == ["data[40]"]
+    assert structured == [f"data[{place}]" for place in range(SLICE, 41)]
 
 
 def test_an_array_of_objects_beside_the_rows_hides_none() -> None:

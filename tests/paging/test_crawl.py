@@ -43,10 +43,8 @@ class FakeSession:
         self._failures = failures
         self._retries = retries
 
-    def spawn(self, work: Any, when_done: Callable[[Any], None]) -> Any:
-        task = asyncio.get_running_loop().create_task(work)
-        task.add_done_callback(when_done)
-        return task
+    def spawn(self, work: Any) -> Any:
+        return asyncio.get_running_loop().create_task(work)
 
     async def send(self, request: Request[Page[int]]) -> Page[int]:
         listing = int(request.path)
@@ -72,8 +70,7 @@ class FakeSession:
     async def retry(self, request: Request[Page[int]]) -> None:
         """Try a request again, as a session does."""
         assert request.lane is not None
-        assert request.lane.on_retry is not None
-        request.lane.on_retry()
+        request.lane.on_pause()
         for _ in range(self._random.randrange(20)):
             await asyncio.sleep(0)
 
@@ -258,8 +255,7 @@ class DeadPage(FakeSession):
         if (request.path, request.query) != ("0", "page=2"):
             return await super().send(request)
         assert request.lane is not None
-        assert request.lane.on_retry is not None
-        request.lane.on_retry()
+        request.lane.on_pause()
         await asyncio.Event().wait()
         raise AssertionError
 

@@ -396,12 +396,12 @@ def stuck_after(page: int, stuck: asyncio.Event) -> Callable[[ApiRequest], Any]:
 
 
 async def test_a_failed_page_hangs_up_on_the_others(stuck: asyncio.Event) -> None:
-    hung_up = asyncio.Barrier(4)  # pages 2, 3, 5 and the test
+    hung_up = asyncio.Barrier(4)  # pages 3, 4, 5 and the test
 
     async def script(request: ApiRequest) -> Any:
         if request.page == 1:
             return well_behaved(LIST, 50, 10)(request)
-        if request.page == 4:
+        if request.page == 2:
             await service.arrival(lambda service: len(service.requests) == 5)
             return 404
         try:

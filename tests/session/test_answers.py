@@ -380,18 +380,9 @@ NO_SERVICE = "this does not look like the service; check the address"
     [
         (("/v3/campaigns", NO_SERVICE), HTML),
         (("/v3/campaigns", NO_SERVICE), b""),
-        (("/v3/campaigns", NO_SERVICE), b'{"detail": "Not Found"}'),
-        (("/v3/campaigns", NO_SERVICE), b'{"message": "no Route matched"}'),
-        (("/v3/campaigns", NO_SERVICE), b"[]"),
-        (("/v3/campaigns", NO_OBJECT), b'{"status": "error", "code": 404}'),
-        (("/v3/campaigns", NO_OBJECT), b'{"metadata": {}, "data": null}'),
+        (("/v3/campaigns", NO_SERVICE), b"not found"),
         (("/v3/campaigns/42", NO_SERVICE), HTML),
-        (("/v3/campaigns/42", NO_SERVICE), b"[" * 10_000),
-        (("/v3/campaigns/42", NO_SERVICE), b'{"detail": "Not Found"}'),
-        (("/v3/campaigns/42", NO_OBJECT), b""),
-        (("/v3/campaigns/42", NO_OBJECT), b" \n"),
-        (("/v3/campaigns/42", NO_SERVICE), b"null"),
-        (("/v3/campaigns/42", NO_OBJECT), b'{"error": "no such campaign"}'),
+        (("/v3/campaigns/42", NO_OBJECT), b"[" * 10_000),
         (("/v3/campaigns/42", NO_OBJECT), b'{"status": "error", "message": "gone"}'),
     ],
 )
@@ -606,25 +597,6 @@ async def test_an_error_without_a_reason_invents_none(body: bytes, connect: Conn
     client, _ = await connect(answer(body, status=400))
     error = await failure(client, InvalidRequestError)
     assert error.message == "the service refused"
-
-
-@pytest.mark.parametrize(
-    ("params", "is_hinted"), [({}, False), ({"page": 2}, False), ({"sort": "x"}, True)]
-)
-async def test_a_500_may_be_about_the_parameters_of_a_call(
-    params: dict[str, Any], is_hinted: bool, connect: Connect
-) -> None:
-    client, _ = await connect(answer(status=500), max_attempts=1)
-    with pytest.raises(ServerError) as raised:
-        await client.request("GET", "/v3/campaigns", params=params)
-    assert ("a wrong parameter can cause this too" in raised.value.message) is is_hinted
-
-
-async def test_a_500_in_a_pull_is_not_about_parameters(connect: Connect) -> None:
-    client, _ = await connect(answer(status=500), max_attempts=1)
-    (outcome,) = await client.rankings.pull([1], "2023-01-01", "2023-01-31")
-    assert outcome.error is not None
-    assert outcome.error.message == "the service failed"
 
 
 @pytest.mark.parametrize("size", [0, 200_000, 5_000_000])

@@ -161,7 +161,7 @@ class OwnPartial(functools.partial[Any]): ...
 
 CALLABLE = AsyncCallable()
 ASYNC = [CALLABLE.__call__, CALLABLE, CALLABLE.generate]
-PARTIAL = [functools.partial(CALLABLE.__call__), functools.partial(OwnPartial(CALLABLE))]
+PARTIAL = [functools.partial(CALLABLE.__call__), OwnPartial(CALLABLE.__call__)]
 
 
 @pytest.mark.parametrize("refused", [*ASYNC, *PARTIAL, 5, "print"])

@@ -213,11 +213,17 @@ async def test_a_pause_of_an_hour_ends_every_call_at_once(status: int) -> None:
     assert service.attempts < 40
 
 
+ONE_IN_FLIGHT = "at most 1 requests may be in flight (max_concurrency=1)"
+
+
 @pytest.mark.parametrize(
     ("said", "options"),
     [
-        ("for its turn: the 1 requests of max_concurrency were in flight", {"max_concurrency": 1}),
-        ("for its turn, at your own cap of requests_per_second=0.1", {"requests_per_second": 0.1}),
+        (f"for its turn: {ONE_IN_FLIGHT}", {"max_concurrency": 1}),
+        (
+            "for its turn, at the 0.1 requests a second that your own requests_per_second allows",
+            {"requests_per_second": 0.1},
+        ),
     ],
 )
 async def test_the_end_of_a_wait_says_how_long_and_for_what(
@@ -229,7 +235,7 @@ async def test_the_end_of_a_wait_says_how_long_and_for_what(
         first = session.spawn(session.send(get()))
         await at_rest()
         with pytest.raises(
-            DeadlineExceededError, match=f"after a wait of 7 s {said}; nothing was sent"
+            DeadlineExceededError, match=re.escape(f"after a wait of 7 s {said}; nothing was sent")
         ) as caught:
             await session.send(get(deadline=Deadline.of_call(7.0)))
         assert caught.value.attempts == 0
@@ -238,8 +244,7 @@ async def test_the_end_of_a_wait_says_how_long_and_for_what(
 
 
 async def test_a_call_cut_short_names_the_wait_before_it() -> None:
-    reason = "the 1 requests of max_concurrency were in flight"
-    said = rf"a wait of [345]\.\d+ s for its turn: {reason}; last error"
+    said = rf"a wait of [345]\.\d+ s for its turn: {re.escape(ONE_IN_FLIGHT)}; last error"
     async with session_above(SimulatedService(latency=5.0), max_concurrency=1) as session:
         session.spawn(session.send(get()))
         await at_rest()
@@ -249,9 +254,7 @@ async def test_a_call_cut_short_names_the_wait_before_it() -> None:
 
 async def test_a_call_that_begins_too_late_names_no_wait() -> None:
     async with session_above(SimulatedService()) as session:
-        with pytest.raises(
-            DeadlineExceededError, match="before its turn came; nothing was sent; raise"
-        ):
+        with pytest.raises(DeadlineExceededError, match="timed out; nothing was sent; raise"):
             await session.send(get(deadline=Deadline.of_call(0.0)))
 
 
@@ -263,7 +266,7 @@ async def test_the_end_of_a_wait_names_the_limit_of_the_service() -> None:
             ends = await asyncio.gather(*calls, return_exceptions=True)
     late = [end for end in ends if isinstance(end, DeadlineExceededError)]
     unsent = [str(error) for error in late if not error.attempts]
-    said = "requests a second that the service accepts; nothing was sent"
+    said = "requests a second that the service allows; nothing was sent"
     assert len(unsent) >= 30
     assert all(said in message for message in unsent)
 
@@ -276,7 +279,7 @@ async def test_the_clock_of_a_stream_starts_with_its_first_permit(
     ) as session:
         sending = [session.send(get()) for _ in range(40)]
         assert await asyncio.gather(*sending) == [0] * 40
-    said = "for its turn: the 1 requests of max_concurrency were in flight; nothing was sent"
+    said = f"for its turn: {ONE_IN_FLIGHT}; nothing was sent"
     assert caplog.messages == [f"a request has waited 5 s {said}"]
 
 
@@ -290,15 +293,6 @@ async def test_a_long_wait_is_logged_at_any_time_of_the_clock(
     ) as session:
         await asyncio.gather(*[session.send(get()) for _ in range(3)])
     assert len(caplog.messages) == 1
-
-
-@pytest.mark.parametrize("status", [429, 503])
-async def test_calls_refused_until_their_end_speak_of_a_quota(status: int) -> None:
-    async with session_above(SimulatedService("0.000001/s,burst=100", status=status)) as session:
-        failed = await pull(session, 400)
-    timed_out = [error for error in failed if isinstance(error, DeadlineExceededError)]
-    assert len(timed_out) > 250
-    assert all("was refused: a quota may be used up" in error.message for error in timed_out)
 
 
 async def test_a_wait_is_added_up_and_leaves_no_alarm_however_it_ends() -> None:
@@ -462,7 +456,7 @@ async def test_a_call_that_never_started_names_the_failure_of_others() -> None:
         await at_rest()
         with pytest.raises(
             DeadlineExceededError,
-            match=r"for the service to accept anything again.*other calls also fail",
+            match=r"for the service to accept anything again.*last error",
         ) as caught:
             await session.send(get(deadline=Deadline.of_call(here().now + 0.1)))
         probe.cancel()
@@ -770,14 +764,6 @@ async def test_a_limiter_that_lets_all_through_is_not_slowed_down() -> None:
         assert here().now <= 1.2 * 800 * 0.02 / 16
         assert session.stats.pace is None
         assert session.stats.concurrency == 16
-
-
-async def test_an_end_of_time_counts_the_requests_refused_last() -> None:
-    service = SimulatedService(says=lambda path: 429)
-    async with session_above(service, call_timeout=60.0, max_attempts=99) as session:
-        with pytest.raises(DeadlineExceededError) as caught:
-            await call(session)
-    assert f"each of the last {service.attempts} requests was refused" in caught.value.message
 
 
 async def test_a_wait_after_refusals_alone_is_for_any_acceptance() -> None:

@@ -96,19 +96,22 @@ class Waiter(msgspec.Struct, order=True):
         self.end(WaitTimeout())
 
 
+def _do_nothing() -> None:
+    pass
+
+
 class Lane:
     """The waiting requests of a pull, or those of all single calls and listings of a client.
 
     Attributes:
         waiters: these requests, in order.
-        on_retry: is called in the task of a request that is about to be tried again.
-        on_huge_response: is called in the task of a request whose response takes long to decode.
+        on_pause: is called in the task of a request that needs no permit for a while, because it is
+            about to be tried again, or its response takes long to decode.
     """
 
     def __init__(self) -> None:
         self.waiters: list[Waiter] = []
-        self.on_retry: Callable[[], None] | None = None
-        self.on_huge_response: Callable[[], None] | None = None
+        self.on_pause: Callable[[], None] = _do_nothing
 
     def add(self, waiter: Waiter) -> None:
         bisect.insort(self.waiters, waiter)

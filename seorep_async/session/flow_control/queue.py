@@ -36,7 +36,6 @@ class PermitQueue:
         self._clients: OrderedDict[object, ClientLanes] = OrderedDict()  # served last: at the end
         self._in_flight: set[Permit] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._timer_due = math.inf
         self._clock = Clock()
         self._origin: Origin | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -64,7 +63,6 @@ class PermitQueue:
         if not self._clients:
             # The first client starts with the limits that earlier ones found.
             self._timer = None
-            self._timer_due = math.inf
             self._in_flight.clear()
             self.pace.reopen()
         self._clients[lanes.client] = lanes
@@ -148,8 +146,7 @@ class PermitQueue:
                 continue
             permit = self._grant(waiter.lanes.client, waiter.subject, now)
             waiter.end(permit)
-        if self._timer is not None:
-            self._sleep()
+        self._sleep()
 
     def _next_client(self) -> ClientLanes | None:
         """Return the lanes of the waiting client that was served longest ago."""
@@ -176,23 +173,14 @@ class PermitQueue:
 
     def _wake_at(self, moment: float, now: float) -> None:
         """Dispatch again at a moment. An infinite one needs no timer."""
-        # Each wait leads here, and usually the timer is already right.
-        if moment == self._timer_due:
-            return
         self._sleep()
         if moment < math.inf:
-            self._timer = self._clock.wake_later(moment - now, self._wake)
-            self._timer_due = moment
+            self._timer = self._clock.wake_later(moment - now, self.dispatch)
 
     def _sleep(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None
-        self._timer_due = math.inf
-
-    def _wake(self) -> None:
-        self._sleep()
-        self.dispatch()
 
     # Permits
 

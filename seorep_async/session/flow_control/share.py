@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 from collections import defaultdict
+from functools import partial
 
 from seorep_async.errors import SeoRepError, duration
 from seorep_async.session.clock import Clock
@@ -35,7 +36,6 @@ class Share:
 
     Attributes:
         in_flight: permits of this client in flight.
-        refused_in_a_row: the number of refused attempts since the last other one.
         quota: the retry quota.
         waited: the total seconds that requests waited, by reason.
     """
@@ -57,10 +57,9 @@ class Share:
         self._account = account
         self._longest_pause = settings.retry_after_max
         self._lanes = ClientLanes(self, self._longest_pause)
-        self._warning: asyncio.TimerHandle | None = None
+        self._has_warned = False
         self._is_closed = False
         self.in_flight: int = 0
-        self.refused_in_a_row: int = 0
         self.quota: RetryQuota = RetryQuota()
         self.waited: defaultdict[WaitReason, float] = defaultdict(float)
 
@@ -77,7 +76,7 @@ class Share:
         At a low limit, a rate that is too high refuses one call many times in a row by chance.
         """
         pace = self._queue.pace
-        return pace.rate.learnt < _LOW_RATE and pace.rate_refused_at > moment
+        return pace.rate.learnt < _LOW_RATE and pace.rate_refused_at >= moment
 
     @property
     def max_concurrency(self) -> int:
@@ -107,8 +106,6 @@ class Share:
         """Grant no more permits and end all waits. Other clients are not affected."""
         self._is_closed = True
         self._queue.leave(self._lanes)
-        if self._warning is not None:
-            self._warning.cancel()
 
     def hold(self, lane: Lane) -> None:
         """Let no new request of a pull start until `release`."""
@@ -141,12 +138,12 @@ class Share:
         """Wait for a permit for one attempt.
 
         Args:
-            deadline: of the call.
-            subject: the name of its campaign.
-            lane: of its pull; None for single calls and listings.
-            priority: in a lane, the lowest goes first.
-            is_retry: whether the request was sent before. Retries go first, with one to three
-                other requests between two.
+            deadline: the deadline of the call.
+            subject: the name of the call's campaign.
+            lane: the lane of the call's pull, or None for single calls and listings.
+            priority: the place in the lane. The lowest number goes first.
+            is_retry: whether the request was sent before. Retries go first, but one to three other
+                requests go between two of them.
 
         Raises:
             WaitTimeout: the deadline passed, or an outage outlasted the call's time.
@@ -184,11 +181,12 @@ class Share:
     async def _outcome(self, waiter: Waiter, reason: WaitReason) -> Permit | Exception:
         """Wait for the outcome of a waiter, and leave nothing of it in the queue."""
         deadline = waiter.deadline
-        timer = None
+        timers = []
         if deadline.at < math.inf:
-            timer = self._clock.call_later(deadline.at - waiter.since, waiter.expire)
-        if deadline.seconds_from_permit is not None:
-            self._warn_later(deadline.seconds_from_permit)
+            timers.append(self._clock.call_later(deadline.at - waiter.since, waiter.expire))
+        limit = deadline.seconds_from_permit
+        if limit is not None and not self._has_warned:
+            timers.append(self._clock.call_later(limit, partial(self._warn, waiter.since)))
         try:
             return await waiter.turn
         except asyncio.CancelledError:
@@ -196,7 +194,7 @@ class Share:
             raise
         finally:
             self.waited[reason] += self._clock.monotonic() - waiter.since
-            if timer is not None:
+            for timer in timers:
                 timer.cancel()
 
     def _abandon(self, waiter: Waiter) -> None:
@@ -232,50 +230,26 @@ class Share:
 
         `outcome` is a Failure, a response, or None if there is nothing to learn.
         """
-        if isinstance(outcome, Failure):
-            self._learn_failure(permit, outcome)
-        elif outcome is not None:
-            self.refused_in_a_row = 0
-            self._queue.learn(permit, None, self._longest_pause)
+        failure = outcome if isinstance(outcome, Failure) else None
+        if outcome is not None and (failure is None or not failure.inconclusive):
+            if failure is not None and failure.cause.retryable:
+                self._queue.latest_failure = failure.error
+            self._queue.learn(permit, failure, self._longest_pause)
         self._queue.dispatch()
-
-    def _learn_failure(self, permit: Permit, failure: Failure) -> None:
-        if failure.inconclusive:
-            return
-        if failure.is_refusal:
-            self.refused_in_a_row += 1
-        else:
-            self.refused_in_a_row = 0
-        if failure.cause.retryable:
-            self._queue.latest_failure = failure.error
-        self._queue.learn(permit, failure, self._longest_pause)
 
     # The reasons of waits
 
-    def _warn_later(self, seconds: float) -> None:
-        if self._warning is None:
-            self._warning = self._clock.call_later(seconds, self._warn)
-
-    def _warn(self) -> None:
+    def _warn(self, since: float) -> None:
         """Warn once if a request has waited for its whole time limit without a permit.
 
         Its clock has not started, so no error will report it.
         """
-        waits = [
-            waiter for waiter in self._lanes if waiter.deadline.seconds_from_permit is not None
-        ]
-        if not waits:
-            self._warning = None
+        if self._has_warned:
             return
-        oldest = min(waits, key=lambda waiter: waiter.since)
+        self._has_warned = True
         now = self._clock.monotonic()
-        # Two moments are compared: a difference may be rounded to less than the clock can show.
-        due = oldest.since + (oldest.deadline.seconds_from_permit or 0.0)
-        if now < due:
-            self._warning = self._clock.call_later(due - now, self._warn)
-            return
         reason, _ = self._queue.next_start(now)
-        waited = self.wait_in_words(now - oldest.since, reason)
+        waited = self.wait_in_words(now - since, reason)
         fields = {"account": self._account}
         _log.warning("a request has waited %s; nothing was sent", waited, extra=fields)
 
@@ -289,16 +263,14 @@ class Share:
         rate = self._queue.pace.rate
         if reason is WaitReason.PAUSE:
             return "the end of the pause that the service asked for"
-        if reason is WaitReason.CONCURRENCY and self.concurrency == self.max_concurrency:
-            return (
-                f"its turn: the {self.max_concurrency} requests of max_concurrency were in flight"
-            )
         if reason is WaitReason.CONCURRENCY:
-            return f"its turn: {self.concurrency} requests at once are as many as went well"
+            return (
+                f"its turn: at most {self.concurrency} requests may be in flight "
+                f"(max_concurrency={self.max_concurrency})"
+            )
         if reason is WaitReason.OUTAGE or self.only_probes:
             return "the service to accept anything again"
-        if reason is WaitReason.PACE and rate.learnt > rate.cap:
-            return f"its turn, at your own cap of requests_per_second={rate.cap:g}"
-        if reason is WaitReason.PACE and rate.learnt < math.inf:
-            return f"its turn, at the {rate.current:.3g} requests a second that the service accepts"
-        return "its turn"
+        if rate.current == math.inf:
+            return "its turn"
+        source = "your own requests_per_second" if rate.learnt > rate.cap else "the service"
+        return f"its turn, at the {rate.current:.3g} requests a second that {source} allows"
