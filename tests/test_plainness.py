@@ -21,7 +21,7 @@ class Limits:
 @pytest.mark.parametrize(
     ("folder", "limits"),
     [
-        ("seorep_async", Limits(82_500, 7.2, 13, 0.3, 27, 25)),
+        ("seorep_async", Limits(81_900, 7.2, 13, 0.3, 27, 25)),
         ("seorep_async/models", Limits(2_200, 7.2, 12, 0.0, 30, 0)),
         ("seorep_async/normalisation", Limits(3_900, 6.8, 12, 0.0, 30, 0)),
         ("seorep_async/sandbox", Limits(8_560, 7.5, 14, 0.0, 29, 0)),
