@@ -36,7 +36,7 @@ class Limits:
         ("tests/normalisation", Limits(6_400, 9.1, 15, 0.0, 6, 8)),
         ("tests/paging", Limits(6_600, 8.7, 14, 0.0, 16, 17)),
         ("tests/resources", Limits(5_200, 9.2, 15, 0.0, 10, 0)),
-        ("tests/sandbox", Limits(7_300, 9.1, 14, 0.0, 9, 0)),
+        ("tests/sandbox", Limits(7_140, 9.1, 14, 0.0, 9, 0)),
         ("tests/session", Limits(21_000, 8.3, 14, 0.0, 9, 5)),
     ],
 )

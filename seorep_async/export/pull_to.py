@@ -464,6 +464,7 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     notes = opened.notes
     if summary.received:
         notes += target.losses(summary.campaigns_complete)
+        notes += _notes_on_future_days(request)
     paths = target.write(contents, target.staging_folder)
     tracker.written = tracker.summary(request, outcomes, paths, notes)
     # reports stay staged after a failure, so that a retry needs few requests
@@ -472,6 +473,17 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     elif not staging.ended:
         staging.note_end()
     return tracker.written
+
+
+def _notes_on_future_days(request: ExportRequest) -> tuple[str, ...]:
+    """Return a note if a service has ranks of days that had not begun."""
+    # in some time zones it was already tomorrow
+    if request.start_date <= request.snapshot_date + dt.timedelta(1):
+        return ()
+    return (
+        f"{request.start_date} is after the snapshot date {request.snapshot_date}, and the service "
+        "has rows of days that had not begun",
+    )
 
 
 def _row_counts(staging: Staging) -> Iterator[tuple[Feed, int, int]]:
