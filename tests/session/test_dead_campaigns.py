@@ -92,6 +92,15 @@ def test_dead_campaigns_slow_the_others_little(pages: int, worst: float) -> None
     assert max(times) <= worst
 
 
+@pytest.mark.virtual
+@pytest.mark.parametrize("seed", [904, 916, 918])
+def test_dead_campaigns_near_the_end_have_no_more_attempts(seed: int) -> None:
+    dead = frozenset(Random(seed).sample(range(2, CAMPAIGNS + 1), 2))
+    _, end, most_attempts = run(pull_all(service_with(dead, UNAVAILABLE, pages=1)))
+    assert most_attempts == 8
+    assert end <= 30
+
+
 @pytest.mark.parametrize(
     ("later_attempts", "least", "most"),
     [

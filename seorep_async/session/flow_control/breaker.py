@@ -87,12 +87,12 @@ class CircuitBreaker(msgspec.Struct, eq=False):
             now: the time.
             tells_of_service: whether its failure would prove that the outage continues.
         """
-        self.probes += 1
         self.last_probe = now
         seconds = max(_SHORTEST_BETWEEN_PROBES, interval)
         # The longer an outage has lasted, the longer it is likely to continue. A dead campaign
         # says nothing about the outage, so the next probe need not wait longer after it.
         if tells_of_service:
+            self.probes += 1
             seconds = max(seconds, (now - self.opened_at) * _OUTAGE_SHARE)
         seconds = min(_LONGEST_BETWEEN_PROBES, seconds)
         self.next_probe = now + max(seconds, interval_of_cap)
