@@ -194,7 +194,7 @@ class _Item(msgspec.Struct, Generic[R], eq=False):
         number: the position of the id in the pull.
         reading: the pages that are being read.
         repulls: how often the report was read again because its pages did not add up.
-        error: the transient failure for which the id was deferred, or None.
+        error: the transient failure that deferred the id, or None.
     """
 
     number: int

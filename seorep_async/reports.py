@@ -55,7 +55,7 @@ class RankingReport(Model, Tabular, Generic[R_co]):
         version: `metadata.version` of the response, or None. Comparisons ignore it, because it
             depends on the shape of the response.
         extra: unknown fields of the envelope, unchanged.
-        account: the client's account name, as shown in tables. Comparisons ignore it.
+        account: the client's account name, which tables show. Comparisons ignore it.
         snapshot_date: the UTC day on which the report was fetched or its pull started. Comparisons
             ignore it.
         compared: whether changes from the previous period were requested. If not, every change is
@@ -84,7 +84,7 @@ class RankingReport(Model, Tabular, Generic[R_co]):
     extra: Mapping[str, Any] = extra_field()
     """Unknown fields of the envelope, unchanged."""
     account: str | None = attrs.field(default=None, eq=False)
-    """The client's account name, as shown in tables. Comparisons ignore it."""
+    """The client's account name, which tables show. Comparisons ignore it."""
     snapshot_date: dt.date | None = attrs.field(default=None, eq=False)
     """The UTC day on which the report was fetched or its pull started. Comparisons ignore it."""
     compared: bool = True

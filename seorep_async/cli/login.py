@@ -168,11 +168,10 @@ def _replace(file: Path, name: str, values: Mapping[str, str]) -> None:
 def with_values(text: str, name: str, values: Mapping[str, str]) -> Secret | None:
     """Return the text of a file of profiles with other values in one of them.
 
-    A `key_command`, which older versions took instead of a key, is removed.
-
     TOML has many ways to write a table, and only the usual one is edited: a line `[name]`, and one
-    line for each value. The result is parsed, and is None unless it is what was asked for.
+    line for each value. Return None if the edited text doesn't have the new values.
     """
+    # Older versions took a `key_command` instead of a key.
     removed_fields = {*values, "key_command"}
     header = re.compile(rf"\s*\[\s*{re.escape(name)}\s*\]\s*(#.*)?")
     is_inside = False
@@ -185,19 +184,19 @@ def with_values(text: str, name: str, values: Mapping[str, str]) -> Secret | Non
                 lines += [f"{field} = {toml_string(value)}" for field, value in values.items()]
         elif not is_inside or line.split("=")[0].strip() not in removed_fields:
             lines.append(line)
-    replaced = Secret("\n".join(lines))
+    edited = Secret("\n".join(lines))
     try:
-        expected = tomllib.loads(text)
-        parsed = tomllib.loads(replaced)
+        profiles = tomllib.loads(text)
+        edited_profiles = tomllib.loads(edited)
     except tomllib.TOMLDecodeError:
         return None
     # somebody may have changed the file meanwhile
-    profile = expected.get(name)
+    profile = profiles.get(name)
     if not isinstance(profile, dict):
         return None
     profile.pop("key_command", None)
     profile.update(values)
-    return replaced if parsed == expected else None
+    return edited if edited_profiles == profiles else None
 
 
 def toml_string(text: str) -> str:

@@ -295,7 +295,7 @@ def opened_in(folder: Path) -> BlockFile:
     """Create the private folder if it is missing, and open its file.
 
     Raises:
-        ExportError: the folder is no private one, or another pull has the file open.
+        ExportError: the folder is not private, or another pull has the file open.
     """
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
@@ -314,7 +314,7 @@ def drop_staged(folder: Path) -> None:
     """Remove a folder and its staged reports without reading them.
 
     Raises:
-        ExportError: the folder is no private one, or another pull has the file open.
+        ExportError: the folder is not private, or another pull has the file open.
     """
     if not os.path.lexists(folder):
         return

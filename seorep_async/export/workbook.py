@@ -372,6 +372,11 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
         worksheet.set_column(place, place, width, cell_format)
         worksheet.write_string(0, place, sheet.header(column), name_format)
         worksheet.write_comment(0, place, column.description, _note_options(column.description))
+    _write_rows(worksheet, sheet, indexes)
+
+
+def _write_rows(worksheet: Any, sheet: Sheet, indexes: Sequence[int]) -> None:
+    """Write the rows of a sheet below its header, with the columns at these indexes."""
     kinds = [column.type for column in sheet.columns]
     row_number = 1
     for columns in sheet.parts():

@@ -183,8 +183,7 @@ class ChangeFile:
         if file.path.suffix.lower() not in (".xlsx", ".csv"):
             raise refusal(out, "the name must end in .xlsx or .csv")
         check_file(file.out, file.path)
-        is_empty = not has_content(file.path)
-        if not is_empty and not file._holds_changes():
+        if has_content(file.path) and not file._holds_changes():
             advice = "name another file, or delete this one first"
             problem = f"{file.path.name} exists, and seorep changes did not write all of it"
             raise refusal(out, f"{problem}; {advice}")

@@ -312,7 +312,9 @@ def _dates(selection: Selection, first: dt.date | None, last: dt.date | None) ->
         # a person who names a later first day means the days after it
         if first is not None and first > end:
             end = all_days[-1]
-    days = [day for day in all_days if (first or day) <= day <= end]
+    days = [day for day in all_days if day <= end]
+    if first is not None:
+        days = [day for day in days if day >= first]
     if days:
         return days
     bounds = ""

@@ -483,8 +483,8 @@ class KeywordPeriod(Model):
 class RankingTotals(Model):
     """The totals of a feed: a number for each metric (the service's reference, section 2.7).
 
-    A metric that the service did not send, or sent as null, is None; a metric that has no field
-    here is in `extra`. Values are int or float, as the service sent them.
+    A metric is None if the service left it out or sent null. Metrics without a field here are in
+    `extra`. Values are int or float, whichever the service sent.
     """
 
     engine_a_ranking: float | None = None

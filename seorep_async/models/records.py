@@ -213,7 +213,7 @@ class Backlink(Model):
 
 @attrs.frozen(weakref_slot=False)
 class Page(Model, Generic[T]):
-    """One page of a listing or a feed, as the service sent it.
+    """One page of a listing or a feed.
 
     Its format is in the service's reference, sections 1 and 4.4.
 
@@ -224,7 +224,7 @@ class Page(Model, Generic[T]):
         total_records: records that the service announced, or None if it sent no usable number.
         totals: a feed's totals, or None.
         version: a feed's `metadata.version`, or None.
-        extra: unknown fields of the envelope, as the service sent them.
+        extra: unknown fields of the envelope, unchanged.
     """
 
     items: tuple[T, ...]
@@ -240,4 +240,4 @@ class Page(Model, Generic[T]):
     version: bool | None = None
     """A feed's `metadata.version`, or None."""
     extra: Mapping[str, Any] = extra_field()
-    """Unknown fields of the envelope, as the service sent them."""
+    """Unknown fields of the envelope, unchanged."""

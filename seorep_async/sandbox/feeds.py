@@ -51,7 +51,7 @@ class RowFormat:
 
     def format(self, fact: FeedRow) -> FeedRow:
         """Return the row of a fact."""
-        row = dict(zip(self.fields, itemgetter(*self.fields)(fact), strict=True))
+        row = {name: fact[name] for name in self.fields}
         for name, write in self.dates.items():
             if row[name] is not None:
                 row[name] = write(row[name])

@@ -1,9 +1,8 @@
 """Requests to operations: how their fields are read, and how a wrong request is refused.
 
-Writes are understood as a form, as JSON and as query parameters alike. Where a field comes both in
-the body and in the query, the body's value counts. Of a repeated field the first value counts.
-Fields that an operation does not know are ignored. A bad id in a path is a 404: no such resource
-exists.
+A write may come as a form, as a JSON object or in the query. If a field is both in the body and in
+the query, the body's value counts. If a field is repeated, its first value counts. Unknown fields
+are ignored. A bad id in a path is a 404, because no such resource exists.
 """
 
 import re

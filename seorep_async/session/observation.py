@@ -249,12 +249,7 @@ class Observer:
         """Log once that the service accepts nothing, and the end of such an outage."""
         now = self._clock.monotonic()
         if not isinstance(outcome, Failure) or outcome.is_answer:
-            if self._outage is not None and self._outage.is_logged:
-                waited = duration(now - self._outage.began)
-                fields = self._log_fields(call)
-                _log.info("the service accepts requests again, after %s", waited, extra=fields)
-            self._outage = None
-            self._accepted_at = now
+            self._end_outage(call, now)
             return
         if outcome.inconclusive:
             return
@@ -271,6 +266,14 @@ class Observer:
             message += f", until {self._time(seconds_left)} at the latest"
         fields = self._log_fields(call, status=outcome.error.status, cause=outcome.cause.value)
         _log.warning("%s: %s", message, outcome.error.message, extra=fields)
+
+    def _end_outage(self, call: Call[Any], now: float) -> None:
+        if self._outage is not None and self._outage.is_logged:
+            waited = duration(now - self._outage.began)
+            fields = self._log_fields(call)
+            _log.info("the service accepts requests again, after %s", waited, extra=fields)
+        self._outage = None
+        self._accepted_at = now
 
     def _time(self, seconds: float) -> str:
         """Return the time of day that many seconds from now."""

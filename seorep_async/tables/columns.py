@@ -63,7 +63,7 @@ _TYPES: dict[object, ColumnType] = {
 class Column:
     """One column of a table.
 
-    Its description explains the unit, the sign, and the meanings of null and 0, as far as known.
+    Its description explains the unit, the sign, and the meanings of null and 0 if they are known.
     """
 
     name: str

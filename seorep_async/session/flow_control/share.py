@@ -138,12 +138,12 @@ class Share:
         """Wait for a permit for one attempt.
 
         Args:
-            deadline: of the call.
-            subject: the name of its campaign.
-            lane: of its pull; None for single calls and listings.
-            priority: in a lane, the lowest goes first.
-            is_retry: whether the request was sent before. Retries go first, with one to three
-                other requests between two.
+            deadline: the deadline of the call.
+            subject: the name of the call's campaign.
+            lane: the lane of the call's pull, or None for single calls and listings.
+            priority: the place in the lane. The lowest number goes first.
+            is_retry: whether the request was sent before. Retries go first, but one to three other
+                requests go between two of them.
 
         Raises:
             WaitTimeout: the deadline passed, or an outage outlasted the call's time.
