@@ -660,7 +660,7 @@ async def test_a_pull_that_fails_says_that_nothing_was_pulled(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("faults", "reason"),
     [
-        ({"forbidden": [1, 2]}, "may not see this"),
+        ({"forbidden": [1, 2]}, "not open to this API key"),
         ({"failing": [1, 2]}, "campaign 1 was asked to fail; "),
     ],
     ids=["forbidden", "failing"],
