@@ -91,7 +91,8 @@ def test_status_has_a_cause_and_says_how_far_it_got(
 @pytest.mark.parametrize(
     ("statuses", "cause_of_read", "cause_of_write"),
     [
-        ([400, 402, 409, 418, 420, 422, 423, 425], Cause.THROTTLE, Cause.PERMANENT),
+        ([400, 420], Cause.THROTTLE, Cause.PERMANENT),
+        ([402, 409, 418, 422, 423, 424, 425], Cause.TRANSIENT, Cause.PERMANENT),
         ([404, 405, 410, 501, 505], Cause.PERMANENT, Cause.PERMANENT),
         ([408, 500, 502, 504], Cause.TRANSIENT, Cause.TRANSIENT),
         ([401], Cause.AUTHENTICATION, Cause.AUTHENTICATION),
