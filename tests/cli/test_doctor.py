@@ -220,19 +220,6 @@ def test_json_has_the_nights_of_every_account(seorep: Seorep, tmp_path: Path) ->
     )
 
 
-@pytest.mark.heavy
-def test_the_command_of_an_incomplete_night_completes_it(seorep: Seorep) -> None:
-    night = ("-o", "a.duckdb", "--feed", "campaign-by-date", "--snapshot-date", "2023-03-05")
-    with seorep.account(campaigns=4, failing=[2]):
-        assert seorep("pull", *night, "--last", "7d", "-c", "max_attempts=1").code == 4
-        ended = seorep("doctor", "-o", "a.duckdb", "--json")
-    (pull,) = json.loads(ended.out)["nights"][0]["incomplete"]
-    with seorep.account(campaigns=4):
-        assert seorep(*shlex.split(pull["command"])[1:]).code == 0
-        ended = seorep("doctor", "-o", "a.duckdb", "--json")
-    assert json.loads(ended.out)["nights"][0]["incomplete"] == []
-
-
 def test_daily_nights_that_ended_are_old(seorep: Seorep, tmp_path: Path) -> None:
     stored(tmp_path, [5, 6])
     old = lines(seorep, "nights", "-o", "a.duckdb")[-1]
