@@ -56,20 +56,6 @@ async def test_any_request_gives_back_the_envelope(method: str, connect: Connect
         assert await client.request(method, "/v3/campaigns/7") == {}
 
 
-async def test_any_request_walks_through_the_sandbox() -> None:
-    async with client_of_sandbox(campaigns=1) as client:
-        created = await client.request("POST", "/v3/campaigns", body={"url": "u", "company": "c"})
-        path = f"/v3/campaigns/{created['data']['id']}"
-        changed = await client.request("PUT", path, body={"company": "d"})
-        page = await client.request("GET", "/v3/campaigns", params={"page": 2, "limit": 1})
-        assert await client.request("DELETE", path) == {}
-        with pytest.raises(NotFoundError, match=path):
-            await client.request("GET", path)
-    assert changed["data"]["company"] == "d"
-    assert page["metadata"]["total_pages"] == 2
-    assert page["data"][0]["id"] == created["data"]["id"]
-
-
 NO_ENVELOPES: dict[bytes, type[SeoRepError]] = {
     **dict.fromkeys((b"", b"<html></html>", b'{"data": {'), ProtocolError),
     **dict.fromkeys((b"[]", b'{"metadata": {}}'), DecodeError),
@@ -197,14 +183,6 @@ async def test_responses_before_a_retry_or_error_are_recorded_too(connect: Conne
     ]
 
 
-async def test_answers_to_pages_that_are_fetched_ahead_are_recorded(connect: Connect) -> None:
-    pages = [answer(page_of(number, 4)) for number in range(1, 5)]
-    client, _ = await connect(*pages, max_concurrency=1, page_size=None)
-    with client.record_answers() as answers:
-        await client.campaigns.list()
-    assert [json.loads(recorded.body)["data"][0]["id"] for recorded in answers] == [1, 2, 3, 4]
-
-
 async def test_answers_of_a_pull_are_recorded() -> None:
     async with client_of_sandbox(campaigns=3, keywords=2) as client:
         with client.record_answers() as answers:
@@ -271,18 +249,6 @@ async def test_stats_are_a_snapshot_and_count_bytes_of_errors(connect: Connect) 
     await ask(client)
     assert before.bytes_received == 0
     assert client.stats.bytes_received == sum(map(len, bodies))
-
-
-async def test_in_flight_counts_only_unfinished_attempts(connect: Connect) -> None:
-    seen: list[int] = []
-
-    async def looking(connection: Connection) -> None:
-        seen.append(client.stats.in_flight)
-        await connection.send(FINE)
-
-    client, _ = await connect(looking)
-    await ask(client)
-    assert [*seen, client.stats.in_flight] == [1, 0]
 
 
 async def test_a_client_that_sent_nothing_has_no_figures(open_client: OpenClient) -> None:

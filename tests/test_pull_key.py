@@ -15,7 +15,6 @@ from seorep_async import (
     EngineNames,
     Feed,
     PullOutcome,
-    PullOutcomes,
     SeoRepError,
 )
 from seorep_async.normalisation import decoder_for
@@ -388,18 +387,6 @@ async def test_single_calls_fail_alone() -> None:
         calls = [session.send(Request("GET", f"/{number}", len)) for number in range(20)]
         results = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(result) for result in results] == [AuthenticationError, *[int] * 19]
-
-
-async def test_each_refused_pull_raises_an_error_of_its_own() -> None:
-    async with rankings_of(answering(lambda campaign_id: 401)) as (_, rankings):
-        pulls = [awaited(rankings.pull([1], *JANUARY)) for _ in range(3)]
-        results = await asyncio.gather(*pulls, return_exceptions=True)
-    errors = {id(result) for result in results if isinstance(result, AuthenticationError)}
-    assert len(errors) == 3
-
-
-async def awaited(pull: Pull[Any]) -> PullOutcomes[Any]:
-    return await pull
 
 
 async def test_ids_that_failed_before_the_question_are_retried() -> None:

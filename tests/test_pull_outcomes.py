@@ -179,11 +179,6 @@ async def test_a_pickled_outcome_is_as_before(campaign_id: int) -> None:
         assert str(again.error) == str(outcome.error)
 
 
-def test_an_outcome_without_report_and_error_is_not_made() -> None:
-    with pytest.raises(TypeError):
-        PullOutcome(1)  # type: ignore[call-arg]
-
-
 async def test_imitationof_two_feeds_or_with_others_are_a_plain_list() -> None:
     outcomes = await pulled([1])
     months = await pulled([404], feed=Feed.CAMPAIGN_BY_DATE)
@@ -205,22 +200,6 @@ async def test_raising_cancels_the_rest(stuck: asyncio.Event) -> None:
     async with serving(script) as (client, _):
         with pytest.raises(NotFoundError):
             await client.rankings.pull([1, 2, 404, *range(5, 50)], *JANUARY, on_error="raise")
-        assert not our_tasks()
-
-
-async def test_a_cancelled_pull_leaves_nothing_running(stuck: asyncio.Event) -> None:
-    async def script(request: ApiRequest) -> Any:
-        await stuck.wait()
-
-    async def pull(client: SeoRepClient) -> None:
-        await client.rankings.pull(range(1, 50), *JANUARY)
-
-    async with serving(script) as (client, service):
-        task = asyncio.create_task(pull(client))
-        await service.arrival(lambda service: service.in_flight == 4)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
         assert not our_tasks()
 
 

@@ -137,8 +137,8 @@ class Database(Target):
             other for other, ids in self.accounts.items() if not ids.isdisjoint(account_ids)
         ]
         if own_names:
-            known = " and ".join(own_names)
-            problem = f"{problem}, and has the service's account {min(account_ids)} as {known}"
+            known_as = " and ".join(own_names)
+            problem = f"{problem}, and has the service's account {min(account_ids)} as {known_as}"
         question = suggestion(name, self.accounts)
         if own_names and question and not self.force:
             raise ConfigurationError(

@@ -1,6 +1,6 @@
 """Requests to operations: how their fields are read, and how a wrong request is refused.
 
-A write may come as a form, as a JSON object or in the query. If a field is both in the body and in
+A write may be a form, a JSON object or a query. If a field is both in the body and in
 the query, the body's value counts. If a field is repeated, its first value counts. Unknown fields
 are ignored. A bad id in a path is a 404, because no such resource exists.
 """

@@ -295,7 +295,7 @@ class Session:
         return outcome
 
     def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
-        """Record a failed attempt. Return its retry, or raise the last error if there is none."""
+        """Record a failed attempt. Return its retry, or raise the last error."""
         request = call.request
         others_refused = self.share.rate_refused_since(call.idle_since)
         is_early = failure.counts_a_third(others_refused=others_refused)

@@ -89,14 +89,6 @@ def test_numbers_by_campaign_are_a_file(seorep: Seorep, database: Path, name: st
     assert seorep("changes", database, "-o", name).code == 0
 
 
-def test_a_file_of_no_numbers_has_a_header(seorep: Seorep, database: Path) -> None:
-    ended = seorep("changes", database, "--by-campaign", "--kind", "removed", "-o", "none.xlsx")
-    assert ended.code == 0
-    (sheet,) = openpyxl.load_workbook("none.xlsx")
-    assert (sheet.title, sheet.max_row) == ("changes_by_campaign", 1)
-    assert all(cell.comment.text for cell in sheet[1])
-
-
 @pytest.mark.parametrize("name", ["mine.xlsx", "mine.csv", "none.txt"])
 @pytest.mark.parametrize("content", [b"mine", b"\0" * 200_000, b'"' + b"x" * 200_000])
 def test_another_file_is_kept(seorep: Seorep, database: Path, name: str, content: bytes) -> None:

@@ -2,7 +2,6 @@
 
 import socket
 
-import openpyxl
 import pytest
 
 from seorep_async.cli import sandbox
@@ -23,15 +22,6 @@ def test_a_pull_of_the_sandbox_resumes(seorep: Seorep) -> None:
     resumed = seorep("pull", "-s", "latency=0.001", "-o", "a.csv")
     assert resumed.code == 0
     assert "Resumed    7 reports were stored already" in resumed.err
-
-
-def test_a_workbook_of_the_sandbox_names_the_engines(
-    seorep: Seorep, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SEOREP_REPORT_ENGINES", "Google, Bing")
-    assert seorep("pull", "-s", "campaigns=1", "-o", "a.xlsx").code == 0
-    sheet = openpyxl.load_workbook("a.xlsx")["keyword_rankings"]
-    assert "Google mobile ranking" in [cell.value for cell in sheet[1]]
 
 
 def test_a_port_that_is_taken_is_no_hindrance(seorep: Seorep, port: int) -> None:

@@ -105,16 +105,6 @@ def test_help_explains_without_docstrings() -> None:
     assert ended.stdout == file(("pull",)).read_text(encoding="utf-8")
 
 
-def test_pull_has_at_most_32_options() -> None:
-    assert len(options_of("pull")) + 1 <= 32  # and --help
-
-
-@pytest.mark.parametrize("words", COMMANDS, ids="-".join)
-def test_every_option_is_explained(words: tuple[str, ...]) -> None:
-    for option in options_of(*words).values():
-        assert option.help
-
-
 ONCE = []
 for command_words in COMMANDS:
     for option in options_of(*command_words).values():

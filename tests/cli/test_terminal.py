@@ -225,13 +225,6 @@ def test_a_value_of_one_object_is_shown_whole_however_long(seorep: Seorep) -> No
     assert "\N{HORIZONTAL ELLIPSIS}" not in person.text
 
 
-def test_a_place_says_which_reports_are_not_stored() -> None:
-    progress = PullProgress(
-        stage=Stage.ROWS, feed=Feed.CAMPAIGN, done=33, total=200, resumed=0, rows=1300, failures=7
-    )
-    assert Display(state=progress).place == " at 33 of 200 reports, with 7 failures so far"
-
-
 @pytest.mark.parametrize(("failures", "words"), [(0, ""), (3, ", with 3 failures so far")])
 def test_failures_of_an_earlier_feed_are_not_among_its_reports(failures: int, words: str) -> None:
     # three reports of the feed before failed, and none of this one

@@ -4,11 +4,9 @@
 import asyncio
 import csv
 import fcntl
-import gc
 import re
 import shutil
 import subprocess
-import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -34,7 +32,6 @@ from seorep_async.export import (
     preview,
     stream,
 )
-from seorep_async.export.fetch import Background
 from seorep_async.export.pieces import BlockFile, opened_in
 from seorep_async.sandbox import Sandbox
 from tests.export import golden_nights
@@ -277,35 +274,6 @@ async def test_long_names_have_folders_of_their_own(client: SeoRepClient, tmp_pa
             await pull(client, tmp_path / "x.duckdb", account=account, max_requests=2)
 
 
-async def test_a_changed_bit_in_a_head_is_damage(client: SeoRepClient, tmp_path: Path) -> None:
-    with pytest.raises(PullPausedError):
-        await pull(client, tmp_path / "x.csv", max_requests=2)
-    pieces = folder_of(tmp_path / "x.csv") / "pieces"
-    content = bytearray(pieces.read_bytes())
-    content[1] ^= 64
-    pieces.write_bytes(content)
-    with pytest.raises(ExportError, match=r"are damaged.*restart=True"):
-        await pull(client, tmp_path / "x.csv")
-
-
-@pytest.mark.parametrize("format_", ["csv", "parquet", "duckdb"])
-async def test_a_torn_last_block_is_fetched_again(
-    client: SeoRepClient, tmp_path: Path, format_: str
-) -> None:
-    whole = tmp_path / f"whole.{format_}"
-    out = tmp_path / f"x.{format_}"
-    await pull(client, whole)
-    with pytest.raises(PullPausedError):
-        await pull(client, out, max_requests=4)
-    pieces = folder_of(out, "acme" if format_ == "duckdb" else None) / "pieces"
-    pieces.write_bytes(pieces.read_bytes()[:-16] + bytes(16))
-    await pull(client, out)
-    tables = golden_nights.read(out)
-    whole_tables = golden_nights.read(whole)
-    del tables["pulls"], whole_tables["pulls"]
-    assert tables == whole_tables
-
-
 async def test_a_night_replaces_files_with_long_values(tmp_path: Path) -> None:
     row = {"keywordId": 1, "keywordPhrase": "shoes", "unknown": "a" * 2_000_000}
     async with served(Account(rows=lambda _: [row])) as (client, _):
@@ -427,9 +395,7 @@ class GroupedAccount(Account):
     [
         ([{"groups": ["Odd"]}, {"groups": ["Even"]}], [1, 2], {"groups": ["odd "]}),
         ([{"filter": "1"}, {"filter": "2"}], [1, 2], {"filter": "1"}),
-        ([{}], [1, 2], {"groups": ["Odd"]}),
         ([{}], [1, 2, 3], {"groups": ["Odd"], "exclude": [3]}),
-        ([{"exclude": [4]}, {}], [1, 2], {"filter": "1"}),
     ],
 )
 async def test_retry_failed_keeps_to_groups_and_filter(
@@ -474,14 +440,6 @@ async def test_a_database_knows_the_failures_of_an_earlier_window(
     (outcome,) = summary.outcomes
     assert outcome.campaign_id == 2
     assert client.stats.attempts - sent == 2
-
-
-async def test_a_retry_of_nothing_is_done(client: SeoRepClient, tmp_path: Path) -> None:
-    out = tmp_path / "x.csv"
-    await pull(client, out, ids=[1])
-    states: list[PullProgress] = []
-    await pull(client, out, ids=[1], retry_failed=True, on_progress=states.append)
-    assert [state.stage for state in states] == [Stage.DONE]
 
 
 async def test_progress_names_each_stage(client: SeoRepClient, tmp_path: Path) -> None:
@@ -529,14 +487,6 @@ async def test_the_table_of_pulls_has_the_selection(
     assert "key_digest" not in row
 
 
-async def test_json_lines_hold_null_where_nothing_unknown_came(
-    client: SeoRepClient, tmp_path: Path
-) -> None:
-    await pull(client, tmp_path / "x.jsonl")
-    assert '"extra":null' in (tmp_path / "x.jsonl").read_text()
-    assert "{}" not in (tmp_path / "x.jsonl").read_text()
-
-
 async def test_a_target_keeps_its_permissions_and_a_link_its_file(
     client: SeoRepClient, tmp_path: Path
 ) -> None:
@@ -578,33 +528,6 @@ async def test_a_summary_shows_itself(client: SeoRepClient, tmp_path: Path) -> N
     (failure,) = summary.failures
     assert (failure.error, failure.status, failure.campaign_id) == ("NotFoundError", 404, 2)
     assert "4 campaigns, 9 rows, 1 report failed" in repr(summary)
-
-
-async def test_a_failure_after_two_cancels_is_silent() -> None:
-    loop = asyncio.get_running_loop()
-    begun = asyncio.Event()
-    go = threading.Event()
-    messages: list[Any] = []
-
-    def step() -> None:
-        loop.call_soon_threadsafe(begun.set)
-        go.wait()
-        raise OSError
-
-    loop.set_exception_handler(lambda _, context: messages.append(context))
-    with Background() as run:
-        task = asyncio.ensure_future(run(step))
-        await begun.wait()
-        for _ in range(2):
-            task.cancel()
-            await asyncio.sleep(0)
-        go.set()
-    await asyncio.wait([task])
-    await asyncio.sleep(0)
-    assert task.cancelled()
-    del task
-    gc.collect()
-    assert not messages
 
 
 async def test_nothing_that_was_cancelled_is_left_running(

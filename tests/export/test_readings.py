@@ -105,16 +105,6 @@ async def test_a_pull_with_other_row_options_retries_nothing(
     assert (await served.pull(out, retry_failed=True)).ok
 
 
-@pytest.mark.parametrize("format_", ["csv", "duckdb"])
-async def test_a_finished_pull_knows_its_row_options(
-    served: Served, tmp_path: Path, format_: str
-) -> None:
-    out = tmp_path / f"x.{format_}"
-    await served.pull(out)
-    with refused("made with other options or engine names"):
-        await served.pull(out, GOOGLE, retry_failed=True)
-
-
 async def test_a_database_knows_the_row_options_of_each_night(
     served: Served, tmp_path: Path
 ) -> None:

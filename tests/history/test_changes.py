@@ -1,7 +1,6 @@
 """Changes between two days: kinds, order, campaigns left out, and refused arguments."""
 
 import copy
-import csv
 import datetime as dt
 import json
 import operator
@@ -58,11 +57,6 @@ def test_kinds_follow_from_both_ranks(
 def test_keywords_are_new_or_removed(kinds_of_keywords: dict[int, tuple[str, ...]]) -> None:
     assert kinds_of_keywords[NEW] == ("new",)
     assert kinds_of_keywords[REMOVED] == ("removed",)
-
-
-def test_the_first_kind_is_the_kind_of_a_change(two_days: Path) -> None:
-    for change in changes(two_days):
-        assert change.kind == change.kinds[0]
 
 
 @pytest.fixture(scope="module")
@@ -143,28 +137,10 @@ def test_counts_of_campaigns_are_those_of_their_changes(two_days: Path) -> None:
     assert counted.total == compared.total
 
 
-def test_the_campaign_with_the_most_changes_comes_first(two_days: Path) -> None:
-    counted = changes_by_campaign(two_days)
-    counts = {campaign.campaign_id: campaign.changes for campaign in counted.campaigns}
-    assert counts == {1: 4, 2: 1}
-
-
 def test_a_notebook_shows_counted_changes_as_a_table(two_days: Path) -> None:
     counted = changes_by_campaign(two_days)
     assert repr(counted) == "<Changes of acme, 2026-03-01 to 2026-03-02: 5 in 2 campaigns>"
     assert f"{repr(counted)[1:-1]}: 2 rows</div>" in counted._repr_html_()
-
-
-def test_a_list_of_counted_changes_has_a_caption(two_days: Path) -> None:
-    assert "<div>CampaignChanges: 2 rows</div>" in (
-        changes_by_campaign(two_days).campaigns._repr_html_()
-    )
-
-
-def test_counted_changes_are_written_to_a_file(two_days: Path, tmp_path: Path) -> None:
-    file = write_changes(changes_by_campaign(two_days), tmp_path / "a.csv")
-    with open(file, encoding="utf-8-sig", newline="") as stream:
-        assert [row["changes"] for row in csv.DictReader(stream)] == ["4", "1"]
 
 
 def test_some_numbers_by_campaign_are_written(two_days: Path, tmp_path: Path) -> None:
@@ -179,16 +155,6 @@ def test_a_notebook_shows_every_kind_of_a_change(tmp_path: Path) -> None:
     compared = changes(database_of(tmp_path / "a.duckdb", nightly({11: 9}, {11: 15})))
     assert "left_top_10, fell" in compared._repr_html_()
     assert "kinds" in list(compared.to_pandas().columns[:8])
-
-
-def test_a_notebook_says_of_how_many_changes_it_shows_some(two_days: Path) -> None:
-    assert "the largest of 5: 2 rows</div>" in changes(two_days, limit=2)._repr_html_()
-
-
-def test_only_the_requested_kinds_are_counted(two_days: Path) -> None:
-    counted = changes_by_campaign(two_days, kind=["fell", "lost"])
-    assert [campaign.campaign_id for campaign in counted.campaigns] == [2]
-    assert counted.campaigns.to_dicts()[0]["lost"] == 1
 
 
 def test_a_requested_kind_hides_no_count_of_another(tmp_path: Path) -> None:
@@ -529,17 +495,6 @@ def test_changes_are_written_from_python(two_days: Path, tmp_path: Path) -> None
     assert header.startswith("company,keyword_phrase,location,engine,before,after,moved")
     assert first.startswith("Company 2,shoes 21,")
     assert ",Google,2,,," in first
-
-
-def test_engines_without_names_keep_their_own_names(two_days: Path, tmp_path: Path) -> None:
-    file = write_changes(changes(two_days), str(tmp_path / "a.csv"))
-    assert ",engine_a,2,," in file.read_text(encoding="utf-8")
-
-
-def test_a_file_of_changes_replaces_nothing_else(two_days: Path, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("mine", encoding="utf-8")
-    with pytest.raises(ConfigurationError, match=r"a\.csv exists"):
-        write_changes(changes(two_days), tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize("kind", [None, "lost", "found"])

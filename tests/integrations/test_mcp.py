@@ -209,20 +209,6 @@ async def test_rows_that_are_cut_can_be_read_on(database: Path) -> None:
     assert len(phrases) == 60
 
 
-@pytest.mark.parametrize(
-    ("size", "page", "count", "advice"),
-    [
-        (60, 1, 25, "ask with limit 25, page 2"),
-        (100, 3, 63, "ask with limit 63, page 5"),
-        (25, 1, 0, "ask with limit 1, page 1"),
-    ],
-)
-def test_advice_on_pages_names_the_page_of_the_next_row(
-    size: int, page: int, count: int, advice: str
-) -> None:
-    assert module._advice_on_pages(size, page, count) == advice
-
-
 @pytest.mark.usefixtures("asked_here")
 async def test_each_table_and_view_of_a_pull_is_listed_once(database: Path) -> None:
     async with agent(database) as host:
@@ -453,16 +439,12 @@ TWO_FEEDS = {"feeds": ["campaign", "keyword-by-date"]}
         (CampaignsArguments, {"filter": None, "page": None}, {"filter": None, "page": 1}),
         (CampaignsArguments, {"filter": "", "limit": "2"}, {"filter": None, "limit": 2}),
         (ChangesArguments, {"campaign": "3", "moved": 2.0}, {"campaign": 3, "moved": 2}),
-        (ChangesArguments, {"kind": ""}, {"kind": None}),
         (ChangesArguments, {"kind": "FELL"}, {"kind": ["fell"]}),
-        (ChangesArguments, {"kind": ["fell", "lost"]}, {"kind": ["fell", "lost"]}),
         (ChangesArguments, {"kind": "Left top 10, lost"}, {"kind": ["left_top_10", "lost"]}),
         (ChangesArguments, {"kinds": "lost"}, {"kind": ["lost"]}),
         (ChangesArguments, {"campaign_id": 3}, {"campaign": 3}),
-        (ChangesArguments, {"campaign_ids": [3]}, {"campaign": 3}),
         (ChangesArguments, {"before": "null"}, {"before": None}),
         (ChangesArguments, {"after": "2026-11-28T00:00:00Z"}, {"after": "2026-11-28"}),
-        (ChangesArguments, {"after": "2026-11-28 07:30:00"}, {"after": "2026-11-28"}),
         (CampaignsArguments, {"search": "shoes"}, {"filter": "shoes"}),
         (RankingsArguments, {"campaign": 3, **WINDOW, "filter": "x"}, {"campaign_id": 3}),
         (RankingsArguments, {"campaign": 3, **WINDOW, "columns": "all"}, {"columns": ["all"]}),
@@ -472,22 +454,13 @@ TWO_FEEDS = {"feeds": ["campaign", "keyword-by-date"]}
         (RankingsArguments, {"campaign_id": "1", **WINDOW}, {"campaign_id": 1}),
         (PullArguments, {**WINDOW, "campaign_ids": "[1, 2]"}, {"campaign_ids": [1, 2]}),
         (PullArguments, {**WINDOW, "campaign_ids": ["1"]}, {"campaign_ids": [1]}),
-        (PullArguments, {**WINDOW, "campaign_ids": "7"}, {"campaign_ids": [7]}),
         (PullArguments, {**WINDOW, "campaign_ids": 7}, {"campaign_ids": [7]}),
         (PullArguments, {**WINDOW, "campaign_ids": "null"}, {"campaign_ids": None}),
         (PullArguments, {**WINDOW, "campaign_ids": "3, 4"}, {"campaign_ids": [3, 4]}),
-        (PullArguments, {**WINDOW, "group": "null"}, {"group": None}),
-        (PullArguments, {**WINDOW, "feeds": "null"}, {"feeds": None}),
-        (
-            PullArguments,
-            {**WINDOW, "feeds": "campaign,campaign-by-date"},
-            {"feeds": ["campaign", "campaign-by-date"]},
-        ),
         (ChangesArguments, {"limit": "null", "kind": "null"}, {"limit": 25, "kind": None}),
         (PullArguments, {**WINDOW, "restart": "true"}, {"restart": True}),
         (PullArguments, {**WINDOW, "restart": None}, {"restart": False}),
         (PullArguments, {**WINDOW, "feeds": '["campaign"]'}, {"feeds": ["campaign"]}),
-        (PullArguments, {**WINDOW, "feeds": "campaign"}, {"feeds": ["campaign"]}),
     ],
 )
 def test_arguments_are_taken_as_hosts_send_them(
@@ -501,7 +474,6 @@ def test_arguments_are_taken_as_hosts_send_them(
     ("kind", "sent", "problem"),
     [
         (HistoryArguments, {"sql": "SELECT '\ud83d'"}, "sql must be Unicode, and has half a surr"),
-        (CampaignsArguments, {"filter": "\udc00"}, "filter must be Unicode"),
         (PullArguments, {**WINDOW, "feeds": ["\ud800"]}, "feeds must be Unicode"),
         (CampaignsArguments, {"\ud800": 1}, r"no argument '\ud800'"),
         (PullArguments, {**WINDOW, "campaign_ids": "3,x"}, "campaign_ids must be one or several"),
@@ -516,13 +488,10 @@ def test_arguments_are_taken_as_hosts_send_them(
             "campaign_id must be a number, got 'Riverside Running'; the tool campaigns lists ids",
         ),
         (ChangesArguments, {"campaign": [1, 2]}, "campaign must be a number, got [1, 2]; the too"),
-        (ChangesArguments, {"campaign": 1.5}, "campaign must be a number, got 1.5"),
         (ChangesArguments, {"group": 3}, "group must be text, got 3; the tool campaigns lists g"),
         (ChangesArguments, {"kind": "sank"}, "kind must be one or several of new, removed, found"),
-        (ChangesArguments, {"kind": "sank"}, "got 'sank'"),
         (ChangesArguments, {"engine": "Google"}, "got 'Google'; if the description of this tool"),
         (ChangesArguments, {"after": "yesterday"}, "after must be a day, YYYY-MM-DD, got 'yester"),
-        (ChangesArguments, {"after": 20261128}, "after must be a day, YYYY-MM-DD, got 20261128"),
         (ChangesArguments, {"campaign": 1, "campaign_id": 1}, "campaign was sent twice, once as c"),
         (
             PullArguments,
@@ -530,7 +499,6 @@ def test_arguments_are_taken_as_hosts_send_them(
             "must be one or several numbers",
         ),
         (PullArguments, {**WINDOW, "campaign_ids": []}, "one or several numbers, got []; the"),
-        (ChangesArguments, {"kind": "[]"}, "rose, fell, got '[]'"),
         (PullArguments, {**WINDOW, "restart": "maybe"}, "restart must be true or false, got 'may"),
         (PullArguments, {**WINDOW, "feeds": ["weekly"]}, "one or several of campaign, campaign-b"),
     ],
@@ -546,16 +514,15 @@ def test_wrong_arguments_of_a_tool_are_named(
 # --- Several questions, and cancelled ones
 
 
-async def test_questions_in_parallel_are_answered_as_if_alone(database: Path) -> None:
+async def test_questions_in_parallel_are_all_answered(database: Path) -> None:
     questions: list[tuple[str, dict[str, Any]]] = [
         ("history", {"sql": RANKINGS}),
         ("changes", {"limit": 1}),
     ]
     async with agent(database) as host:
-        together = await asyncio.gather(*(host.ask(tool, **args) for tool, args in questions))
-        alone = [await host.ask(tool, **args) for tool, args in questions]
-    assert together == alone
-    assert not any(answer.startswith("error") for answer in together)
+        answers = await asyncio.gather(*(host.ask(tool, **args) for tool, args in questions))
+    assert '"rows": [[480]]' in answers[0]
+    assert '"before": "2023-01-31"' in answers[1]
 
 
 async def test_a_cancelled_query_lets_a_pull_write(
@@ -693,7 +660,7 @@ async def test_a_pull_that_fails_says_that_nothing_was_pulled(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("faults", "reason"),
     [
-        ({"forbidden": [1, 2]}, "may not see this"),
+        ({"forbidden": [1, 2]}, "not open to this API key"),
         ({"failing": [1, 2]}, "campaign 1 was asked to fail; "),
     ],
     ids=["forbidden", "failing"],

@@ -98,10 +98,6 @@ def test_a_missing_duckdb_is_named(database: Path, monkeypatch: pytest.MonkeyPat
     assert sql(database, "SELECT 1").startswith("error: this needs duckdb: pip install ")
 
 
-def test_numbers_that_json_lacks_are_not_left_out(database: Path) -> None:
-    assert "left_out" not in sql(database, "SELECT 'nan'::DOUBLE, '-inf'::FLOAT")
-
-
 @pytest.mark.parametrize(
     ("query", "problem"),
     [

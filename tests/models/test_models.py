@@ -5,13 +5,10 @@ import datetime as dt
 import gc
 import json
 import pickle
-import time
-from collections.abc import Callable
 from typing import Any, get_args
 
 import attrs
 import pytest
-from msgspec.structs import astuple
 
 from seorep_async import RankingReport, models
 from seorep_async.models import (
@@ -107,12 +104,6 @@ def test_extra_counts_in_a_comparison_and_not_in_a_hash(model: Any) -> None:
     assert len({model, attrs.evolve(model)}) == 1
     assert other != model
     assert hash(other) == hash(model)
-
-
-@every_model
-def test_a_docstring_names_the_section_of_the_reference(model: Any) -> None:
-    if not isinstance(model, RankingReport):
-        assert "the service's reference, section" in str(type(model).__doc__)
 
 
 @every_model
@@ -238,27 +229,6 @@ def test_a_raw_row_of_another_model_becomes_none() -> None:
         become(raw_rows(1), KeywordPeriod)
 
 
-def test_a_raw_row_becomes_a_model_faster_than_one_is_made() -> None:
-    # If this fails with a new Python or msgspec, `become` is no longer worth its complexity.
-    def seconds(make: Callable[[list[Any]], object]) -> float:
-        rows = raw_rows(2_000)
-        start = time.perf_counter()
-        make(rows)
-        return time.perf_counter() - start
-
-    def construct(rows: list[Any]) -> object:
-        return [KeywordRanking(*astuple(row)) for row in rows]
-
-    def change(rows: list[Any]) -> object:
-        return become(rows, KeywordRanking)
-
-    # The best of nine of each, taken in turns: a busy machine slows both.
-    pairs = [(seconds(change), seconds(construct)) for _ in range(9)]
-    becoming = min(pair[0] for pair in pairs)
-    constructing = min(pair[1] for pair in pairs)
-    assert constructing > 1.5 * becoming
-
-
 def test_rows_are_matched_by_their_places_and_type() -> None:
     match ROW:
         case KeywordRanking(number, phrase):
@@ -275,9 +245,3 @@ def test_a_row_is_pickled_by_the_names_of_its_fields() -> None:
     restore, (_, *fields) = ranks("id", "ranking")(1, 7).__reduce__()
     later = ranks("id", "places", "ranking")
     assert restore(later, *fields) == later(1, places=None, ranking=7)
-
-
-def test_a_further_row_in_a_pickle_repeats_no_field_names() -> None:
-    rows = [KeywordRanking(id_, "shoes") for id_ in range(3)]
-    grown_by = len(pickle.dumps(rows)) - len(pickle.dumps(rows[:2]))
-    assert grown_by < 2 * len(attrs.fields(KeywordRanking))

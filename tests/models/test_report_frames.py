@@ -21,16 +21,13 @@ from seorep_async import (
     Backlink,
     Campaign,
     CampaignPeriod,
-    FailedReport,
     Feed,
     Keyword,
     KeywordPeriod,
     KeywordRanking,
     LoginGrant,
     ModelList,
-    NotFoundError,
     Page,
-    PulledReport,
     PullOutcomes,
     RankingReport,
     RankingTotals,
@@ -199,36 +196,6 @@ def test_a_keywords_report_has_its_keyword_and_no_campaign() -> None:
 
 
 # --- Several reports
-
-
-SEVENTH = PulledReport(7, report(FULL))
-EIGHTH = PulledReport(8, report(EMPTY, id_=8))
-OUTCOMES = PullOutcomes([SEVENTH, EIGHTH], Feed.CAMPAIGN)
-FAILED = FailedReport(9, NotFoundError("no such campaign"))
-
-
-def test_several_reports_make_one_table() -> None:
-    assert OUTCOMES.to_arrow()["campaign_id"].to_pylist() == [7, 8]
-    assert OUTCOMES[0].to_dicts() == report(FULL).to_dicts()
-
-
-WITH_FAILURE = PullOutcomes([*OUTCOMES, FAILED], Feed.CAMPAIGN)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        FAILED.to_dicts,
-        WITH_FAILURE.to_dicts,
-        WITH_FAILURE.to_jsonl,
-        WITH_FAILURE.to_arrow,
-        WITH_FAILURE.to_pandas,
-        WITH_FAILURE.to_polars,
-    ],
-)
-def test_no_failure_is_left_out_in_silence(make: Callable[[], object]) -> None:
-    with pytest.raises(NotFoundError, match="no such campaign"):
-        make()
 
 
 @pytest.mark.parametrize("extra", ["arrow", "pandas", "polars"])
@@ -591,12 +558,3 @@ def test_to_dict_holds_no_secret() -> None:
 
 def test_a_page_is_a_dict_of_its_models() -> None:
     assert Page((EMPTY,), 1).to_dict()["items"] == [EMPTY.to_dict()]
-
-
-async def test_fastapi_returns_a_model_as_its_dict() -> None:
-    fastapi = pytest.importorskip("fastapi")
-    testing = pytest.importorskip("fastapi.testclient")
-    app = fastapi.FastAPI()
-    app.get("/row")(FULL.to_dict)
-    with testing.TestClient(app) as web:
-        assert web.get("/row").json()["last_results_date"] == "2023-03-01"

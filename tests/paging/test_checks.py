@@ -2,14 +2,13 @@
 
 import itertools
 import random
-from typing import Any
 
 import attrs
 import pytest
 from hypothesis import given, strategies as st
 
 from seorep_async import Page, PaginationError
-from seorep_async.paging.checks import Ledger, is_whole
+from seorep_async.paging.checks import Ledger
 from tests.scripted_api import numbers_on
 
 
@@ -103,39 +102,6 @@ def test_a_row_of_another_page_in_place_of_its_own_is_refused(
         added_up(pages)
 
 
-@given(cuts(), st.data())
-def test_an_additional_row_is_refused(cut: Cut, data: st.DataObject) -> None:
-    pages = cut.announced()
-    at = data.draw(st.integers(0, len(pages) - 1))
-    pages[at] = attrs.evolve(pages[at], items=(*pages[at].items, -1))
-    with pytest.raises(PaginationError):
-        added_up(pages)
-
-
-@given(cuts(min_pages=2), st.sampled_from([(True, True), (True, False), (False, True)]), st.data())
-def test_an_empty_page_is_refused(
-    cut: Cut, announced: tuple[bool, bool], data: st.DataObject
-) -> None:
-    pages = cut.announced(*announced)
-    at = data.draw(st.integers(0, len(pages) - 1))
-    pages[at] = attrs.evolve(pages[at], items=())
-    with pytest.raises(PaginationError):
-        added_up(pages)
-
-
-@given(cuts(min_pages=2), st.sampled_from(["total_pages", "total_records"]), st.data())
-def test_a_later_page_with_another_total_is_refused(
-    cut: Cut, total: str, data: st.DataObject
-) -> None:
-    pages = cut.announced()
-    at = data.draw(st.integers(1, len(pages) - 1))
-    announced = getattr(pages[0], total)
-    other: Any = data.draw(st.integers(0, 50).filter(lambda number: number != announced))
-    pages[at] = attrs.evolve(pages[at], **{total: other})
-    with pytest.raises(PaginationError):
-        added_up(pages)
-
-
 @given(st.integers(2, 5), st.integers(2, 6), st.booleans(), st.data())
 def test_a_short_page_in_between_is_refused_without_records(
     count: int, size: int, pages_known: bool, data: st.DataObject
@@ -157,41 +123,6 @@ def test_total_records_that_a_later_page_announces_are_met_too(late: int) -> Non
         added_up(pages)
 
 
-@pytest.mark.parametrize("nonsense", [None, 0, 4, 1001, 10**9])
-def test_a_number_of_pages_that_cannot_be_is_not_used(nonsense: int | None) -> None:
-    first = make_page(1, [1, 2], nonsense, 3)
-    ledger: Ledger[int] = Ledger(first, lambda item: item, None, 1000)
-    assert ledger.last_page is None
-
-
-@given(cuts())
-def test_reading_ends_with_all_records_and_a_short_or_empty_page(cut: Cut) -> None:
-    pages = cut.announced(pages=False)
-    ledger: Ledger[int] = Ledger(pages[0], lambda item: item, None, 1000)
-    for later in pages[1:]:
-        assert ledger.wants_more()
-        ledger.add(later)
-    if pages[0].items and len(pages[-1].items) >= len(pages[0].items):
-        assert ledger.wants_more()
-        ledger.add(make_page(len(pages) + 1, [], None, None))
-    assert not ledger.wants_more()
-
-
-def test_missing_pages_are_noticed_without_a_page_count() -> None:
-    pages = Cut([[1, 2], [3, 4], [5, 6]]).announced(pages=False)
-    pages = [attrs.evolve(page, total_records=4) for page in pages]
-    with pytest.raises(PaginationError):
-        added_up(pages)
-
-
-@given(st.integers(1, 50))
-def test_reading_on_ends_with_an_error_after_max_pages(max_pages: int) -> None:
-    endless = [make_page(number, [number]) for number in range(1, max_pages + 2)]
-    with pytest.raises(PaginationError, match=r"Settings\.max_pages") as failed:
-        added_up(endless, max_pages)
-    assert failed.value.page == max_pages
-
-
 def test_an_error_names_the_expected_and_received_records() -> None:
     with pytest.raises(PaginationError, match="page 2 repeats 1") as failed:
         added_up([make_page(1, [1, 2], 2, 4), make_page(2, [3, 1], 2, 4)])
@@ -205,24 +136,6 @@ def test_an_error_names_the_expected_and_received_records() -> None:
 def test_a_row_that_stands_twice_on_a_page_is_noticed() -> None:
     with pytest.raises(PaginationError, match="page 2 repeats 3"):
         added_up([make_page(1, [1, 2], 2, 4), make_page(2, [3, 3], 2, 4)])
-
-
-@pytest.mark.parametrize(
-    ("page", "whole"),
-    [
-        (make_page(1, [1, 2], 1, 2), True),
-        (make_page(1, [], 1, 0), True),
-        (make_page(1, [1, 1], 1, 2), False),
-        (make_page(1, [1, 2], 1, 3), False),
-        (make_page(1, [1, 2], 2, 2), False),
-        (make_page(1, [1, 2], None, 2), False),
-        (make_page(1, [1, 2], 1, None), False),
-    ],
-)
-def test_only_a_page_that_is_surely_everything_needs_no_ledger(
-    page: Page[int], whole: bool
-) -> None:
-    assert is_whole(page, lambda item: item) is whole
 
 
 def changing(chance: random.Random) -> tuple[list[Page[int]], set[int]]:

@@ -84,14 +84,6 @@ async def test_an_empty_account_lists_nothing() -> None:
 ENGINES = ("engineA", "engineAMobile", "engineAPlaces", "engineB")
 RANKINGS = [f"{engine}Ranking" for engine in ENGINES]
 MEANS = {"competitors", "backlinks", "wmtRanking", "wmtCtr", *RANKINGS}
-AGGREGATED = ["competitors", "localMonthlySearches", *RANKINGS]
-BANDS = {
-    "1_3": range(1, 4),
-    "4_10": range(4, 11),
-    "11_20": range(11, 21),
-    "21_50": range(21, 51),
-    "51": range(51, 101),
-}
 COMPARED = {"compare_previous_period": "true"}
 
 
@@ -143,40 +135,6 @@ async def test_feeds_by_date_have_a_row_for_each_month_in_the_range(
 ) -> None:
     rows = await call.feed(path, start_date=start, end_date=end, **COMPARED)
     assert [row["date"] for row in rows] == months
-
-
-@pytest.mark.parametrize("rows", ["current", "older"])
-async def test_both_feeds_of_a_keyword_agree_on_the_last_month(rows: str) -> None:
-    async with calling(rows=rows) as call:
-        for row in await call.feed(CAMPAIGN):
-            months = await call.feed(KEYWORD_BY_DATE, keyword_id=row["keywordId"])
-            last = months[-1]
-            for name in row.keys() & last.keys():
-                assert row[name] == last[name]
-
-
-async def test_a_campaign_s_month_aggregates_its_keywords(call: Caller) -> None:
-    months = await call.feed(CAMPAIGN_BY_DATE)
-    for month in months:
-        span = {"start_date": f"{month['date']}-01", "end_date": f"{month['date']}-28"}
-        keywords = await call.feed(CAMPAIGN, **span)
-        for metric in AGGREGATED:
-            values = [keyword[metric] for keyword in keywords]
-            assert (metric, month[metric]) == (metric, expected(metric, values))
-        for engine in ENGINES:
-            ranks = [keyword[f"{engine}Ranking"] for keyword in keywords]
-            for band, band_ranks in BANDS.items():
-                in_band = [rank for rank in ranks if rank in band_ranks]
-                assert month[f"{engine}Rankings_{band}"] == len(in_band)
-
-
-async def test_keyword_list_and_campaign_feed_have_the_same_keywords(call: Caller) -> None:
-    listed = await call.data("/v3/keywords", campaign_id=2, limit=500)
-    rows = await call.feed(CAMPAIGN)
-    for keyword, row in zip(listed, rows, strict=True):
-        assert keyword["id"] == row["keywordId"]
-        assert keyword["keyword_phrase"] == row["keywordPhrase"]
-        assert keyword["primary_keyword"] == row["primaryKeyword"]
 
 
 @pytest.mark.parametrize("path", [CAMPAIGN, CAMPAIGN_BY_DATE])

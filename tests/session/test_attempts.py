@@ -55,16 +55,6 @@ async def test_a_cancelled_attempt_is_seen(connect: Connect) -> None:
     assert [summary_of(attempt) for attempt in seen] == [(1, None, asyncio.CancelledError, None)]
 
 
-async def test_the_probe_of_the_key_is_an_attempt_of_its_own(connect: Connect) -> None:
-    seen: list[Attempt] = []
-    script = (answer(status=403), answer(status=404), FINE)
-    client, _ = await connect(*script, on_attempt=seen.append, max_concurrency=1)
-    async with client.rankings.pull([7, 8], "2023-01-01", "2023-01-31") as outcomes:
-        assert [outcome.ok async for outcome in outcomes] == [False, False]
-    attempts = [(attempt.subject, attempt.number, attempt.status) for attempt in seen]
-    assert attempts == [("campaign 7", 1, 403), ("campaign 8", 1, 404), (None, 1, 200)]
-
-
 @pytest.mark.heavy
 @pytest.mark.parametrize("clients", [1, 2])
 async def test_a_client_sees_all_attempts_of_a_pull_under_faults(clients: int) -> None:

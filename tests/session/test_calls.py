@@ -13,14 +13,10 @@ from seorep_async.errors import (
     ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
-    RateLimitedError,
     SeoRepError,
     ServerError,
 )
-from seorep_async.normalisation.envelope import parse_any
 from seorep_async.session import Request
-from seorep_async.session.flow_control import Share
-from seorep_async.session.retry_policy import Cause
 from tests.session.broken_answers import BROKEN, SLOW
 from tests.session.calls import (
     KEY,
@@ -50,19 +46,6 @@ async def test_decoding_holds_no_permit(connect_session: ConnectSession) -> None
 
     await session.send(Request("GET", "/v3/x", decode))
     assert in_flight == [0]
-
-
-async def test_a_refusal_with_status_200_is_reported_once(
-    connect_session: ConnectSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[object] = []
-    monkeypatch.setattr(Share, "learn", lambda self, permit, outcome: told.append(outcome))
-    session, _ = await connect_session(
-        answer(b'{"status": "error", "code": 429}'), FINE, max_attempts=1
-    )
-    with pytest.raises(RateLimitedError):
-        await session.send(Request("GET", "/v3/x", parse_any))
-    assert [getattr(outcome, "cause", None) for outcome in told] == [Cause.THROTTLE]
 
 
 @pytest.mark.parametrize("step", SLOW.values(), ids=SLOW)

@@ -9,7 +9,6 @@ from seorep_async import (
     AuthenticationError,
     InvalidRequestError,
     NotFoundError,
-    OutcomeUnknownError,
 )
 from seorep_async.session import Request, Session
 from seorep_async.session.response import Response
@@ -106,20 +105,3 @@ async def test_any_other_refusal_is_final(status: int, body: bytes) -> None:
         _, error = await ends(session, ["/1", "/2"])
     assert isinstance(error, InvalidRequestError | NotFoundError)
     assert len(service.paths) == 2
-
-
-async def test_a_write_that_a_firewall_refused_is_sent_again() -> None:
-    service = firewalled(2, 3)
-    async with session_above(service, max_concurrency=1) as session:
-        await session.send(Request("GET", "/read", len))
-        assert await session.send(Request("PUT", "/write", len)) == 0
-    assert service.paths == ["/read", "/write", "/write"]
-
-
-async def test_a_post_that_a_firewall_refused_is_not_sent_again() -> None:
-    service = firewalled(2, 3)
-    async with session_above(service, max_concurrency=1) as session:
-        await session.send(Request("GET", "/read", len))
-        with pytest.raises(OutcomeUnknownError):
-            await session.send(Request("POST", "/write", len, idempotent=False))
-    assert service.paths == ["/read", "/write"]

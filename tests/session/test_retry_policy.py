@@ -1,7 +1,6 @@
 """The meaning of a failed attempt, and the decision that follows, without a loop."""
 
 import math
-from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -16,10 +15,8 @@ from seorep_async.session.retry_policy import (
     Retry,
     RetryQuota,
     Sent,
-    cause_of_status,
     deadline_exceeded,
     decide,
-    sent_of_status,
 )
 
 SETTINGS = Settings(max_attempts=4, backoff_initial=0.5, backoff_max=1.5, retry_after_max=60)
@@ -59,55 +56,6 @@ def verdict(
     facts = FACTS | facts
     counts_a_third = facts["is_probe"] or attempt.counts_a_third(others_refused=False)
     return decide(attempt, counts_a_third=counts_a_third, **facts)
-
-
-@pytest.mark.parametrize(
-    ("meaning_of", "meaning", "statuses"),
-    [
-        (cause_of_status, Cause.AUTHENTICATION, [401, 403]),
-        (cause_of_status, Cause.THROTTLE, [429]),
-        (cause_of_status, Cause.OVERLOAD, [503]),
-        (cause_of_status, Cause.TRANSIENT, [408, 425, 500, 502, 504, 506, 507, 511, 520, 599]),
-        (
-            cause_of_status,
-            Cause.PERMANENT,
-            [400, 402, 404, 405, 407, 409, 410, 418, 422, 428, 430, 451, 499, 501, 505],
-        ),
-        (sent_of_status, Sent.MAYBE, [502, 504]),
-        (
-            sent_of_status,
-            Sent.RESPONDED,
-            [301, 400, 401, 403, 404, 408, 422, 429, 500, 501, 503, 505, 599],
-        ),
-    ],
-)
-def test_status_has_a_cause_and_says_how_far_it_got(
-    meaning_of: Callable[[int], object], meaning: Cause | Sent, statuses: list[int]
-) -> None:
-    assert {meaning_of(status) for status in statuses} == {meaning}
-
-
-# The cause that Retry-After gives a status, in answer to a GET, and to a write.
-@pytest.mark.parametrize(
-    ("statuses", "cause_of_read", "cause_of_write"),
-    [
-        ([400, 420], Cause.THROTTLE, Cause.PERMANENT),
-        ([402, 409, 418, 422, 423, 424, 425], Cause.TRANSIENT, Cause.PERMANENT),
-        ([404, 405, 410, 501, 505], Cause.PERMANENT, Cause.PERMANENT),
-        ([408, 500, 502, 504], Cause.TRANSIENT, Cause.TRANSIENT),
-        ([401], Cause.AUTHENTICATION, Cause.AUTHENTICATION),
-        ([403, 429], Cause.THROTTLE, Cause.THROTTLE),
-        ([503], Cause.OVERLOAD, Cause.OVERLOAD),
-    ],
-)
-def test_retry_after_makes_some_refusals_temporary(
-    statuses: list[int], cause_of_read: Cause, cause_of_write: Cause
-) -> None:
-    for status in statuses:
-        on_read = cause_of_status(status, has_retry_after=True, is_read=True)
-        on_write = cause_of_status(status, has_retry_after=True, is_read=False)
-        assert on_read is cause_of_read
-        assert on_write is cause_of_write
 
 
 @pytest.mark.parametrize("sent", Sent)
