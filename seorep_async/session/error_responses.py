@@ -270,7 +270,8 @@ def _status_error(
         return error_type(_WRONG_SERVER)
     default = "the service refused" if status < 500 else "the service failed"
     message = _MESSAGES.get(status, default)
-    if cause is Cause.THROTTLE and status != 429:
+    is_postponed = cause.retryable and response.retry_after is not None
+    if is_postponed and status < 500 and status != 429:
         # the rate or the time is the problem, not the key or the parameters
         error_type = RateLimitedError
         message = "the service asks to try again later"
