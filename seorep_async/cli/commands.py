@@ -281,8 +281,8 @@ def report(database: str, opens: bool, json: bool, **choices: Any) -> None:
 @option(
     "--exit-code",
     is_flag=True,
-    help="Exit with 10 if one of the last 7 nights is missing, or lacks reports that a retry may "
-    "fetch; for monitors.",
+    help="Exit with 10 if one of the last 7 nights is missing or lacks reports that a retry may "
+    "fetch, or if no night is found; for monitors.",
 )
 @option("--json", is_flag=True, help="Print the checks as JSON on stdout.")
 @service_options

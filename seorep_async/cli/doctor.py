@@ -58,7 +58,8 @@ def check(
     """Check everything, show the findings, and return the exit code.
 
     Args:
-        exit_code: whether a night that must be made up has an exit code of its own.
+        exit_code: whether it has an exit code of its own that a night must be made up, or that no
+            night was found.
     """
     today: dt.date = click.get_current_context().obj
     findings = Findings(shown=not as_json)
@@ -69,8 +70,10 @@ def check(
         findings.fail("settings", error)
     facts = findings.facts()
     code = findings.code
-    is_night_lost = not all(night["ok"] for night in facts.get("nights", ()))
-    if exit_code and is_night_lost:
+    # of a wrong path or account, or of a database that is open elsewhere, no night is found
+    nights = facts.get("nights", [])
+    are_nights_ok = nights and all(night["ok"] for night in nights)
+    if exit_code and not are_nights_ok:
         code = code or ExitCode.CHANGED
     if as_json:
         write(json_of(facts | {"exit_code": int(code)}))

@@ -194,6 +194,8 @@ def add_nights(
     if len(accounts) > _LISTED_ACCOUNTS:
         others = counted(len(accounts) - _LISTED_ACCOUNTS, "account")
         findings.fact("nights", f"{others} more; --json lists them all")
+    if not facts:
+        findings.note("nights", f"{account or 'every account'}: no night has reports")
     findings.add_details("nights", facts)
 
 

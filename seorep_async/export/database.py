@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
@@ -346,6 +347,11 @@ class _EarlierPull:
     selection: str | None
     row_options: str | None
 
+    def may_have_requested(self, campaign_ids: set[int | None]) -> bool:
+        """Return whether it requested one of these campaigns, or left the choice to the service."""
+        ids = json.loads(self.selection or "{}").get("ids")
+        return ids is None or not campaign_ids.isdisjoint(ids)
+
 
 def _earlier_pulls(
     database: duckdb.DuckDBPyConnection, request: ExportRequest
@@ -366,7 +372,7 @@ def _has_other_row_options(pulls: Iterable[_EarlierPull], request: ExportRequest
     """Return whether rows of the night may be of a pull with other row options.
 
     Args:
-        pulls: the earlier pulls of a feed, the newest first.
+        pulls: the earlier pulls of a feed that may have such rows, the newest first.
     """
     for pull in pulls:
         if pull.row_options != request.row_options:
@@ -501,17 +507,21 @@ def _register_outdated(database: duckdb.DuckDBPyConnection, contents: Contents) 
     """
     request = contents.request
     pulls = _earlier_pulls(database, request) if contents.received else []
+    # only ids of at most 64 bits can have rows
+    failed = [
+        (table.name, campaign_id, keyword_id)
+        for table, campaign_id, keyword_id, _ in contents.staging.failed_reports()
+        if fits(campaign_id or 0) and fits(keyword_id or 0)
+    ]
+    # a pull of other campaigns does not make the rows of these ones outdated
+    failed_ids = {campaign_id for _, campaign_id, _ in failed}
+    pulls = [pull for pull in pulls if pull.may_have_requested(failed_ids)]
     outdated_tables = set()
     for feed in request.feeds:
         pulls_of_feed = [pull for pull in pulls if feed.value in pull.feeds]
         if _has_other_row_options(pulls_of_feed, request):
-            outdated_tables.add(table_of(feed))
-    # only ids of at most 64 bits can have rows
-    outdated = [
-        (table.name, campaign_id, keyword_id)
-        for table, campaign_id, keyword_id, _ in contents.staging.failed_reports()
-        if table in outdated_tables and fits(campaign_id or 0) and fits(keyword_id or 0)
-    ]
+            outdated_tables.add(table_of(feed).name)
+    outdated = [report for report in failed if report[0] in outdated_tables]
     columns = {"table_name": "string", "campaign_id": "int64", "keyword_id": "int64"}
     _register(database, "outdated_reports", columns, outdated)
 

@@ -343,7 +343,7 @@ class Arrow(Format):
     stages_keywords = False
 
     def __init__(self) -> None:
-        self.problems: list[BaseException] = []
+        self.problems: list[Exception] = []
 
     def encode(
         self, table: Table, prepared: Columns, sizes: Sequence[int]
@@ -380,8 +380,9 @@ class Arrow(Format):
         try:
             for table in self.tables(source):
                 yield from table.to_batches()
-        except BaseException as error:
-            # DuckDB calls this from C++, and replaces the error with its own
+        except Exception as error:
+            # DuckDB calls this from C++, and replaces the error with its own. A GeneratorExit only
+            # tells that it stopped reading, after an error of its own
             self.problems.append(error)
             raise
 

@@ -164,9 +164,9 @@ def cause_of_status(status: int, *, has_retry_after: bool = False, is_read: bool
         has_retry_after: whether the response has a valid Retry-After.
         is_read: whether the request only reads, so that it may be sent again.
     """
-    # Many services refuse a rate or a quota with a 403 and Retry-After.
-    is_rate = status == 403 and has_retry_after
-    if status == 429 or is_rate:
+    # Many services refuse a rate or a quota with a 403 and Retry-After, some with a 400 or 420.
+    is_rate = status == 403 or (status in (400, 420) and is_read)
+    if status == 429 or (is_rate and has_retry_after):
         return Cause.THROTTLE
     if status == 503:
         return Cause.OVERLOAD
@@ -176,11 +176,9 @@ def cause_of_status(status: int, *, has_retry_after: bool = False, is_read: bool
         return Cause.PERMANENT
     if status >= 500 or status == 408:
         return Cause.TRANSIENT
-    # Another refusal, such as a lock (409, 423), passes only if the service says so, or if the
-    # request came too early (425).
-    if is_read and has_retry_after:
-        return Cause.THROTTLE
-    if is_read and status == TOO_EARLY:
+    # Another refusal passes only if the service says so, or if the request came too early (425).
+    # It may be a lock (409, 423), which concerns only this object, so nothing else slows down.
+    if is_read and (has_retry_after or status == TOO_EARLY):
         return Cause.TRANSIENT
     return Cause.PERMANENT
 
@@ -307,7 +305,12 @@ def deadline_exceeded(
         message += "; raise Settings.call_timeout, or the seconds of client.timeout()"
         return DeadlineExceededError(message)
     message += f"; last error: {cause.message}"
-    return _caused_by(cause, DeadlineExceededError, message)
+    if was_sent:
+        return _caused_by(cause, DeadlineExceededError, message)
+    # The response was that of another call, perhaps of another account.
+    error = DeadlineExceededError(message)
+    error.__cause__ = cause.evolve(body_excerpt=None)
+    return error
 
 
 def _caused_by(cause: SeoRepError, error_type: type[E], message: str) -> E:

@@ -64,6 +64,8 @@ def test_a_database_that_is_open_elsewhere_is_named_at_once(
     assert seorep("pull", "-s", "campaigns=1", "-o", "a.duckdb", "--quiet").code == 0
     with held_open(tmp_path / "a.duckdb") as process:
         (line,) = lines(seorep, "target", "-o", "a.duckdb")
+        monitored = seorep("doctor", "-s", "campaigns=1", "-o", "a.duckdb", "--exit-code")
+    assert monitored.code == ExitCode.CHANGED
     waits = "a pull waits up to 60 s for it"
     assert line.endswith(f"a.duckdb is open in another program (process {process}); {waits}")
 
@@ -280,6 +282,24 @@ def test_a_lost_night_has_an_exit_code_for_monitors(seorep: Seorep, tmp_path: Pa
     assert seorep(*command).code == 0
     ended = seorep(*command, "--exit-code")
     assert ended.code == json.loads(ended.out)["exit_code"] == 10
+
+
+@pytest.mark.parametrize(
+    "target", [("-o", "other.duckdb"), ("-o", "a.duckdb", "--account", "acmee")]
+)
+def test_a_monitor_is_told_that_no_night_is_found(
+    seorep: Seorep, tmp_path: Path, target: tuple[str, ...]
+) -> None:
+    stored(tmp_path, [1, 8])
+    command = ("doctor", "-s", "campaigns=1", "--exit-code")
+    assert seorep(*command, "-o", "a.duckdb").code == 0
+    assert seorep(*command, *target).code == 10
+
+
+def test_an_account_without_nights_is_named(seorep: Seorep, tmp_path: Path) -> None:
+    stored(tmp_path, [1, 8])
+    (line,) = lines(seorep, "nights", "-o", "a.duckdb", "--account", "acmee")
+    assert line.endswith("acmee: no night has reports")
 
 
 def test_options_of_a_database_need_one(seorep: Seorep) -> None:

@@ -275,6 +275,17 @@ async def test_a_changed_database_is_refused_or_kept_at_once(
         assert not service.requests
 
 
+async def test_rows_that_a_database_refuses_are_one_clear_error(pulled: Path) -> None:
+    change(pulled, "CREATE UNIQUE INDEX own ON keyword_rankings (account, keyword_id)")
+    rows = ask(pulled, "FROM keyword_rankings")
+    async with served(Account()) as (client, _):
+        with pytest.raises(ExportError, match="unique constraint"):
+            await pull(client, pulled, snapshot_date="2023-04-01")
+        assert ask(pulled, "FROM keyword_rankings") == rows
+        change(pulled, "DROP INDEX own")
+        assert (await pull(client, pulled, snapshot_date="2023-04-01")).rows
+
+
 LAST_COLUMNS = {
     table.name: column.name
     for table in all_tables()

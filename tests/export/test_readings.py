@@ -202,8 +202,9 @@ async def test_earlier_nights_keep_their_row_options(served: Served, tmp_path: P
         # the newest pull of the feed had the same row options, but perhaps other campaigns
         ([({"ids": [1, 2]}, PLAIN), ({"ids": [1]}, GOOGLE)], [1]),
         ([({"exclude": [1]}, PLAIN), ({"exclude": [2]}, GOOGLE)], [1]),
-        # it had the same campaigns as well
+        # it had the same campaigns as well, or none of those that fail now
         ([({"exclude": [1]}, PLAIN), ({}, GOOGLE)], [1, 2]),
+        ([({}, GOOGLE), ({"ids": [1]}, PLAIN)], [1, 2]),
         ([({"feeds": Feed.CAMPAIGN_BY_DATE}, PLAIN), ({}, GOOGLE)], [1, 2]),
     ],
 )

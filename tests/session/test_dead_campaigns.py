@@ -77,6 +77,15 @@ def test_nine_dead_campaigns_do_not_delay_others(refusal: Response, dead: frozen
 
 
 @pytest.mark.virtual
+@pytest.mark.parametrize("pause", [5.0, 3600.0])
+def test_a_locked_campaign_delays_no_other(pause: float) -> None:
+    _, alone, _ = run(pull_all(service_with((), UNAVAILABLE, pages=5)))
+    locked = Response(423, b"", pause)
+    last_good, _, _ = run(pull_all(service_with({20}, locked, pages=5)))
+    assert 0 < last_good <= 1.2 * alone
+
+
+@pytest.mark.virtual
 @pytest.mark.parametrize(("pages", "worst"), [(1, 6.0), (5, 3.0)])
 def test_dead_campaigns_slow_the_others_little(pages: int, worst: float) -> None:
     _, alone, _ = run(pull_all(service_with((), UNAVAILABLE, pages)))
