@@ -134,6 +134,7 @@ async def test_a_pull_lets_go_of_outcomes_that_were_taken(ordered: bool) -> None
         ({"data": [{"keywordId": "n/a"}]}, DecodeError, 200),
         (FEED.envelope([1], 1, 2), PaginationError, None),
         (FEED.envelope([1], 2, 2), PaginationError, None),
+        (FEED.envelope([1, 1], 1, 2), PaginationError, None),
     ],
 )
 async def test_a_failure_is_the_outcome_of_its_campaign_alone(

@@ -51,6 +51,7 @@ _MESSAGES = {
 }
 _FORBIDDEN = "not open to this API key"
 _WRONG_SERVER = "this does not look like the service; check the address"
+_NO_OBJECT = "there is no such object, or the address is wrong"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
 _ENCODINGS = ("identity", "gzip", "deflate")
 _BLOCKING_STATUSES = frozenset({404, 406, 410, 418, 451})
@@ -109,7 +110,7 @@ def is_page(response: Response) -> bool:
 
 def is_json(body: bytes) -> bool:
     """Return whether a body begins like JSON. It may be too large to parse here."""
-    return _beginning(body) in (b"{", b"[")
+    return _beginning(body) in (b"{", b"[", b'"')
 
 
 def _beginning(body: bytes) -> bytes:
@@ -267,7 +268,8 @@ def _status_error(
     status = response.status
     error_type = status_error_type(status)
     if status == 404 and not knows_service and not is_json(response.body):
-        return error_type(_WRONG_SERVER)
+        # The service may say that there is no object without a body.
+        return error_type(_WRONG_SERVER if response.body.strip() else _NO_OBJECT)
     default = "the service refused" if status < 500 else "the service failed"
     message = _MESSAGES.get(status, default)
     is_postponed = cause.retryable and response.retry_after is not None

@@ -35,6 +35,8 @@ _SECRET_HEADERS = re.compile(
 _log = logging.getLogger("seorep_async")
 _OUTAGE_SECONDS = 5.0
 """Failures for so long are logged as an outage."""
+_QUOTA_SECONDS = 65.0
+"""429s for so long are. Until then, they are usual where a limit is counted by the minute."""
 _recordings: ContextVar[Blocks[list[RawAnswer]]] = ContextVar("seorep_async_recordings", default=())
 
 
@@ -257,7 +259,8 @@ class Observer:
             # an attempt that hung may have begun before another one was accepted
             self._outage = _Outage(max(call.started, self._accepted_at))
         seconds = now - self._outage.began
-        if self._outage.is_logged or seconds < _OUTAGE_SECONDS:
+        least = _QUOTA_SECONDS if outcome.error.status == 429 else _OUTAGE_SECONDS
+        if self._outage.is_logged or seconds < least:
             return
         self._outage.is_logged = True
         message = f"no request has been accepted since {self._time(-seconds)}; trying again"

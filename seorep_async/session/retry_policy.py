@@ -305,7 +305,12 @@ def deadline_exceeded(
         message += "; raise Settings.call_timeout, or the seconds of client.timeout()"
         return DeadlineExceededError(message)
     message += f"; last error: {cause.message}"
-    return _caused_by(cause, DeadlineExceededError, message)
+    if was_sent:
+        return _caused_by(cause, DeadlineExceededError, message)
+    # The response was that of another call, perhaps of another account.
+    error = DeadlineExceededError(message)
+    error.__cause__ = cause.evolve(body_excerpt=None)
+    return error
 
 
 def _caused_by(cause: SeoRepError, error_type: type[E], message: str) -> E:

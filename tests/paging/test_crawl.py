@@ -19,7 +19,7 @@ from tests.session.virtual_loop import VirtualLoop
 
 JANUARY = ("2023-01-01", "2023-01-31")
 
-Answer = Callable[[ApiRequest], Response | int]
+Answer = Callable[[ApiRequest], Response | int | None]
 
 
 def request_of(path: str) -> ApiRequest:
@@ -72,6 +72,20 @@ async def test_a_dead_page_takes_one_worker_while_others_begin(concurrency: int)
     last_beginning = [request.id for request in requests].index(21)
     early_pages = {request.page for request in requests[:last_beginning] if request.id == 1}
     assert early_pages == {1, 2}
+    dead_place = [(request.id, request.page) for request in requests].index((1, 2))
+    assert requests[dead_place + 1].id != 1
+
+
+@pytest.mark.virtual
+async def test_pages_behind_a_late_one_are_fetched_within_the_budget() -> None:
+    def answer(request: ApiRequest) -> Response | int | None:
+        return None if request.page == 2 else page_of(request, 50)
+
+    async with rankings_of(answer, max_concurrency=2, attempt_timeout=60) as (rankings, service):
+        pulling = asyncio.ensure_future(pulled(rankings, 1))
+        await asyncio.sleep(30)
+        assert len(service.paths) == 1 + 2 * 2
+        pulling.cancel()
 
 
 @pytest.mark.virtual

@@ -363,9 +363,11 @@ NO_SERVICE = "this does not look like the service; check the address"
     ("about", "body"),
     [
         (("/v3/campaigns", NO_SERVICE), HTML),
-        (("/v3/campaigns", NO_SERVICE), b""),
         (("/v3/campaigns", NO_SERVICE), b"not found"),
         (("/v3/campaigns/42", NO_SERVICE), HTML),
+        (("/v3/campaigns/42", f"{NO_OBJECT}, or the address is wrong"), b""),
+        (("/v3/campaigns/42", f"{NO_OBJECT}, or the address is wrong"), b" \n"),
+        (("/v3/campaigns/42", NO_OBJECT), b'"gone"'),
         (("/v3/campaigns/42", NO_OBJECT), b"[" * 10_000),
         (("/v3/campaigns/42", NO_OBJECT), b'{"status": "error", "message": "gone"}'),
     ],

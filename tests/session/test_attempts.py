@@ -21,6 +21,7 @@ from tests.session.calls import KEY, Connect, StartServer, ask, failure
 from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
 from tests.session.scripted_server import FINE, answer, hang, reset
 from tests.session.simulated_service import SimulatedService, pull, session_above
+from tests.session.virtual_loop import here
 
 
 def summary_of(attempt: Attempt) -> tuple[int, int | None, type[BaseException] | None, str | None]:
@@ -258,6 +259,15 @@ async def test_a_long_outage_is_logged_once_with_its_times(
 def seconds_of_day(clock: str) -> int:
     hours, minutes, seconds = map(int, clock.removesuffix(" UTC").split(":"))
     return 3600 * hours + 60 * minutes + seconds
+
+
+@pytest.mark.virtual
+async def test_a_limit_a_minute_is_no_outage(caplog: pytest.LogCaptureFixture) -> None:
+    service = SimulatedService("20/60s,fixed-window", latency=0.05)
+    async with session_above(service) as session:
+        assert await pull(session, 100) == []
+    assert here().now > 180
+    assert caplog.messages == []
 
 
 @pytest.mark.virtual

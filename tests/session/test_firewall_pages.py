@@ -85,6 +85,7 @@ async def test_another_refusal_of_a_firewall_is_retried(status: int, body: bytes
     ("status", "body"),
     [
         (404, b" \r\n"),
+        (404, b'"gone"'),
         (405, PAGE),
         (406, b"{}"),
         (410, b""),
