@@ -4,8 +4,9 @@ msgspec reads rows into raw rows: structs with a model's fields under the wire's
 wire's types. Then plain code converts the values that msgspec cannot. There are three readings:
 
 1. A page of current rows, the hot path: one typed decode, converted in place.
-2. A page whose rows are all like its first one, such as older rows, rows with integers as strings
-   or rows with the same unknown names: the same with other types. A model is made of each raw row.
+2. A page whose rows are all like its first one, such as older rows or rows with integers as
+   strings: the same with other types. A model is made of each raw row. These types have fields for
+   unknown names of earlier rows, so each row may have any of them.
 3. Any other page: its rows arrive as JSON. Current rows among them are read as in 1, and each other
    row by itself.
 
@@ -14,6 +15,7 @@ Whatever all three refuse goes to the reference converter, which names the bad f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cached_property, lru_cache, partial
@@ -68,10 +70,12 @@ OLDER: WireTypes = CURRENT | {bool | None: bool | str | None, CALENDAR.date | No
 ACCEPTED: WireTypes = OLDER | {int: int | str, int | None: int | str | None}
 """The same for odd rows, whose integers may be strings."""
 
-_LONGEST_NAMES = 4096
-"""Characters of all unknown names in a row. A type with fields for them is kept for a while, so it
-must not fill the memory.
+_MOST_NAMES = 32
+"""The unknown names that get a field. For each new one, types are made, which takes as long as 500
+rows. So names that differ in each row must not get one.
 """
+_MAY_BE_FIELD = re.compile(r"\w[\w.-]{0,63}")
+"""The unknown names that may get a field. Types are kept, so long names would fill the memory."""
 
 
 class _Metric(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -97,7 +101,9 @@ class RowReader(Generic[M]):
         current_row = self._raw_row(CURRENT)
         self._read_current_row = msgspec.json.Decoder(current_row).decode
         self._read_current_page = self._page_decoder(current_row)
-        self._other_page_decoders = lru_cache(maxsize=8)(self._make_other_page_decoders)
+        self._other_page_decoders = lru_cache(maxsize=1)(self._make_other_page_decoders)
+        # The unknown names that have a field in the types of other pages.
+        self._unknown_names: Names = ()
 
     def read_page(self, body: bytes, number: int, subject: Subject) -> Page[M]:
         """Read a page whose rows are alike, or raise one of `REFUSALS`.
@@ -110,7 +116,8 @@ class RowReader(Generic[M]):
             return self._page(self._read_current_page(body), number, self._make_current)
         except REFUSALS:
             pass
-        names = self._unknown_names(self._first_row(body))
+        self._learn_names(self._first_row(body))
+        names = self._unknown_names
         read_older, read_odd = self._other_page_decoders(names)
         make_models = partial(self._make_models, unknown_names=names)
         with suppress(*REFUSALS):
@@ -141,9 +148,11 @@ class RowReader(Generic[M]):
         # Unknown fields are ignored by the type, and read from the JSON.
         row = self._read_tolerant_row(json)
         fields = msgspec.json.decode(json)
-        extra = {name: fields[name] for name in self._unknown_names(fields)}
+        known_names = self._known_names
+        extra = {name: fields[name] for name in fields if name not in known_names}
         if extra:
             row.extra = extra
+            self._learn_names(extra)
         return row
 
     def _page(
@@ -156,7 +165,10 @@ class RowReader(Generic[M]):
         return metadata.page(number, models, _totals(totals))
 
     def _first_row(self, body: bytes) -> dict[str, Any]:
-        """Return the first row of a page, or raise a ValueError if it is a current one."""
+        """Return the first row of a page if it shows how to read the others, or raise a ValueError.
+
+        A current row, returned as an empty one, does so if there are unknown names.
+        """
         row: Any = None
         try:
             self._find_first_row(body)
@@ -164,15 +176,22 @@ class RowReader(Generic[M]):
             row = end.args[0]
         with suppress(*REFUSALS):
             self._read_current_row(msgspec.json.encode(row))
-            row = None
-        # If only a later row is odd, reading the page with other types would fail there as well.
+            # If only a later row is odd, other types help only if they have its unknown names.
+            row = {} if self._unknown_names else None
         if not isinstance(row, dict):
             raise ValueError("the first row does not show how to read the others")
         return row
 
-    def _unknown_names(self, row: dict[str, Any]) -> Names:
-        known_names = self._known_names
-        return tuple([name for name in row if name not in known_names])
+    def _learn_names(self, row: dict[str, Any]) -> None:
+        """Give the unknown names of a row a field in the types of later pages."""
+        names = self._unknown_names
+        for name in row:
+            if len(names) == _MOST_NAMES:
+                break
+            is_new = name not in self._known_names and name not in names
+            if is_new and _MAY_BE_FIELD.fullmatch(name):
+                names = (*names, name)
+        self._unknown_names = names
 
     def _make_current(self, rows: list[Any]) -> list[M]:
         # An error leaves all rows unconverted, so the JSON can be read again.
@@ -241,8 +260,6 @@ class RowReader(Generic[M]):
 
     def _make_other_page_decoders(self, unknown_names: Names) -> tuple[ReadJson, ReadJson]:
         """Return decoders of older pages and of odd ones, whose rows may have unknown names."""
-        if sum(map(len, unknown_names)) > _LONGEST_NAMES:
-            raise ValueError("the unknown names are too long")
         older_page = self._page_decoder(self._raw_row(OLDER, unknown_names))
         return older_page, self._page_decoder(self._raw_row(ACCEPTED, unknown_names))
 

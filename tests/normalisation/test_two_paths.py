@@ -5,10 +5,12 @@ import functools
 import itertools
 import json
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 import attrs
+import msgspec
 import pytest
 from hypothesis import given, strategies as st
 
@@ -385,6 +387,39 @@ def test_an_error_names_the_first_problem_of_a_long_page() -> None:
         read(body.replace(b'"OUT"', b"1e999"))
     with pytest.raises(DecodeError, match=r"^data\[30\]\.campaign_id: "):
         read(body)
+
+
+@every_feed
+def test_unknown_fields_that_rows_may_lack_are_read_at_once(row: type) -> None:
+    reader = FastOnly(EngineNames())
+    wires = [wire_row(row, place) for place in range(LONG)]
+    for place, wire in enumerate(wires):
+        # The first row has none of them.
+        wire |= {f"optional-{bit}": place for bit in range(3) if place >> bit & 1}
+    body = as_bytes(envelope(wires, "flat"))
+    FeedPage(reader, row, 1)(body)
+    page = FeedPage(reader, row, 1).documented(body)
+    expected = by_reference(body, row)
+    assert page == expected
+    assert types_within(page) == types_within(expected)
+
+
+def test_ever_new_names_of_fields_soon_make_no_more_types(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reader = Decoder(EngineNames())
+    made = Counter[int]()
+    make = msgspec.defstruct
+
+    def make_and_count(*args: Any, **options: Any) -> Any:
+        made[number] += 1
+        return make(*args, **options)
+
+    monkeypatch.setattr(msgspec, "defstruct", make_and_count)
+    for number in range(80):
+        body = as_bytes(envelope([wire_row(KeywordRanking, 1) | {f"own_{number}": 1}], "flat"))
+        FeedPage(reader, KeywordRanking, 1)(body)
+    assert 0 < max(made) < 40
 
 
 def test_long_names_of_unknown_fields_are_not_remembered() -> None:
