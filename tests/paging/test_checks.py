@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from seorep_async import Page, PaginationError
-from seorep_async.paging.checks import Ledger
+from seorep_async.paging.checks import Ledger, is_whole
 from tests.scripted_api import numbers_on
 
 
@@ -131,6 +131,19 @@ def test_an_error_names_the_expected_and_received_records() -> None:
     assert error.expected_records == 4
     assert error.received_records == 4
     assert error.page == 2
+
+
+@pytest.mark.parametrize(
+    ("page", "whole"),
+    [
+        (make_page(1, [1, 2], 1, 2), True),
+        (make_page(1, [1, 1], 1, 2), False),
+        (make_page(1, [1, 2], 1, 3), False),
+        (make_page(1, [1, 2], 2, 2), False),
+    ],
+)
+def test_only_a_page_of_all_rows_is_not_checked_further(page: Page[int], whole: bool) -> None:
+    assert is_whole(page, lambda item: item) is whole
 
 
 def test_a_row_that_stands_twice_on_a_page_is_noticed() -> None:

@@ -17,6 +17,7 @@ from seorep_async.session.retry_policy import (
     Sent,
     deadline_exceeded,
     decide,
+    sent_of_status,
 )
 
 SETTINGS = Settings(max_attempts=4, backoff_initial=0.5, backoff_max=1.5, retry_after_max=60)
@@ -56,6 +57,11 @@ def verdict(
     facts = FACTS | facts
     counts_a_third = facts["is_probe"] or attempt.counts_a_third(others_refused=False)
     return decide(attempt, counts_a_third=counts_a_third, **facts)
+
+
+@pytest.mark.parametrize(("status", "is_answer"), [(500, True), (502, False), (504, False)])
+def test_a_gateway_without_an_answer_is_no_sign_of_life(status: int, is_answer: bool) -> None:
+    assert failure(sent_of_status(status), Cause.TRANSIENT).is_answer is is_answer
 
 
 @pytest.mark.parametrize("sent", Sent)
