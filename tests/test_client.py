@@ -242,6 +242,18 @@ async def test_a_retried_page_is_one_request_of_several_attempts(connect: Connec
     assert stats.throttled == 1
 
 
+async def test_in_flight_counts_only_unfinished_attempts(connect: Connect) -> None:
+    seen: list[int] = []
+
+    async def look(connection: Connection) -> None:
+        seen.append(client.stats.in_flight)
+        await connection.send(FINE)
+
+    client, _ = await connect(look)
+    await ask(client)
+    assert [*seen, client.stats.in_flight] == [1, 0]
+
+
 async def test_stats_are_a_snapshot_and_count_bytes_of_errors(connect: Connect) -> None:
     bodies = [b"x" * 1000, json.dumps(EMPTY_PAGE).encode()]
     client, _ = await connect(answer(bodies[0], status=500), answer(bodies[1]))

@@ -204,11 +204,19 @@ def id_of(value: object) -> str:
 NONSENSE = [LEFT_OUT, None, 0, "3", 10**9, -1, "x", 1.5, True, [], "", 10**30]
 
 
-@pytest.mark.parametrize("pages", NONSENSE, ids=id_of)
+# There are 25 records.
+@pytest.mark.parametrize("pages", [*NONSENSE, 26], ids=id_of)
 async def test_a_nonsensical_page_count_costs_no_row_and_no_request(pages: Any) -> None:
     async with serving(announcing(FEED, pages, 25), max_attempts=1) as (client, service):
         assert await FEED.everything(client) == list(range(1, 26))
     assert sorted(service.pages) == [1, 2, 3]
+
+
+async def test_more_records_than_announced_end_the_reading() -> None:
+    async with serving(announcing(FEED, LEFT_OUT, 12), max_attempts=1) as (client, service):
+        with pytest.raises(PaginationError):
+            await FEED.everything(client)
+    assert sorted(service.pages) == [1, 2]
 
 
 @pytest.mark.parametrize(
