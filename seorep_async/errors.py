@@ -258,11 +258,11 @@ def short_repr(value: object) -> str:
 
 def suggestion(name: object, choices: Iterable[str]) -> str:
     """Return a question such as " Did you mean csv?", or "" if no choice is similar."""
-    word = str(name)
-    names = list(choices)
-    matches = [choice for choice in names if word and choice.startswith(word)]
+    word = str(name).casefold()
+    names = {choice.casefold(): choice for choice in choices}
+    matches = [folded for folded in names if word and folded.startswith(word)]
     matches = matches or difflib.get_close_matches(word, names, 1)
-    return f" Did you mean {one_line(matches[0])}?" if matches else ""
+    return f" Did you mean {one_line(names[matches[0]])}?" if matches else ""
 
 
 def duration(seconds: float) -> str:

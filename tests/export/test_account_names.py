@@ -94,7 +94,7 @@ async def test_a_new_name_from_the_caller_is_used(pulled: Path, name: str) -> No
     assert accounts(pulled) == ["acme", "other"]
 
 
-@pytest.mark.parametrize("name", ["acmee", "acm", "Acme"])
+@pytest.mark.parametrize("name", ["acmee", "acm", "ACME"])
 async def test_a_misspelt_name_is_refused_before_any_report(pulled: Path, name: str) -> None:
     async with serving(Account(7).answer) as (client, service):
         with pytest.raises(ConfigurationError) as caught:
