@@ -65,12 +65,13 @@ class Pace:
     def start(self, now: float, subject: Subject | None) -> bool:
         """Record the start of an attempt. Return whether it is a probe."""
         if self.breaker.is_open:
-            # Rule 4: only probes go out. A dead campaign is a usual retry instead, so that its
-            # call does not get three times as many attempts.
-            is_probe = not self.subjects.is_cause(subject)
+            # Rule 4: only probes go out. While no limit is known, a dead campaign is a usual retry
+            # instead, so that its call does not get three times as many attempts.
+            is_dead = self.subjects.is_cause(subject)
             self.breaker.start_probe(
-                1 / self.rate.current, 1 / self.rate.cap, now, tells_of_service=is_probe
+                1 / self.rate.current, 1 / self.rate.cap, now, tells_of_service=not is_dead
             )
+            is_probe = not is_dead or self.rate.current < math.inf
             self.last_start = now
             return is_probe
         # After a rest, the attempts accepted before it no longer show a rate.
