@@ -66,6 +66,8 @@ _MOST_UNKNOWN = 10
 _PROGRESS_SECONDS = 1.0
 _ANSWER_SECONDS = 20.0
 """The longest wait for the service's first answer before a pull."""
+_PAGE_SECONDS = 45.0
+"""The longest wait for a page that a tool shows, because a host waits only a minute."""
 _INSTRUCTIONS = """\
 Keyword rankings of websites, from an SEO reporting service. changes and history read the database \
 that pull fills; campaigns and rankings ask the service. No tool changes the account. Days are \
@@ -297,7 +299,8 @@ class _Agent:
 
 async def _campaigns(agent: _Agent, arguments: CampaignsArguments, _: object) -> str:
     listing = agent.client.campaigns.list(filter=arguments.filter, limit=arguments.limit)
-    page = await listing.page(arguments.page)
+    with agent.client.timeout(_PAGE_SECONDS):
+        page = await listing.page(arguments.page)
     return _page(page, Campaign, _CAMPAIGN_COLUMNS, arguments.limit)
 
 
@@ -313,7 +316,8 @@ async def _rankings(agent: _Agent, arguments: RankingsArguments, _: object) -> s
         compare_previous_period=wants_changes or None,
     )
     try:
-        page = await listing.page(arguments.page)
+        with agent.client.timeout(_PAGE_SECONDS):
+            page = await listing.page(arguments.page)
     except NotFoundError:
         raise _no_campaigns([arguments.campaign_id]) from None
     return _page(page, KeywordRanking, columns, arguments.limit)

@@ -104,5 +104,8 @@ def _reduced(model: Any) -> tuple[Any, ...]:
 
 
 def _restored(model: Any, names: Sequence[str], values: tuple[Any, ...]) -> Any:
-    # Another version may have pickled it, with other fields or another order of them.
+    # nearly always the same version reads it, and arguments without names are three times as fast
+    if names == model.__struct_fields__:
+        return model(*values)
+    # Another version pickled it, with other fields or another order of them.
     return model(**dict(zip(names, values, strict=True)))

@@ -274,6 +274,35 @@ async def test_long_names_have_folders_of_their_own(client: SeoRepClient, tmp_pa
             await pull(client, tmp_path / "x.duckdb", account=account, max_requests=2)
 
 
+async def test_a_changed_bit_in_a_head_is_damage(client: SeoRepClient, tmp_path: Path) -> None:
+    with pytest.raises(PullPausedError):
+        await pull(client, tmp_path / "x.csv", max_requests=2)
+    pieces = folder_of(tmp_path / "x.csv") / "pieces"
+    content = bytearray(pieces.read_bytes())
+    content[1] ^= 64
+    pieces.write_bytes(content)
+    with pytest.raises(ExportError, match=r"are damaged.*restart=True"):
+        await pull(client, tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("format_", ["csv", "duckdb"])
+async def test_a_torn_last_block_is_fetched_again(
+    client: SeoRepClient, tmp_path: Path, format_: str
+) -> None:
+    whole = tmp_path / f"whole.{format_}"
+    out = tmp_path / f"x.{format_}"
+    await pull(client, whole)
+    with pytest.raises(PullPausedError):
+        await pull(client, out, max_requests=4)
+    pieces = folder_of(out, "acme" if format_ == "duckdb" else None) / "pieces"
+    pieces.write_bytes(pieces.read_bytes()[:-16] + bytes(16))
+    await pull(client, out)
+    tables = golden_nights.read(out)
+    whole_tables = golden_nights.read(whole)
+    del tables["pulls"], whole_tables["pulls"]
+    assert tables == whole_tables
+
+
 async def test_a_night_replaces_files_with_long_values(tmp_path: Path) -> None:
     row = {"keywordId": 1, "keywordPhrase": "shoes", "unknown": "a" * 2_000_000}
     async with served(Account(rows=lambda _: [row])) as (client, _):

@@ -683,14 +683,31 @@ async def test_an_outage_is_an_error_that_says_so(tmp_path: Path) -> None:
     assert answer.startswith("error: the connection could not be opened (127.0.0.1")
 
 
+@pytest.mark.parametrize("tool", ["pull", "campaigns", "rankings"])
 async def test_a_service_that_hangs_is_an_error_soon(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:
     monkeypatch.setattr(module, "_ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(module, "_PAGE_SECONDS", 0.1)
+    arguments: dict[str, Any] = {"pull": DAYS, "rankings": {**DAYS, "campaign_id": 1}}.get(tool, {})
     async with agent(tmp_path / "a.duckdb", latency=30.0) as host:
-        answer = await host.ask("pull", **DAYS)
+        answer = await host.ask(tool, **arguments)
     assert answer.startswith("error: ")
-    assert "within 0.1 s" in answer
+    assert "did not answer within 0." in answer
+
+
+@pytest.mark.parametrize(
+    ("size", "page", "count", "advice"),
+    [
+        (60, 1, 25, "ask with limit 25, page 2"),
+        (100, 3, 63, "ask with limit 63, page 5"),
+        (25, 1, 0, "ask with limit 1, page 1"),
+    ],
+)
+def test_advice_on_pages_names_the_page_of_the_next_row(
+    size: int, page: int, count: int, advice: str
+) -> None:
+    assert module._advice_on_pages(size, page, count) == advice
 
 
 async def test_a_group_is_pulled_alone(tmp_path: Path) -> None:
