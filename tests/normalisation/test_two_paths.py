@@ -408,18 +408,18 @@ def test_ever_new_names_of_fields_soon_make_no_more_types(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reader = Decoder(EngineNames())
-    made = Counter[int]()
+    readers = Counter[int]()
     make = msgspec.defstruct
 
     def make_and_count(*args: Any, **options: Any) -> Any:
-        made[number] += 1
+        readers[number] += 1
         return make(*args, **options)
 
     monkeypatch.setattr(msgspec, "defstruct", make_and_count)
     for number in range(80):
         body = as_bytes(envelope([wire_row(KeywordRanking, 1) | {f"own_{number}": 1}], "flat"))
         FeedPage(reader, KeywordRanking, 1)(body)
-    assert 0 < max(made) < 40
+    assert 0 < max(readers) < 40
 
 
 def test_long_names_of_unknown_fields_are_not_remembered() -> None:
