@@ -296,7 +296,7 @@ class WorkbookRows(JsonLines):
 
     ending = ".xlsx"
     needs: ClassVar[tuple[str, ...]] = ("xlsxwriter", "openpyxl")
-    most_rows = SHEET_ROWS
+    most_rows: ClassVar[int | None] = SHEET_ROWS
 
     def parts(self, source: Source) -> Iterator[Columns]:
         """Yield the values of a table by column, in parts of some thousand rows."""

@@ -221,9 +221,9 @@ class CampaignFeed(FeedEndpoint):
 
     name = "campaign"
     path = "/v3/resources/rankings/campaign"
-    current = RowFormat(_KEYWORD_FIELDS)
-    older = RowFormat((*_KEYWORD_FIELDS, *OLDER_METRICS), dates=_AT_MIDNIGHT)
-    searched = "keywordPhrase"
+    current: RowFormat = RowFormat(_KEYWORD_FIELDS)
+    older: RowFormat = RowFormat((*_KEYWORD_FIELDS, *OLDER_METRICS), dates=_AT_MIDNIGHT)
+    searched: str = "keywordPhrase"
 
     def facts(self, account: Account, subject_id: int, span: Span, compare: bool) -> list[FeedRow]:
         return keywords_of_campaign(account.keywords(subject_id), span, compare)
@@ -234,8 +234,10 @@ class CampaignByDateFeed(FeedEndpoint):
 
     name = "campaign-by-date"
     path = "/v3/resources/rankings/campaign/date"
-    current = RowFormat(tuple(_campaign_month_fields()), (*RANKINGS, *CHANGES, *VOLUMES), _AS_MONTH)
-    older = current
+    current: RowFormat = RowFormat(
+        tuple(_campaign_month_fields()), (*RANKINGS, *CHANGES, *VOLUMES), _AS_MONTH
+    )
+    older: RowFormat = current
 
     def facts(self, account: Account, subject_id: int, span: Span, compare: bool) -> list[FeedRow]:
         return months_of_campaign(account.keywords(subject_id), span, compare)
@@ -246,9 +248,9 @@ class KeywordByDateFeed(FeedEndpoint):
 
     name = "keyword-by-date"
     path = "/v3/resources/rankings/keyword/date"
-    id_name = "keyword_id"
-    current = RowFormat(_KEYWORD_MONTH_FIELDS, (*RANKINGS, *VOLUMES), _AS_MONTH)
-    older = RowFormat(
+    id_name: str = "keyword_id"
+    current: RowFormat = RowFormat(_KEYWORD_MONTH_FIELDS, (*RANKINGS, *VOLUMES), _AS_MONTH)
+    older: RowFormat = RowFormat(
         (*_KEYWORD_MONTH_FIELDS, *OLDER_METRICS),
         (*RANKINGS, *VOLUMES, *_OLDER_KEYWORD_CHANGES, *OLDER_METRICS),
     )

@@ -182,23 +182,23 @@ class CampaignEndpoints(RecordEndpoints):
 
     name = "campaign"
     path = "/v3/campaigns"
-    visible = (
+    visible: Sequence[str] = (
         *fields.field_names("id date_created date_modified url company scope account_id type"),
         "group_title",
         *_LIST_ONLY_FIELDS,
     )
-    hidden = {
+    hidden: Mapping[str, Collection[str]] = {
         "create": ("group_title", *_LIST_ONLY_FIELDS),
         "get": _LIST_ONLY_FIELDS,
         "update": _LIST_ONLY_FIELDS,
     }
-    searched = ("company", "url")
-    required = ("url", "company")
-    written = {
+    searched: Sequence[str] = ("company", "url")
+    required: Sequence[str] = ("url", "company")
+    written: Fields = {
         **dict.fromkeys(("url", "company", "scope"), fields.FILLED),
         "group_title": fields.CLEARABLE,
     }
-    defaults = NEW_CAMPAIGN
+    defaults: Mapping[str, object] = NEW_CAMPAIGN
 
     def find(self, service: SandboxService, record_id: int) -> RecordData:
         return service.campaign(record_id)
@@ -209,17 +209,17 @@ class UserEndpoints(RecordEndpoints):
 
     name = "user"
     path = "/v3/users"
-    visible = fields.field_names("""
+    visible: Sequence[str] = fields.field_names("""
         id date_created email username first_name last_name role campaign_access account_id
         password
     """)
-    hidden = {"create": ("password",), "update": ("password",)}
-    searched = ("first_name", "last_name", "username", "email")
-    filters = {"role": fields.STRINGS}
-    required = fields.field_names("first_name last_name username password role")
-    written = {**dict.fromkeys(required, fields.FILLED), "email": fields.STRING}
-    created = {"email_credentials": fields.STRING}
-    defaults = {"email": "", "campaign_access": RESTRICTED}
+    hidden: Mapping[str, Collection[str]] = {"create": ("password",), "update": ("password",)}
+    searched: Sequence[str] = ("first_name", "last_name", "username", "email")
+    filters: Fields = {"role": fields.STRINGS}
+    required: Sequence[str] = fields.field_names("first_name last_name username password role")
+    written: Fields = {**dict.fromkeys(required, fields.FILLED), "email": fields.STRING}
+    created: Fields = {"email_credentials": fields.STRING}
+    defaults: Mapping[str, object] = {"email": "", "campaign_access": RESTRICTED}
 
     def operations(self) -> Iterator[Operation]:
         yield from super().operations()
@@ -260,11 +260,11 @@ class KeywordEndpoints(RecordEndpoints):
 
     name = "keyword"
     path = "/v3/keywords"
-    visible = fields.field_names(
+    visible: Sequence[str] = fields.field_names(
         "id date_created date_modified keyword_phrase primary_keyword campaign_id"
     )
-    searched = ("keyword_phrase",)
-    filters = {"campaign_id": fields.INT32}
+    searched: Sequence[str] = ("keyword_phrase",)
+    filters: Fields = {"campaign_id": fields.INT32}
 
     def ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
         """Return the ids of the account's keywords, or of a campaign's.
@@ -300,29 +300,29 @@ class BacklinkEndpoints(RecordEndpoints):
     name = "backlink"
     path = "/v3/backlinks"
     list_path = "/v3/resources/backlinks/manager/links"
-    visible = fields.field_names("""
+    visible: Sequence[str] = fields.field_names("""
         id title status date_created date_published url link_type notes domain_authority
         page_authority target_anchor target_url campaign_id
     """)
-    hidden = {
+    hidden: Mapping[str, Collection[str]] = {
         "get": ("campaign_id",),
         "update": ("campaign_id",),
         "list": ("target_anchor", "target_url", "campaign_id"),
     }
-    searched = ("title", "url", "notes")
+    searched: Sequence[str] = ("title", "url", "notes")
     search_name = "search"
     order_name = "sort_metric"
     direction_name = "sort_direction"
-    filters = {
+    filters: Fields = {
         "campaign_id": fields.INT32,
         "status": fields.choice(STATUSES),
         "date_string": fields.DAYS,
         "link_type": fields.STRING,
     }
-    required_filters = ("campaign_id",)
-    created = {"campaign_id": fields.INT32}
-    required = ("campaign_id", "title", "url", "status", "date_published")
-    written = {
+    required_filters: Sequence[str] = ("campaign_id",)
+    created: Fields = {"campaign_id": fields.INT32}
+    required: Sequence[str] = ("campaign_id", "title", "url", "status", "date_published")
+    written: Fields = {
         "title": fields.FILLED,
         "url": fields.FILLED,
         "status": fields.choice(STATUSES),
@@ -330,7 +330,10 @@ class BacklinkEndpoints(RecordEndpoints):
         **dict.fromkeys(_OPTIONAL_TEXTS, fields.STRING),
     }
     # A created backlink has no authority yet.
-    defaults = dict.fromkeys(_OPTIONAL_TEXTS, "") | {"domain_authority": 0, "page_authority": 0}
+    defaults: Mapping[str, object] = dict.fromkeys(_OPTIONAL_TEXTS, "") | {
+        "domain_authority": 0,
+        "page_authority": 0,
+    }
 
     def ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
         campaign = service.campaign(request["campaign_id"])
