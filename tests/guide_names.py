@@ -1,4 +1,4 @@
-"""The names that a guide's examples define, so that a test can look at them."""
+"""Run a guide's examples, and return the names that they define."""
 
 import ast
 import asyncio
@@ -19,7 +19,7 @@ from tests.threads import in_a_thread
 def names_of_guide(page: str) -> Generator[dict[str, Any]]:
     """Run the examples of a guide against a sandbox that stays until the end of the block.
 
-    The key is a canary. The lines that the examples print are the name `printed`.
+    The key is a canary. `printed` holds the lines that the examples print.
     """
     mixed: dict[str, Any] = {"shape": "mixed", "rows": "mixed"}
     sandbox = Sandbox(campaigns=12, keywords=30, seed=1, api_key=KEY, forbidden=[12], **mixed)
@@ -35,7 +35,7 @@ def names_of_guide(page: str) -> Generator[dict[str, Any]]:
 
 async def _run_examples(page: str, names: dict[str, Any]) -> None:
     for block in PAGES[page]:
-        # The canary is also the key of the sandboxes that examples start.
+        # The sandboxes that examples start have the canary as their key, too.
         code = block.code.replace("Sandbox(campaigns", f"Sandbox(api_key={KEY!r}, campaigns")
         compiled = compile(code, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         result = eval(compiled, names)  # noqa: S307

@@ -1,7 +1,7 @@
-"""How plain code is, whatever its line breaks: words a statement, packed forms, comments, names.
+"""Measures of plain code: words per statement, packed forms, comments and names.
 
 `python -m tests.plainness FOLDER` prints the figures. A word is a name, a keyword, a number, a
-string or an operator. A compound statement counts by its header. Imports, docstrings, and the
+string or an operator. Of a compound statement, only the header counts. Imports, docstrings, and the
 headers of functions and classes do not count.
 """
 
@@ -59,7 +59,7 @@ class Figures:
 
     @property
     def ninth_decile(self) -> int:
-        """The most words of nine statements in ten."""
+        """The 90th percentile of words per statement."""
         return sorted(self.weights)[int(0.9 * len(self.weights))]
 
     @property
@@ -69,7 +69,7 @@ class Figures:
 
     @property
     def comments(self) -> float:
-        """Lines of their own that are comments, in 1,000 lines of code."""
+        """Comment-only lines per 1,000 lines of code."""
         return 1000 * self.comment_lines / self.code_lines
 
 

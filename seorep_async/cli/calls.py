@@ -1,4 +1,4 @@
-"""Requests that a person sends from the shell: lists, single objects, and any other."""
+"""Requests that a person sends from the shell: lists, single objects, and any other request."""
 
 from __future__ import annotations
 
@@ -134,9 +134,7 @@ async def _request(connection: Connection, method: str, path: str, values: Any) 
         except (asyncio.CancelledError, DecodeError):
             # the response is missing or can't be understood, but the request may have worked
             if method != "GET":
-                messages().print(
-                    f"The {method} may have had its effect: check before you repeat it."
-                )
+                messages().print(f"The {method} may have taken effect: check before you repeat it.")
             raise
 
 
@@ -159,11 +157,11 @@ def _with_value_of_stdin(parameters: Sequence[tuple[str, str]]) -> list[tuple[st
 def _line_of_stdin(name: str) -> Secret:
     lines = [] if sys.stdin is None else sys.stdin.buffer.read().splitlines()
     if len(lines) != 1 or not lines[0]:
-        raise click.UsageError(f"{name}=@-: stdin must be one line, the value.")
+        raise click.UsageError(f"{name}=@-: stdin must hold exactly one line: the value.")
     try:
         return Secret(lines[0].decode())
     except UnicodeDecodeError:
-        # another error is raised outside, because the message of this one would show the value
+        # raised outside the `except`, because this error's message would show the value
         pass
     raise click.UsageError(f"{name}=@-: stdin is not UTF-8.")
 

@@ -19,7 +19,8 @@ _installed: list[signal.Signals] = []
 def install() -> None:
     """Let signals interrupt the process, except those that are ignored.
 
-    nohup ignores SIGHUP, and a shell ignores SIGINT of a job in the background.
+    `nohup` starts a process that ignores SIGHUP, and a shell starts background jobs that
+    ignore SIGINT.
     """
     for name in _NAMES:
         if hasattr(signal, name):
@@ -30,7 +31,7 @@ def install() -> None:
 
 
 def handle(action: Callable[..., object] | signal.Handlers) -> None:
-    """Let signals call an action, if they were installed."""
+    """Make the installed signals call an action."""
     for number in _installed:
         signal.signal(number, action)
 

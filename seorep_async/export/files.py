@@ -277,9 +277,10 @@ class Files(Target):
 
 
 def retry_of(request: ExportRequest, pull: Mapping[str, Any]) -> Retry:
-    """Return the retry that an earlier pull without failures allows."""
+    """Return the retry of a request after an earlier pull without failures."""
     requested = {**request.labels, "feeds": request.feed_names, "selection": request.selection}
     if all(_comparable(pull.get(name)) == _comparable(requested[name]) for name in requested):
+        # It was the same request, and nothing of it failed.
         return Retry([], check_row_options(request, pull.get("reading")))
     return Retry()
 

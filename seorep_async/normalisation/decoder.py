@@ -28,8 +28,9 @@ SLICE = 32
 class Decoder:
     """Decodes responses under one account's names for the engines.
 
-    It and the pages below raise ProtocolError for incomplete JSON, StatusError for an error under a
-    success status, and DecodeError, with its path, for an undocumented shape.
+    This class and the page decoders below raise ProtocolError for incomplete JSON, StatusError for
+    an error under a success status, and DecodeError, which names the path, for an undocumented
+    shape.
 
     Attributes:
         readers: the reader of each feed's rows, by the rows' model.
@@ -94,8 +95,8 @@ class FeedPage(msgspec.Struct, Generic[M], eq=False):
             for first in range(0, len(json_rows), SLICE):
                 rows += self._slice(json_rows[first : first + SLICE], first, path)
         except DecodeError:
-            # A later row that cannot be parsed, or is of another campaign, explains more than a
-            # bad field.
+            # A later row that cannot be parsed, or one of another campaign, is reported instead,
+            # because it explains more than a bad field.
             for json in json_rows[len(rows) :]:
                 rows.append(envelopes.parse_json(json, f"{path}[{len(rows)}]"))
             envelopes.refuse_another_row(rows, path, self.subject)

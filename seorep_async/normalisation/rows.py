@@ -269,7 +269,8 @@ class RowReader(Generic[M]):
         """Return a decoder of pages of either shape, which refuses unknown fields anywhere."""
         struct = partial(msgspec.defstruct, forbid_unknown_fields=True, gc=False)
         rows = list[row]
-        # Unset totals differ from null: in the nested shape, totals beside `data` are refused.
+        # The service may send false in place of totals. Unset totals differ from null: `_content`
+        # refuses totals beside `data` in the nested shape.
         totals = ("totals", self._totals_type() | bool | None | UnsetType, UNSET)
         metadata = ("metadata", Metadata | None, None)
         # msgspec distinguishes the shapes by itself: `data` is an array, or an object with rows.

@@ -27,7 +27,7 @@ class Backlinks(DeletableEndpoint[Backlink]):
 
     A `status` is `published` or `unpublished`; a `link_type` is any string. Dates are
     `datetime.date` or `YYYY-MM-DD`. Every method takes `extra_params`: further parameters, sent as
-    they are. A wrong argument is a ConfigurationError, and nothing is sent.
+    they are. A wrong argument raises a ConfigurationError before anything is sent.
     """
 
     _model = Backlink

@@ -12,7 +12,7 @@ from seorep_async.tables.tabular import ModelList
 class Keywords(Endpoint[Keyword]):
     """The account's keywords, which are read-only (the service's reference, section 4.3).
 
-    A wrong argument is a ConfigurationError, and nothing is sent.
+    A wrong argument raises a ConfigurationError before anything is sent.
     """
 
     _model = Keyword

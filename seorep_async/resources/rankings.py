@@ -117,7 +117,7 @@ class Rankings:
       `"false"`, `"no"`, `"off"` or `"0"`, changes are null in tables, data frames and files.
     - extra_params: further query parameters, sent unchanged.
 
-    A wrong argument is a ConfigurationError, and nothing is sent. Later failures are other
+    A wrong argument raises a ConfigurationError before anything is sent. Later failures are other
     SeoRepErrors.
     """
 

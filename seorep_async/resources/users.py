@@ -56,8 +56,8 @@ class Users(DeletableEndpoint[User]):
 
         Raises:
             OutcomeUnknownError: the user may have been created; check with `list(filter=username)`.
-            SeoRepError: the service refused or failed; a username that is taken is usually an
-                InvalidRequestError.
+            SeoRepError: the service refused the request or failed. A username that is taken is
+                usually an InvalidRequestError.
         """
         extra_params = mask_secrets(extra_params)
         # tracebacks with locals show this frame while the request is sent

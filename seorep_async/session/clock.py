@@ -27,8 +27,8 @@ class Clock:
     """The time, the timers (in seconds) and the random numbers (0 to 1) of one client.
 
     `call_later` is for time limits. `wake_later` is for requests that wait for the service; tests
-    end these waits at once. `wall_clock`, in seconds since the epoch, is only for HTTP dates and
-    the day of a report.
+    end these waits at once. `wall_clock`, in seconds since the epoch, is for HTTP dates, the day
+    of a report, and times that people read.
     """
 
     monotonic: Callable[[], float] = time.monotonic

@@ -36,7 +36,7 @@ _log = logging.getLogger("seorep_async")
 _OUTAGE_SECONDS = 5.0
 """Failures for so long are logged as an outage."""
 _QUOTA_SECONDS = 65.0
-"""429s for so long are. Until then, they are usual where a limit is counted by the minute."""
+"""429s are logged as an outage only after this time, because of limits per minute."""
 _recordings: ContextVar[Blocks[list[RawAnswer]]] = ContextVar("seorep_async_recordings", default=())
 
 
@@ -117,7 +117,7 @@ class Stats:
     in_flight: int
     """Attempts in flight now."""
     concurrency: int
-    """Attempts that may be in flight once the window has opened. It begins with at most 8."""
+    """The most attempts in flight once the window is fully open. It begins with at most 8."""
     pace: float | None
     """Attempts per second that may start now, or None if no limit is known."""
     waited: Mapping[str, float]
@@ -248,7 +248,7 @@ class Observer:
             _log.exception("on_attempt failed", extra=fields)
 
     def log_outage(self, call: Call[Any], outcome: Response | Failure) -> None:
-        """Log once that the service accepts nothing, and the end of such an outage."""
+        """Log the start and the end of an outage, once each."""
         now = self._clock.monotonic()
         if not isinstance(outcome, Failure) or outcome.is_answer:
             self._end_outage(call, now)

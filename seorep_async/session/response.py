@@ -81,6 +81,7 @@ class ResponseReader:
         result: T
         try:
             if size <= SMALL:
+                # `check` has decoded it.
                 result = response.decoded
             elif size <= LARGE:
                 result = request.decode(response.body)

@@ -1,4 +1,4 @@
-"""Read the staged reports of a pull, which the next pull will find."""
+"""Read what a pull left in staging for the next pull."""
 
 import urllib.parse
 from pathlib import Path
@@ -17,7 +17,7 @@ class Staged:
     Attributes:
         ended: whether the pull ended with failures.
         stored: the ids of stored reports, by table.
-        lacks_list: whether the list of campaigns failed.
+        lacks_list: whether the list of campaigns failed and was not stored later.
     """
 
     request: ExportRequest
@@ -25,8 +25,8 @@ class Staged:
     stored: dict[str, set[int]]
     lacks_list: bool
 
-    def request_of(self, pull: Pull) -> bool:
-        """Return whether it is of a pull."""
+    def is_request_of(self, pull: Pull) -> bool:
+        """Return whether the pull made this request."""
         request = self.request
         request_values = (
             request.account,

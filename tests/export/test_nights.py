@@ -279,8 +279,8 @@ class AnyNights(RuleBasedStateMachine):
         if staged is None:
             return
         pull = before
-        is_before = before is not None and staged.request_of(before)
-        is_begun = isinstance(begun, Pull) and (staged.request_of(begun) or not is_before)
+        is_before = before is not None and staged.is_request_of(before)
+        is_begun = isinstance(begun, Pull) and (staged.is_request_of(begun) or not is_before)
         # A pull that repeats an ended one may have been cut off before it changed anything. Then
         # the list is that of the ended one.
         has_list = "campaigns" in staged.stored

@@ -117,7 +117,7 @@ def overwrite_tables(file: BinaryIO) -> None:
 
 
 @pytest.mark.parametrize("damage", [cut_off, cut_off_in_its_head, overwrite_head, overwrite_tables])
-async def test_a_damaged_database_is_to_be_restored(
+async def test_a_damaged_database_should_be_restored(
     tmp_path: Path, damage: Callable[[BinaryIO], None]
 ) -> None:
     out = tmp_path / "x.duckdb"
@@ -137,7 +137,7 @@ ACCESS_DENIED = PermissionError(13, "Access is denied")
 def refused(
     action: Callable[..., Any], error: OSError = ACCESS_DENIED, path: object = None
 ) -> Callable[..., Any]:
-    """Refuse an action, on one path or on any, twice, as Windows does with an open file."""
+    """Make an action fail twice, on one path or on all, as Windows does while a file is open."""
     errors = [error] * 2
 
     def act(*arguments: Any, **options: Any) -> Any:

@@ -13,7 +13,7 @@ from tests.scripted_api import LIST, ApiRequest, serving
 
 
 def answer(request: ApiRequest) -> Any:
-    """Answer with a campaign, or with page 1 of a list that is longer than the ids."""
+    """Return one campaign, or page 1 of a list that is too long to be read instead of the ids."""
     if request.path == "/v3/campaigns":
         return LIST.envelope([1], 500, 500)
     return {"data": LIST.row(int(request.path.rpartition("/")[2]))}
@@ -40,7 +40,7 @@ async def test_lookups_go_on_after_a_missing_campaign() -> None:
     ("status", "most"),
     [
         (401, 1 + 16),  # one success, and the requests in flight
-        (403, 1 + 16 + 8 + 1),  # eight more, and the question about the key
+        (403, 1 + 16 + 8 + 1),  # eight more, and one that asks about the key
     ],
 )
 async def test_lookups_under_a_revoked_key_are_few(status: int, most: int) -> None:

@@ -397,8 +397,9 @@ def test_unknown_fields_that_rows_may_lack_are_read_at_once(row: type) -> None:
         # The first row has none of them.
         wire |= {f"optional-{bit}": place for bit in range(3) if place >> bit & 1}
     body = as_bytes(envelope(wires, "flat"))
-    FeedPage(reader, row, 1)(body)
-    page = FeedPage(reader, row, 1).documented(body)
+    decode_page: FeedPage[Any] = FeedPage(reader, row, 1)
+    decode_page(body)
+    page = decode_page.documented(body)
     expected = by_reference(body, row)
     assert page == expected
     assert types_within(page) == types_within(expected)

@@ -1,4 +1,4 @@
-"""Listings of a server with any behaviour: pages are fetched in advance, and must add up."""
+"""Listings of faultless and faulty servers: pages are fetched ahead, and must add up."""
 
 import asyncio
 import gc
@@ -112,7 +112,7 @@ def announcing(source: Source, pages: Any = LEFT_OUT, records: Any = LEFT_OUT) -
 def page_two(
     source: Source, wrong: Callable[[Source], Any], pages: Any = 3, records: Any = 25
 ) -> Callable[..., Any]:
-    """Serve items 1 to 25 on three pages, but for page 2; beyond the end there are empty pages."""
+    """Serve 25 items on three pages, with another page 2. Later pages are empty."""
 
     def script(request: ApiRequest) -> Any:
         if request.page == 2:
@@ -123,7 +123,7 @@ def page_two(
 
 
 SECOND = range(11, 21)
-# the rows of page 2, and the pages and records that it counts
+# the rows on page 2, and the numbers of pages and records that it announces
 WRONG: dict[str, tuple[Any, int, int]] = {
     "repeats page 1": (range(1, 11), 3, 25),
     "repeats the last row of page 1": (range(10, 20), 3, 25),
@@ -149,7 +149,7 @@ async def test_a_second_page_that_does_not_fit_is_a_pagination_error(
         with pytest.raises(PaginationError):
             await source.everything(client)
         with pytest.raises(PaginationError):
-            _ = [item async for item in source.ask(client)]  # it does not end as if whole
+            _ = [item async for item in source.ask(client)]  # must not end as if it were whole
 
 
 @pytest.mark.parametrize(
@@ -475,7 +475,7 @@ async def test_exceptions_of_several_failed_pages_are_all_retrieved() -> None:
             with pytest.raises(NotFoundError):
                 await client.campaigns.list()
     gc.collect()
-    # A connection that was hung up may complain on the server's side.
+    # The server may report a connection that the client closed.
     assert not [error for error in unhandled if isinstance(error, SeoRepError)]
 
 

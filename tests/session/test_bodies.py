@@ -1,4 +1,4 @@
-"""Answers that are too large, cut short or something else: never partial, never unbounded."""
+"""Oversized, truncated or malformed responses never give partial data or fill the memory."""
 
 import tracemalloc
 import zlib

@@ -1,4 +1,4 @@
-"""An outage that begins just after a refusal: its seconds don't lower the rate."""
+"""An outage that begins just after a refusal must not lower the rate."""
 
 import asyncio
 import math
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.virtual
 
 
 class DownAfterRefusal(Limited):
-    """A limit of a service that is down just after the first refusal after a time."""
+    """A rate limit whose service goes down just after its first refusal from a time on."""
 
     service: SimulatedService
 
@@ -41,7 +41,7 @@ def page() -> Request[int]:
 
 async def call_again_and_again(session: Session) -> None:
     while True:
-        # An outage may be longer than the time of a call.
+        # An outage may outlast a call's time limit.
         with suppress(SeoRepError):
             await session.send(page())
 
@@ -83,7 +83,7 @@ async def test_a_client_that_waits_names_what_fails_now() -> None:
         session_above(service, 0, limits=limits) as waiting,
         session_above(service, 1, limits=limits) as calling,
     ):
-        # Its own latest failure is a refusal.
+        # The waiting client's own latest failure is a refusal by the limit.
         await asyncio.gather(*(waiting.send(page()) for _ in range(9)))
         service.down = (here().now, math.inf)
         calls = [asyncio.create_task(calling.send(page())) for _ in range(20)]
