@@ -165,7 +165,7 @@ def test_a_write_with_an_answer_of_another_shape_leaves_a_doubt(seorep: Seorep) 
             method: seorep("api", method, "/v3/x", "--base-url", server.base_url)
             for method in ("GET", "POST")
         }
-    doubt = "The POST may have had its effect: check before you repeat it.\n"
+    doubt = "The POST may have taken effect: check before you repeat it.\n"
     assert {method: (ended.code, doubt in ended.err) for method, ended in said.items()} == {
         "GET": (6, False),
         "POST": (6, True),
