@@ -77,22 +77,29 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         self.probes = 0
 
     def start_probe(
-        self, interval: float, interval_of_cap: float, now: float, *, tells_of_service: bool
+        self,
+        interval: float,
+        interval_of_cap: float,
+        now: float,
+        *,
+        is_probe: bool,
+        tells_of_service: bool,
     ) -> None:
-        """Record a probe, and decide when the next may start.
+        """Record an attempt beside an open breaker, and decide when the next may start.
 
         Args:
             interval: seconds between attempts at the current rate, or 0.
             interval_of_cap: the same at the user's own cap, which probes respect as well.
             now: the time.
+            is_probe: whether `end_probe` will be called for it.
             tells_of_service: whether its failure would prove that the outage continues.
         """
+        self.probes += is_probe
         self.last_probe = now
         seconds = max(_SHORTEST_BETWEEN_PROBES, interval)
         # The longer an outage has lasted, the longer it is likely to continue. A dead campaign
         # says nothing about the outage, so the next probe need not wait longer after it.
         if tells_of_service:
-            self.probes += 1
             seconds = max(seconds, (now - self.opened_at) * _OUTAGE_SHARE)
         seconds = min(_LONGEST_BETWEEN_PROBES, seconds)
         self.next_probe = now + max(seconds, interval_of_cap)

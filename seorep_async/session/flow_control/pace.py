@@ -68,10 +68,14 @@ class Pace:
             # Rule 4: only probes go out. While no limit is known, a dead campaign is a usual retry
             # instead, so that its call does not get three times as many attempts.
             is_dead = self.subjects.is_cause(subject)
-            self.breaker.start_probe(
-                1 / self.rate.current, 1 / self.rate.cap, now, tells_of_service=not is_dead
-            )
             is_probe = not is_dead or self.rate.current < math.inf
+            self.breaker.start_probe(
+                1 / self.rate.current,
+                1 / self.rate.cap,
+                now,
+                is_probe=is_probe,
+                tells_of_service=not is_dead,
+            )
             self.last_start = now
             return is_probe
         # After a rest, the attempts accepted before it no longer show a rate.
