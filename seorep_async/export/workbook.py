@@ -534,9 +534,10 @@ def read_sheet(file: Path, table: Table) -> dict[str, Any]:
     try:
         if table.name not in workbook.sheetnames:
             return {}
-        rows = workbook[table.name].iter_rows(max_row=2, values_only=True)
-        header = next(rows, ())
-        cells = next(rows, [None] * len(header))
+        # Older versions of openpyxl keep the file open until the last row is read.
+        rows = [*workbook[table.name].iter_rows(max_row=2, values_only=True)]
+        header = rows[0] if rows else ()
+        cells = rows[1] if len(rows) == 2 else [None] * len(header)
         kinds = {column.name: column.type for column in table.columns}
         return {
             name: _read_value(kinds.get(name), cell)
