@@ -28,12 +28,7 @@ import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import (
-    ConfigurationError,
-    ExportError,
-    SeoRepError,
-    short_repr,
-)
+from seorep_async.errors import ConfigurationError, ExportError, SeoRepError, short_repr
 from seorep_async.export.database import Database
 from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher
 from seorep_async.export.files import Files, Retry, refusal

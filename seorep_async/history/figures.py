@@ -18,7 +18,7 @@ from seorep_async.history.comparing import (
     changes_between,
     compared_for,
 )
-from seorep_async.history.selection import Selection, last_day
+from seorep_async.history.selection import REPORTS, DayOfPulls, Selection, last_day
 from seorep_async.history.source import listed
 from seorep_async.tables.html import counted
 
@@ -55,29 +55,13 @@ _DAYS_WITHOUT_ALL_CAMPAIGNS = """
     GROUP BY as_of
     HAVING count(*) < (SELECT count(DISTINCT campaign_id) FROM reports)
 """
-_MISSING_CAMPAIGNS = """
-    WITH reports AS (
-        SELECT DISTINCT
-            campaign_id,
-            least(end_date, greatest(start_date, snapshot_date)) AS as_of,
-            false AS has_failed
-        FROM keyword_rankings
-        WHERE account = $account
-        UNION ALL
-        SELECT
-            campaign_id,
-            least(end_date, greatest(start_date, snapshot_date)) AS as_of,
-            true AS has_failed
-        FROM failures
-        WHERE account = $account
-            AND table_name = 'keyword_rankings'
-            AND campaign_id IS NOT NULL
-    ),
+_MISSING_CAMPAIGNS = f"""
+    {REPORTS},
     missing AS (
         SELECT
             campaign_id,
-            max(as_of) FILTER (NOT has_failed) AS last_good_day,
-            bool_or(has_failed AND as_of = $last) AS has_failed
+            max(as_of) FILTER (error IS NULL) AS last_good_day,
+            bool_or(error IS NOT NULL AND as_of = $last) AS has_failed
         FROM reports
         WHERE as_of <= $last
             AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
@@ -262,7 +246,9 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     Raises:
         ConfigurationError: there are no rankings in that range.
     """
-    dates = _dates(selection, first, last)
+    # the pulls matter only if the page ends with the last day
+    pulls = selection.days_of_pulls() if last is None else []
+    dates = _dates(selection, pulls, first, last)
     ends = (dates[0], dates[-1])
     drawn = _drawn(dates)
     # the last day is compared with the day before, even if the charts leave that out
@@ -281,9 +267,8 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     if not has_several_campaigns:
         groups.pop("campaign", None)
     warnings = [_note_on_missing_campaigns(selection, ends)]
-    # the nights matter only if the page ends with the last one
     if last is None:
-        warnings.append(selection.note_on_a_later_day(selection.days_of_pulls(), dates[-1]))
+        warnings.append(selection.note_on_a_later_day(pulls, dates[-1]))
         warnings.append(selection.note_on_nights())
     warnings += [selection.note_on_windows(day["as_of"], dates[-1]) for day in earlier]
     return Figures(
@@ -303,12 +288,17 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     )
 
 
-def _dates(selection: Selection, first: dt.date | None, last: dt.date | None) -> list[dt.date]:
-    """Return the ranking days between two bounds."""
+def _dates(
+    selection: Selection,
+    pulls: Sequence[DayOfPulls],
+    first: dt.date | None,
+    last: dt.date | None,
+) -> list[dt.date]:
+    """Return the ranking days between two bounds. Without `last`, the pulls tell the last day."""
     all_days = selection.days()
     end = last
     if end is None:
-        end = last_day(selection.days_of_pulls())
+        end = last_day(pulls)
         # a person who names a later first day means the days after it
         if first is not None and first > end:
             end = all_days[-1]

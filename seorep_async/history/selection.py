@@ -44,7 +44,7 @@ _LAST_DAYS_OF_NIGHTS = """
     GROUP BY snapshot_date
     ORDER BY snapshot_date DESC
 """
-_CAMPAIGNS_OF_DAYS = f"""
+REPORTS = f"""
     WITH reports AS (
         SELECT DISTINCT
             campaign_id,
@@ -64,6 +64,10 @@ _CAMPAIGNS_OF_DAYS = f"""
             AND table_name = 'keyword_rankings'
             AND campaign_id IS NOT NULL
     )
+"""
+"""The reports of an account, in SQL, with the error of those that failed. A query follows."""
+_CAMPAIGNS_OF_DAYS = f"""
+    {REPORTS}
     SELECT
         as_of,
         count(DISTINCT campaign_id) AS attempted,

@@ -50,14 +50,14 @@ class Crawl(Generic[T]):
     2. A page of the first listing that has more to request. So each listing is read to its end
        before much of the next. But a dead listing must neither hold others up nor look like a limit
        of the service. So a listing is passed over while it has as many pages in progress as have
-       arrived, or while one of its pages is being tried again or decoded in a thread.
+       arrived, or while one of its pages is being tried again, or is huge and being decoded.
     3. Page 1 of the next listing that begins.
     4. If there is no other work, a page of the first listing that was passed over.
 
     There is a worker for each permit, and another in place of each one that needs no permit for a
-    while, because its request is being tried again or its response is decoded in a thread. With
-    more, nearly every request would wait in the queue for its permit, which costs more than the
-    decoding of its rows.
+    while, because its request is being tried again or its huge response is decoded. With more,
+    nearly every request would wait in the queue for its permit, which costs more than the decoding
+    of its rows.
 
     The budget limits the pages in progress: those with a worker, and those that arrived before an
     earlier page of their listing. It is twice the number of permits.
