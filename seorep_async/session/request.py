@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -28,6 +28,7 @@ For a page, it is a `FeedPage` or a `ModelPage` (`normalisation/decoder.py`).
 """
 
 
+@runtime_checkable
 class PageDecoder(Protocol[T_co]):
     """A decoder, such as `FeedPage`, that reads pages of documented shape faster than others."""
 

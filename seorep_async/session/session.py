@@ -290,7 +290,7 @@ class Session:
             # Even a defect of a decoder must not keep others waiting for this permit.
             self.share.learn(permit, outcome)
         self.observer.log_outage(call, outcome)
-        if isinstance(outcome, Response) and len(outcome.body) > HUGE:
+        if isinstance(outcome, Response) and outcome.size > HUGE:
             self._pause(call.request)
         return outcome
 
