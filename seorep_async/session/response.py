@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from seorep_async.errors import AttemptTimeoutError, ConnectionFailedError, SeoRepError
+from seorep_async.models.decoding import PageDecoder
 from seorep_async.session.clock import Clock
 from seorep_async.session.error_responses import ErrorReader, Response as Response
-from seorep_async.session.request import Call, Decode, PageDecoder, Request
+from seorep_async.session.request import Call, Decode, Request
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from seorep_async.session.secrets import Authentication
 
