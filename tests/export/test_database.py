@@ -238,6 +238,15 @@ TOUCHED = [
         "ALTER TABLE totals ALTER mine SET NOT NULL",
         None,
     ),
+    (
+        "ALTER TABLE totals ADD COLUMN mine INTEGER; UPDATE totals SET mine = 1; "
+        "ALTER TABLE totals ALTER mine SET NOT NULL",
+        "its column mine is INTEGER NOT NULL, without a default; allow NULL in it",
+    ),
+    (
+        "ALTER TABLE keyword_rankings ADD COLUMN As_Of DATE",
+        "its table keyword_rankings has a column as_of, as our views have; rename the column",
+    ),
     ("DROP TABLE pulls", "its table pulls, which says whose rows it holds, is missing"),
     (
         "DROP TABLE totals; CREATE VIEW totals AS SELECT 1 AS one",
