@@ -35,7 +35,7 @@ def staged_in(out: Path, account: str | None = None) -> Staged | None:
         return None
     opened = BlockFile(file)
     try:
-        blocks = list(opened.load(only_look=True))
+        blocks = list(opened.load())
     finally:
         opened.close()
     if not blocks:
