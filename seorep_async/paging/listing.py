@@ -20,7 +20,27 @@ T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 
 
-class Listing(Generic[T, R_co]):
+class NotAwaited:
+    """The base class of `Listing` and `Pull`. It reports a forgotten `await`."""
+
+    if not TYPE_CHECKING:  # type checkers find a forgotten `await` anyway
+
+        def __getattr__(self, name: str) -> NoReturn:
+            kind = type(self).__name__
+            raise AttributeError(
+                f"a {kind} has no {name!r}; if its result has one, you forgot `await`: "
+                f"(await {kind.lower()}).{name}",
+                name=name,
+                obj=self,
+            )
+
+        def _refuse(self, *_: object) -> NoReturn:
+            raise TypeError(repr(self))
+
+        __iter__ = __len__ = __getitem__ = __contains__ = _refuse
+
+
+class Listing(NotAwaited, Generic[T, R_co]):
     """A listing that is fetched when it is used: await it, iterate over it, or take single pages.
 
     - `await listing` gives everything, in the service's order: as many items as it announces,
@@ -146,21 +166,6 @@ class Listing(Generic[T, R_co]):
     def __repr__(self) -> str:
         name = self.query.subject or self.query.path
         return f"<Listing of {name}, not fetched: await it, or use `async for`>"
-
-    if not TYPE_CHECKING:  # this reports a forgotten `await`, which type checkers find anyway
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(
-                f"a Listing has no {name!r}; if its result has one, you forgot `await`: "
-                f"(await listing).{name}",
-                name=name,
-                obj=self,
-            )
-
-        def _refuse(self, *_: object) -> NoReturn:
-            raise TypeError(repr(self))
-
-        __iter__ = __len__ = __getitem__ = __contains__ = _refuse
 
 
 ModelListing: TypeAlias = Listing[T, ModelList[T]]

@@ -133,9 +133,8 @@ class TimeLimit:
 
     def __init__(self, timeouts: AttemptTimeouts, seconds: float, remaining: float) -> None:
         self._timeouts = timeouts
-        self._started = timeouts.loop.time()
         self.is_over: bool = False
-        self.due: float = self._started + min(seconds, remaining)
+        self.due: float = timeouts.loop.time() + min(seconds, remaining)
         self.inconclusive: bool = remaining <= seconds
 
     def __enter__(self) -> TimeLimit:
@@ -145,10 +144,6 @@ class TimeLimit:
         self._cancelled_before = self._task.cancelling()
         self._timeouts.start(self)
         return self
-
-    def is_very_late(self, seconds: float) -> bool:
-        """Return whether a limit of `seconds` has long passed, because the loop was blocked."""
-        return self._timeouts.loop.time() - self._started > 1.25 * seconds
 
     def expire(self, *, late: bool = False) -> None:
         """End the block. `late` says that the loop was blocked."""
