@@ -53,7 +53,6 @@ _FORBIDDEN = "not open to this API key"
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NO_OBJECT = "there is no such object, or the address is wrong"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
-_ENCODINGS = ("identity", "gzip", "deflate")
 _BLOCKING_STATUSES = frozenset({404, 406, 410, 418, 451})
 """The statuses of firewalls and ingresses, besides 403.
 
@@ -169,12 +168,6 @@ class ErrorReader:
     ) -> Failure:
         """Return the failure for a successful status whose body is an error or can't be decoded."""
         if isinstance(error, ProtocolError):
-            encoding = response.headers.get("Content-Encoding", "identity")
-            # A proxy that adds its own compression will do so again.
-            if encoding.lower() not in _ENCODINGS:
-                problem = "the response has a Content-Encoding that this client did not ask for"
-                error = error.evolve(message=f"{problem} ({encoding})")
-                return self._failure(Sent.MAYBE, Cause.PERMANENT, error, request, response)
             if knows_service or not is_page(response):
                 return self._failure(Sent.MAYBE, Cause.TRANSIENT, error, request, response)
             error = error.evolve(message=_WRONG_SERVER)
