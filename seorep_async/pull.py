@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import attrs
 import msgspec
@@ -19,7 +19,7 @@ from seorep_async.errors import (
 from seorep_async.key_check import QUESTION_SECONDS, AcceptedQuery, KeyCheck
 from seorep_async.models import Feed
 from seorep_async.normalisation.envelope import parse
-from seorep_async.paging import Crawl, Listing, Reading, Schedule
+from seorep_async.paging import Crawl, Listing, NotAwaited, Reading, Schedule
 from seorep_async.reports import (
     FailedReport,
     Outcome,
@@ -38,7 +38,7 @@ MAX_REPULLS = 3
 
 
 @attrs.define(slots=False, eq=False, repr=False)
-class Pull(Generic[R_co]):
+class Pull(NotAwaited, Generic[R_co]):
     """A pull of one feed for many ids: `await` it, or use it as an async context manager.
 
     `await` returns `PullOutcomes`. `async with` returns an async iterator of `PulledReport` and
@@ -171,20 +171,6 @@ class Pull(Generic[R_co]):
         if self._run is None:
             state = ", not started: await it, or use `async with`"
         return f"<Pull of feed {self._feed.value} for {len(self)} ids{state}>"
-
-    if not TYPE_CHECKING:  # these report a forgotten `await`, which type checkers find anyway
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(
-                f"a Pull has no attribute {name!r}; its outcomes may have it: (await pull).{name}",
-                name=name,
-                obj=self,
-            )
-
-        def _refuse(self, *_: object) -> NoReturn:
-            raise TypeError(repr(self))
-
-        __iter__ = __getitem__ = __contains__ = _refuse
 
 
 class _Item(msgspec.Struct, Generic[R], eq=False):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import shutil
 import threading
 import time
 import urllib.parse
@@ -25,6 +24,7 @@ from seorep_async.export.files import (
     check_row_options,
     discard,
     has_content,
+    put,
     refusal,
     shortened,
     sync_file,
@@ -291,26 +291,16 @@ class Database(Target):
         sync_file(file)
         try:
             if self.path.exists() and not has_content(self.path):
-                shutil.copymode(self.path, file)
-                self._remove_empty(folder)
-            # unlike a replacement, a link spares a database that another pull has made meanwhile
-            os.link(file, self.path)
+                put(file, self.path, permissions_of=self.path)
+            else:
+                # unlike a replacement, a link spares a database that another pull has just made
+                os.link(file, self.path)
         except OSError:
             return False
         finally:
             discard(file)
         sync_folder(self.path.parent)
         return True
-
-    def _remove_empty(self, folder: Path) -> None:
-        """Remove an empty target, but not a database that another pull has just put there."""
-        aside = unfinished_path(folder, "empty")
-        # after a check, the file could still be replaced before its removal
-        os.rename(self.path, aside)
-        if has_content(aside):
-            os.rename(aside, self.path)
-        else:
-            discard(aside)
 
 
 def _connect(file: Path | str, *, is_new: bool) -> duckdb.DuckDBPyConnection:
@@ -428,15 +418,11 @@ def _warn_of_other_options(database: duckdb.DuckDBPyConnection, request: ExportR
     # an older version did not store its options, so they can't be compared
     if row_options is None or row_options == request.row_options:
         return
-    consequence = "rows of its nights may mean something else"
-    # rows of one night must not mix, so those of a failed report are removed
-    if night == request.snapshot_date:
-        consequence = "reports that fail now lose their rows of that pull"
     _log.warning(
-        "the last pull of %s into this database, of %s, had other options or engine names: %s",
+        "the last pull of %s into this database, of %s, had other options or engine names: its "
+        "rows may mean something else",
         request.account,
         night,
-        consequence,
     )
 
 

@@ -236,12 +236,8 @@ class Files(Target):
         return retry_of(request, self.earlier_pull())
 
     def earlier_pull(self) -> Mapping[str, Any]:
-        """Read the table `pulls`. Without it, use the rows, which at least name their period."""
-        for table in (pulls_table(), table_of(self.request.feeds[0])):
-            file = self.file(table)
-            if file.is_file():
-                return self.format.read(file)
-        return {}
+        file = self.file(pulls_table())
+        return self.format.read(file) if file.is_file() else {}
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write every table to a file, put all files in place, and return them, rows first.
@@ -289,7 +285,7 @@ def _other_pull(request: ExportRequest, pull: Mapping[str, Any]) -> str | None:
     """Return a note that other days, another account or more feeds are replaced, or None."""
     names = ("start_date", "end_date", "account", "feeds")
     start_date, end_date, account, feeds = (_comparable(pull.get(name)) for name in names)
-    # a file may have no rows
+    # nothing is replaced
     if not start_date:
         return None
     note = f"replaces {start_date} to {end_date}"
@@ -297,8 +293,7 @@ def _other_pull(request: ExportRequest, pull: Mapping[str, Any]) -> str | None:
     if account != request.account:
         note += f" of {account}"
         is_other = True
-    # rows don't name their feed
-    if not {*feeds.split(",")} <= {"", *request.feed_names.split(",")}:
+    if not {*feeds.split(",")} <= {*request.feed_names.split(",")}:
         note += f" ({feeds})"
         is_other = True
     return note if is_other else None

@@ -61,9 +61,16 @@ def _notebook_bar() -> Callable[[PullProgress], None] | None:
         return None
     bar = widgets.IntProgress(min=0, max=1)
     label = widgets.Label()
-    require("IPython.display").display(widgets.HBox([bar, label]))
+    box = widgets.HBox([bar, label])
+    display = require("IPython.display").display
+    is_displayed = False
 
     def show(progress: PullProgress) -> None:
+        nonlocal is_displayed
+        # a pull that fails before the campaigns are listed must leave no empty bar behind
+        if not is_displayed and progress.total:
+            display(box)
+            is_displayed = True
         filled, total = _part_done(progress)
         bar.max = total
         bar.value = filled

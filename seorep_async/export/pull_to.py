@@ -534,7 +534,6 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
         raise refusal(name, f"the name must end in {_ENDINGS}")
     for library in format_.needs:
         require(library)
-    request = msgspec.structs.replace(request, format=format_.ending)
     # a link is followed once, so that its target is replaced and the link stays
     real_path = Path(os.path.realpath(path))
     if isinstance(format_, WorkbookRows):

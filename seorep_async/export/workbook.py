@@ -282,17 +282,7 @@ def _sheets(
     heading = f"{request.start_date} to {request.end_date}, {request.account}"
     for table in request.tables:
         sheet = Sheet.of(table, names, partial(read, table))
-        columns = tuple(_explained(column, engine_names) for column in sheet.columns)
-        yield attrs.evolve(sheet, columns=columns, heading=heading, engine_names=engine_names)
-
-
-def _explained(column: Column, engine_names: tuple[str, str] | None) -> Column:
-    """Return a column whose description has the real name of its engine."""
-    for letter, name in zip("ab", engine_names or (), strict=False):
-        if f"engine_{letter}_" in column.name:
-            description = f"{column.description} Engine {letter.upper()} is {name}."
-            return attrs.evolve(column, description=description)
-    return column
+        yield attrs.evolve(sheet, heading=heading, engine_names=engine_names)
 
 
 def _position(table: Table, name: str) -> int:

@@ -29,7 +29,6 @@ from seorep_async.resources.secret_arguments import (
     ExtraParams as ExtraParams,
     Params as Params,
     SecretInteger,
-    SecretNumber,
     described,
     mask_secrets as mask_secrets,
     secrets_in as secrets_in,
@@ -252,8 +251,7 @@ def check_strings(name: str, value: object) -> Iterable[str] | None:
     if isinstance(value, str):
         return (plain_string(value),)
     if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
-        # a set has no order, and a query should be the same in each run
-        strings = tuple(sorted(value, key=str) if isinstance(value, set | frozenset) else value)
+        strings = value if isinstance(value, set | frozenset) else tuple(value)
         if strings:
             return strings
     problem = f"{name} must be a string or several strings, got {described(value)}"
@@ -337,7 +335,7 @@ def _checked(name: str, value: object) -> ParamValue:
         case str():
             return _checked_string(name, value)
         case float() if math.isfinite(value):
-            return value if isinstance(value, SecretNumber) else float.__pos__(value)
+            return value
         case dt.date() if not isinstance(value, dt.datetime):
             return plain_date(value)
         case Iterable() if not isinstance(value, Mapping | bytes):

@@ -53,8 +53,8 @@ def _cells(column_type: ColumnType, values: Sequence[Any]) -> list[str]:
     return _CSV[column_type](values)
 
 
-def csv_lines(cells: Sequence[Sequence[str]]) -> bytes:
-    """Return cells as lines of CSV (RFC 4180, UTF-8). Invalid Unicode raises a ValueError."""
+def csv_lines(cells: Sequence[Sequence[str]]) -> str:
+    """Return cells as lines of CSV (RFC 4180)."""
     columns: list[Sequence[str]] = []
     for constant, neighbours in groupby(cells, partial(is_constant, ColumnType.STRING)):
         group = list(neighbours)
@@ -70,7 +70,7 @@ def csv_lines(cells: Sequence[Sequence[str]]) -> bytes:
     for place, column in enumerate(columns):
         flat[2 * place :: step] = column
     flat[step - 1 :: step] = [_LINE_END] * len(cells[0])
-    return "".join(flat).encode()
+    return "".join(flat)
 
 
 def _each(as_string: Callable[[Any], str], values: Sequence[Any]) -> list[str]:

@@ -155,15 +155,6 @@ async def test_another_account_gets_its_own_name(pulled: Path, account: Account)
     assert accounts(pulled) == ["127.0.0.1", "acme"]
 
 
-async def test_an_account_with_rows_under_its_host_is_not_looked_up(tmp_path: Path) -> None:
-    out = tmp_path / "x.duckdb"
-    async with serving(Account(7).answer) as (client, service):
-        await pull(client, out, "2023-04-01")
-        service.requests.clear()
-        await pull(client, out, "2023-04-02")
-    assert len([request for request in service.requests if request.path == "/v3/campaigns"]) == 1
-
-
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "xlsx", "parquet"])
 async def test_a_file_of_another_period_is_replaced_with_a_note(
     tmp_path: Path, format_: str
@@ -192,40 +183,6 @@ async def test_fewer_campaigns_in_a_file_are_noted(tmp_path: Path, format_: str)
         more = await pull_to(client, None, START, END, out=out)
     assert estimate.notes == summary.notes == ("replaces 3 campaigns with 1",)
     assert more.notes == ()
-
-
-async def test_failures_that_leave_fewer_campaigns_are_noted(tmp_path: Path) -> None:
-    out = tmp_path / "x.csv"
-    account = Account(7, campaigns=3)
-    async with serving(account.answer) as (client, _):
-        await pull_to(client, None, START, END, out=out)
-        account.hidden = {1: 403, 3: 403}
-        summary = await pull_to(client, None, START, END, out=out)
-        again = await pull_to(client, None, START, END, out=out, restart=True)
-    assert summary.notes == ("replaces 3 campaigns with 1",)
-    assert again.notes == ()
-
-
-async def test_a_preview_names_the_period_that_it_would_replace(tmp_path: Path) -> None:
-    out = tmp_path / "x.csv"
-    async with serving(Account(7).answer) as (client, _):
-        await pull_to(client, None, "2023-02-01", "2023-02-28", out=out)
-        other_month = await preview(client, None, START, END, out=out)
-        same_month = await preview(client, None, "2023-02-01", "2023-02-28", out=out)
-        nothing = await preview(
-            client, None, "2023-02-01", "2023-02-28", out=out, retry_failed=True
-        )
-    assert other_month.notes == ("replaces 2023-02-01 to 2023-02-28",)
-    assert same_month.notes == nothing.notes == ()
-
-
-async def test_rows_without_their_pulls_have_a_period(tmp_path: Path) -> None:
-    out = tmp_path / "x.csv"
-    async with serving(Account(7).answer) as (client, _):
-        await pull_to(client, None, "2023-02-01", "2023-02-28", out=out)
-        (tmp_path / "x.pulls.csv").unlink()
-        summary = await pull_to(client, None, START, END, out=out)
-    assert summary.notes == ("replaces 2023-02-01 to 2023-02-28",)
 
 
 @pytest.mark.parametrize("feed", Feed)
