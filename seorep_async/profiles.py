@@ -31,7 +31,7 @@ REPORT_ENGINES = "SEOREP_REPORT_ENGINES"
 
 DEFAULT_PROFILE = "default"
 _ACCOUNT_FIELDS = ("base_url", "key", "account", "report_engines")
-_SECRET_FIELDS = ("key", "key_command", "proxy")
+_SECRET_FIELDS = ("key", "proxy")
 _SETTINGS: Mapping[str, attrs.Attribute[Any]] = attrs.fields_dict(Settings)
 _LARGEST_FILE = 1024 * 1024
 _SET_BOTH = f"set {BASE_URL} and {API_KEY}"
@@ -129,7 +129,7 @@ def find_access(  # noqa: C901, the cases of its docstring
             name = "base_url" if base_url is not None else "api_key"
             problem = f"profile and {name}=… can't be combined: a profile has both of its own"
             raise ConfigurationError(problem, argument="profile")
-        return _access_of_profile(profile)
+        return access_of(profile, load_profile(profile))
 
     # 2. An address and a key, each from the caller or otherwise from the environment.
     sources = {"base_url": "base_url", "api_key": "api_key"}
@@ -147,7 +147,7 @@ def find_access(  # noqa: C901, the cases of its docstring
                 f"no address and no API key: run `seorep login` once, {_SET_BOTH}, {otherwise}"
             )
             raise ConfigurationError(problem, argument="base_url")
-        return _access_of_profile(default_name)
+        return access_of(default_name, load_profile(default_name))
     # A profile never completes one of the two, because its other half may be another account's.
     if base_url is None or key is None:
         raise _half_given(sources["api_key"] if base_url is None else sources["base_url"], key)
@@ -199,8 +199,12 @@ def _default_profile_or_none() -> str | None:
         return None
 
 
-def _access_of_profile(name: str) -> Access:
-    values = load_profile(name)
+def access_of(name: str, values: Mapping[str, object]) -> Access:
+    """Return the access that the values of a profile describe.
+
+    Raises:
+        ConfigurationError: the address or the key is missing, or is not a string.
+    """
     for field_name in ("base_url", "key"):
         value = values.get(field_name)
         if value is None or value == "":

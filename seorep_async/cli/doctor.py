@@ -64,8 +64,7 @@ def check(
     today: dt.date = click.get_current_context().obj
     findings = Findings(shown=not as_json)
     try:
-        words = _words_of(service)
-        wait_for(_check(findings, connect(service), out, account, default_window(today), words))
+        wait_for(_check(findings, connect(service), out, account, default_window(today)))
     except (UsageError, ConfigurationError) as error:
         findings.fail("settings", error)
     facts = findings.facts()
@@ -80,26 +79,12 @@ def check(
     return code
 
 
-def _words_of(service: Service) -> list[str]:
-    """Return the options that name a service, for a command that is printed."""
-    words = []
-    for option, value in (("--profile", service.profile), ("--base-url", service.base_url)):
-        if value is not None:
-            words += [option, value]
-    for name, value in service.settings.items():
-        # it may contain a password
-        if name != "proxy":
-            words += ["-c", f"{name}={value}"]
-    return words
-
-
 async def _check(
     findings: Findings,
     connection: Connection,
     out: str | None,
     account: str | None,
     window: Days,
-    service_options: Sequence[str],
 ) -> None:
     # one retry is enough for a connection that was closed, or a limit of the service
     attempts = min(2, connection.settings.max_attempts)
@@ -109,7 +94,7 @@ async def _check(
             _add_sources(findings, connection)
         # the target comes first, because a service that does not answer ends the checks
         if out is not None:
-            await check_target(findings, client, out, window, account, service_options)
+            await check_target(findings, client, out, window, account)
         with client.record_answers() as answers:
             try:
                 await _check_service(findings, client, answers, window)

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
-import click
 from rich.console import Console
 from rich.filesize import decimal
 from rich.text import Text
@@ -311,7 +310,7 @@ def _show_next_step(run: PullRun, console: Console) -> None:
     failed = run.failed_ids
     ids = ",".join(map(str, failed)) if len(failed) <= _LISTED_IDS else "@FILE"
     if code in (ExitCode.PARTIAL, ExitCode.UNAVAILABLE):
-        advice = f"with {_options_to_retry(run)}"
+        advice = "with --retry-failed"
         if run.arguments.to_stdout:
             advice = f"for --campaign {ids}"
         elif run.arguments.skip_complete:
@@ -323,35 +322,13 @@ def _show_next_step(run: PullRun, console: Console) -> None:
         console.print(f"Retrying will not help{_advice_on_refused(run, ids)}.")
 
 
-def _options_to_retry(run: PullRun) -> str:
-    """Return the options that fetch only what failed, also on a later day."""
-    nights = {pull.snapshot_date for pull in run.pulls if pull.failures}
-    # Only the last month stays staged. The others are looked up in the database, by their night.
-    is_looked_up = run.by_month and run.arguments.snapshot_date is None
-    if not is_looked_up or len(nights) != 1:
-        return "--retry-failed"
-    (night,) = nights
-    today: dt.date = click.get_current_context().obj
-    # Nights are days of UTC. On the first of a month, `last` may be another month from there.
-    if run.arguments.windows(night) != run.arguments.windows(today):
-        return "--retry-failed"
-    return f"--retry-failed --snapshot-date {night}"
-
-
 def _advice_on_refused(run: PullRun, ids: str) -> str:
-    """Say how to leave out campaigns that fail each time, and where to find those that exist."""
-    failed = set(run.failed_ids)
-    requested = run.arguments.campaign_ids or ()
-    advice = ""
-    # If all failed, leaving them out would leave nothing.
-    if run.campaign_ids > failed:
-        them = "it" if len(failed) == 1 else "them"
-        advice = f"; --exclude {ids} leaves {them} out"
-        if failed.issubset(requested):
-            advice = f"; take {ids} out of --campaign"
-    if requested and any(failure.status == 404 for failure in run.failures):
-        advice += "; `seorep campaigns list` shows the campaigns"
-    return advice
+    """Say how to leave out the campaigns that fail each time, unless all of them do."""
+    failed = run.failed_ids
+    if len(failed) == len(run.campaign_ids):
+        return ""
+    them = "it" if len(failed) == 1 else "them"
+    return f"; --exclude {ids} leaves {them} out"
 
 
 def closing_line(run: PullRun, code: ExitCode) -> str:

@@ -50,14 +50,13 @@ class Crawl(Generic[T]):
     2. A page of the first listing that has more to request. So each listing is read to its end
        before much of the next. But a dead listing must neither hold others up nor look like a limit
        of the service. So a listing is passed over while it has as many pages in progress as have
-       arrived, or while one of its pages is being tried again, or is huge and being decoded.
+       arrived, or while one of its pages is being tried again.
     3. Page 1 of the next listing that begins.
     4. If there is no other work, a page of the first listing that was passed over.
 
-    There is a worker for each permit, and another in place of each one that needs no permit for a
-    while, because its request is being tried again or its huge response is decoded. With more,
-    nearly every request would wait in the queue for its permit, which costs more than the decoding
-    of its rows.
+    There is a worker for each permit, and another in place of each one whose request is being tried
+    again. With more, nearly every request would wait in the queue for its permit, which costs more
+    than the decoding of its rows.
 
     The budget limits the pages in progress: those with a worker, and those that arrived before an
     earlier page of their listing. It is twice the number of permits.
@@ -66,7 +65,7 @@ class Crawl(Generic[T]):
     def __init__(self, session: Session, source: Source[T], lane: Lane) -> None:
         self._session = session
         self._source = source
-        lane.on_pause = self._on_pause
+        lane.on_retry = self._on_retry
         self._permits = session.share.max_concurrency
         self.budget: int = 2 * self._permits
         # The rest of the budget is for further pages of listings. Otherwise many half-read listings
@@ -77,8 +76,8 @@ class Crawl(Generic[T]):
         # Listings with a known number of pages that have more to request, in order.
         self._with_more: list[Reading[T]] = []
         self._workers: dict[asyncio.Task[None], Reading[T]] = {}
-        # The workers whose request is being tried again, or whose response is being decoded.
-        self._without_permit: set[asyncio.Task[None]] = set()
+        # The workers whose request is being tried again.
+        self._retrying: set[asyncio.Task[None]] = set()
         self._early_pages = 0
         self.is_open: bool = True
 
@@ -111,8 +110,8 @@ class Crawl(Generic[T]):
     def _next_page(self) -> Job[T] | None:
         """Return the page that is requested next, if there is any."""
         healthy = self._with_more
-        if self._without_permit:
-            failing = {self._workers[worker] for worker in self._without_permit}
+        if self._retrying:
+            failing = {self._workers[worker] for worker in self._retrying}
             healthy = [reading for reading in self._with_more if reading not in failing]
         for reading in healthy:
             if reading.in_progress < reading.arrived:
@@ -154,7 +153,7 @@ class Crawl(Generic[T]):
                     reading = await self._fail(reading, error)
                     # If the client is closed now, the reading that replaced this one has to fail.
                     self._workers[worker] = reading
-            self._without_permit.discard(worker)
+            self._retrying.discard(worker)
             # Responses that arrived together free their permits first. Otherwise this request
             # would wait in the queue for one of them, which costs more than the response.
             await asyncio.sleep(0)
@@ -181,7 +180,7 @@ class Crawl(Generic[T]):
 
     def _has_room(self, workers: int) -> bool:
         """Return whether another worker may start in addition to this number."""
-        if workers >= self._permits + len(self._without_permit):
+        if workers >= self._permits + len(self._retrying):
             return False
         return not self._is_spent(workers)
 
@@ -233,10 +232,10 @@ class Crawl(Generic[T]):
         self._early_pages -= len(reading.early)
         reading.early.clear()
 
-    def _on_pause(self) -> None:
+    def _on_retry(self) -> None:
         """Start a worker in place of the calling one, which needs no permit for a while."""
         worker = cast("asyncio.Task[None]", asyncio.current_task())
-        self._without_permit.add(worker)
+        self._retrying.add(worker)
         self.hire()
 
     def _cancel_requests(self, reading: Reading[T]) -> None:
@@ -247,7 +246,7 @@ class Crawl(Generic[T]):
 
     def _on_worker_end(self, worker: asyncio.Task[None]) -> None:
         reading = self._workers.pop(worker)
-        self._without_permit.discard(worker)
+        self._retrying.discard(worker)
         if not worker.cancelled():
             bug = worker.exception()
             if bug is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError, short_repr
 from seorep_async.models import Page
+from seorep_async.paging.page_size import PageSize
 from seorep_async.paging.query import Query, Schedule
 from seorep_async.paging.reading import Reading
 from seorep_async.plain_values import plain_integer
@@ -58,11 +59,17 @@ class Listing(NotAwaited, Generic[T, R_co]):
     """
 
     def __init__(
-        self, session: Session, query: Query[T], assemble: Callable[[list[Page[T]]], R_co]
+        self,
+        session: Session,
+        query: Query[T],
+        assemble: Callable[[list[Page[T]]], R_co],
+        page_size: PageSize | None,
     ) -> None:
         self._session = session
         self.query: Query[T] = query
         self.assemble: Callable[[list[Page[T]]], R_co] = assemble
+        # Finds the page size of the endpoint, or None if a limit is given or not wanted.
+        self._page_size = page_size
 
     def __await__(self) -> Generator[Any, None, R_co]:
         return self.fetch_all().__await__()
@@ -80,7 +87,8 @@ class Listing(NotAwaited, Generic[T, R_co]):
         cleaned up eventually, or at once within `async with contextlib.aclosing(listing.pages())`.
         """
         schedule = Schedule(self._session.call_timeout.stream_deadline())
-        reading = Reading(self.query, schedule, self._session.settings.max_pages)
+        max_pages = self._session.settings.max_pages
+        reading = Reading(self.query, schedule, max_pages=max_pages)
         async with aclosing(self._read(reading)) as pages:
             async for page in pages:
                 yield page
@@ -117,7 +125,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
     def reading(self, schedule: Schedule, place: int = 0) -> Reading[T]:
         """Begin to read the whole listing; `place` is its place in a crawl."""
         max_pages = self._session.settings.max_pages
-        return Reading(self.query, schedule, max_pages, place, self.query.page_size)
+        return Reading(self.query, schedule, place, max_pages=max_pages, page_size=self._page_size)
 
     async def _read_whole(self, schedule: Schedule) -> R_co:
         reading = self.reading(schedule)

@@ -9,10 +9,12 @@ from typing import Generic, TypeVar
 import msgspec
 
 from seorep_async.models import Page
-from seorep_async.paging.page_size import ATTEMPTS, PageSize
 from seorep_async.session import Deadline, Decode, Lane, Request
 
 T = TypeVar("T")
+
+ATTEMPTS = 5
+"""The attempts for one page of the found size, because a service may fail only with large pages."""
 
 
 class Schedule(msgspec.Struct, eq=False):
@@ -37,7 +39,6 @@ class Query(msgspec.Struct, Generic[T], eq=False):
             number.
         key: identifies an item, to detect repeated ones.
         subject: its name in errors, such as `campaign 42`, or None.
-        page_size: finds the page size of the endpoint, or None if a limit is given or not wanted.
         secrets: strings of the query that must not appear in an error.
     """
 
@@ -46,7 +47,6 @@ class Query(msgspec.Struct, Generic[T], eq=False):
     decode: Callable[[int], Decode[Page[T]]]
     key: Callable[[T], Hashable]
     subject: str | None = None
-    page_size: PageSize | None = None
     secrets: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -77,3 +77,21 @@ class Query(msgspec.Struct, Generic[T], eq=False):
             lane=schedule.lane,
             max_attempts=math.inf if limit is None else ATTEMPTS,
         )
+
+
+class SizedQuery(msgspec.Struct, Generic[T], eq=False):
+    """The query of a listing that has one page size throughout.
+
+    Attributes:
+        place: its place among other listings. The lowest is read first.
+        limit: the requested number of records per page, or None for the service's default.
+    """
+
+    query: Query[T]
+    schedule: Schedule
+    place: int = 0
+    limit: int | None = None
+
+    def request(self, number: int) -> Request[Page[T]]:
+        """Return the request of a page, with the limit that this listing has now."""
+        return self.query.page(number, self.schedule, self.place, self.limit)

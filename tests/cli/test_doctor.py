@@ -20,7 +20,7 @@ import pytest
 from seorep_async.cli import doctor, target_check
 from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.findings import Findings
-from seorep_async.cli.nights import PullWords, add_nights
+from seorep_async.cli.nights import add_nights
 from tests.cli.running import Seorep
 from tests.history.databases import Pull, database_of
 
@@ -182,7 +182,7 @@ def test_a_night_that_lacks_reports_is_named(seorep: Seorep, tmp_path: Path) -> 
     assert "a b, night of 2023-03-05: 2 reports failed (campaigns 1, 2: " in line
     window = "--from 2023-02-03 --to 2023-03-04 --retry-failed"
     command = f"seorep pull -o a.duckdb --account 'a b' --snapshot-date 2023-03-05 {window}"
-    assert line.endswith(f"to fetch only what failed: {command}")
+    assert line.endswith(f"to fetch only what failed, with the pull's other options: {command}")
 
 
 def test_a_report_that_would_fail_again_has_no_command(seorep: Seorep, tmp_path: Path) -> None:
@@ -206,18 +206,6 @@ def test_json_lists_missing_and_incomplete_nights(seorep: Seorep, tmp_path: Path
     ended = seorep("doctor", "-s", "campaigns=1", "-o", "a.duckdb", "--json")
     (account,) = json.loads(ended.out)["nights"]
     assert (account["missing"], account["incomplete"]) == (["2023-03-07"], [])
-
-
-def test_json_has_the_nights_of_every_account(seorep: Seorep, tmp_path: Path) -> None:
-    night = dt.date(2023, 3, 5)
-    names = [f"a{number:02}" for number in range(22)]
-    pulls = [Pull(night, night, night, {11: 1}, account=name) for name in names]
-    database_of(tmp_path / "a.duckdb", pulls)
-    ended = seorep("doctor", "-s", "campaigns=1", "-o", "a.duckdb", "--json")
-    assert [account["account"] for account in json.loads(ended.out)["nights"]] == names
-    assert lines(seorep, "nights", "-o", "a.duckdb")[-1].endswith(
-        "2 accounts more; --json lists them all"
-    )
 
 
 def test_daily_nights_that_ended_are_old(seorep: Seorep, tmp_path: Path) -> None:
@@ -263,8 +251,7 @@ def test_nights_are_not_ok_while_a_retry_may_help(
 
 def nights_of(tmp_path: Path, today: dt.date, account: str | None = None) -> list[dict[str, Any]]:
     findings = Findings(shown=False)
-    pull_words = PullWords(("seorep", "pull"), {})
-    add_nights(findings, str(tmp_path / "a.duckdb"), account, today, pull_words)
+    add_nights(findings, str(tmp_path / "a.duckdb"), account, today)
     nights: list[dict[str, Any]] = findings.facts()["nights"]
     return nights
 
@@ -380,34 +367,12 @@ def test_the_command_of_a_night_selects_the_same_campaigns(
     assert f"--account 'a b' {words}--snapshot-date" in lines(seorep, "nights", "-o", "a.duckdb")[1]
 
 
-def test_options_that_doctor_does_not_know_are_to_be_added(seorep: Seorep, tmp_path: Path) -> None:
-    incomplete(tmp_path, (1,))
-    with duckdb.connect(tmp_path / "a.duckdb") as database:
-        database.execute("UPDATE pulls SET reading = 'of other engine names'")
-    line = lines(seorep, "nights", "-o", "a.duckdb")[1]
-    assert "add the options or engine names that the pull had to: seorep pull" in line
-
-
-def test_the_command_of_a_night_repeats_settings_without_a_proxy(
-    seorep: Seorep, tmp_path: Path
-) -> None:
-    incomplete(tmp_path, (1,))
-    settings = ("-c", "engine_names=a,b,w", "-c", "proxy=http://u:s3cret@127.0.0.1:9")
-    with seorep.account() as sandbox:
-        command = ("doctor", "-o", "a.duckdb", "--base-url", sandbox.base_url, *settings)
-        ended = seorep(*command, "-c", "call_timeout=1", "-c", "max_attempts=1")
-        address = sandbox.base_url
-    service = f"--base-url {address} -c engine_names=a,b,w -c call_timeout=1"
-    assert f"seorep pull -o a.duckdb {service} -c max_attempts=1 --account" in ended.out
-    assert "s3cret" not in ended.out
-
-
 @pytest.mark.heavy
 def test_each_feed_of_a_night_has_the_command_of_its_pull(seorep: Seorep) -> None:
     night = ("-o", "a.duckdb", "--snapshot-date", "2023-03-05", "--last", "7d")
     pull = ("pull", *night, "-c", "max_attempts=1")
     with seorep.account(campaigns=4, failing=[2]):
-        assert seorep(*pull, "--exclude", "3", "--compare-previous-period").code == 4
+        assert seorep(*pull, "--exclude", "3").code == 4
         assert seorep(*pull, "--feed", "campaign-by-date").code == 4
         ended = seorep("doctor", "-o", "a.duckdb", "--json")
     pulls = json.loads(ended.out)["nights"][0]["incomplete"]

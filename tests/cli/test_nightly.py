@@ -184,26 +184,6 @@ def test_months_start_over_after_a_locked_database(
         assert seorep(*months).code == 0
 
 
-def test_the_advice_on_failed_months_holds_on_a_later_day(seorep: Seorep) -> None:
-    command = ("pull", "-o", "a.duckdb", "--month", "2023-01..2023-02")
-    with seorep.account(failing={2: 501}):
-        ended = seorep(*command, "--skip-complete")
-    advice = re.search(r"with (--retry-failed --snapshot-date \S+) in place of --skip", ended.err)
-    assert advice is not None
-    with seorep.account() as sandbox:
-        assert seorep(*command, *advice[1].split()).code == 0
-    # the list and a report for each month, and the look at the campaign of a staged pull
-    assert sandbox.stats.requests <= 6
-
-
-def test_a_night_that_names_other_months_is_not_advised(seorep: Seorep) -> None:
-    # the night is a day of UTC: on the first of a month, `last` may be another month from there
-    command = ("pull", "-o", "a.duckdb", "--month", "2023-05..last")
-    with seorep.account(failing={2: 501}):
-        ended = seorep(*command, "--skip-complete")
-    assert "with --retry-failed in place of --skip-complete" in ended.err
-
-
 # --- The guide
 
 
