@@ -393,7 +393,7 @@ def test_given_settings_replace_all_settings_of_a_profile() -> None:
         ({"profile": "acme", "api_key": "k"}, "profile and api_key=… can't be combined"),
         ({"profile": "acme", "base_url": "https://x"}, "profile and base_url=… can't be combined"),
         ({"profile": "nobody"}, "there is no profile 'nobody'"),
-        ({"api_key": "k"}, "api_key is given without an address"),
+        ({"api_key": "k"}, "api_key is given without SEOREP_BASE_URL"),
         ({"profile": "broken"}, "max_attempts of profile broken must be an integer"),
         (
             {"profile": "broken", "settings": Settings()},
@@ -410,7 +410,5 @@ def test_the_refusal_of_a_profile_names_its_mistake(options: Any, problem: str) 
 @pytest.mark.usefixtures("profiles")
 def test_a_key_in_the_environment_is_not_sent_to_a_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEOREP_API_KEY", "other-account")
-    with pytest.raises(
-        ConfigurationError, match="SEOREP_API_KEY is set, and SEOREP_BASE_URL is not"
-    ):
+    with pytest.raises(ConfigurationError, match="SEOREP_API_KEY is given without SEOREP_BASE_URL"):
         SeoRepClient()
