@@ -225,7 +225,7 @@ async def test_call_timeout_limits_each_request_of_it(
 
 async def test_the_repr_and_the_notebook_name_failures() -> None:
     outcomes = await pulled([1, 404, 2])
-    words = "Pull of feed campaign: 2 reports, 1 failure (404: NotFoundError)"
+    words = "Pull of feed campaign: 2 reports, 1 failure (404: there is no such object)"
     assert repr(outcomes) == f"<{words}>"
     assert f"{words}: 4 rows</div>" in outcomes._repr_html_()
     assert "campaign_<wbr>id" in outcomes._repr_html_()

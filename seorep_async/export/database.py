@@ -133,20 +133,18 @@ class Database(Target):
         name = self.request.account
         if not self.accounts or name in self.accounts:
             return
-        problem = f"the database has no account {name} yet"
         own_names = [
             other for other, ids in self.accounts.items() if not ids.isdisjoint(account_ids)
         ]
+        problem = f"the database has no account {name} yet"
         if own_names:
-            known_as = " and ".join(own_names)
-            problem = f"{problem}, and has the service's account {min(account_ids)} as {known_as}"
-        question = suggestion(name, self.accounts)
-        if own_names and question and not self.force:
+            problem += f", and has these campaigns under {' and '.join(own_names)}"
+        if suggestion(name, own_names) and not self.force:
             raise ConfigurationError(
-                f"{problem}.{question} With force=True, this begins a new account",
+                f"{problem}; name that with account=…, or begin a new account with force=True",
                 argument="account",
             )
-        _log.warning("%s; this begins a new one.%s", problem, question)
+        _log.warning("%s; this begins a new one", problem)
 
     def failed(self) -> Retry:
         """Find the campaigns that failed in earlier pulls of this night and these days.
@@ -171,20 +169,15 @@ class Database(Target):
                 failed_campaigns, {**request.labels, "tables": tables}
             ).fetchall()
         feeds = {feed.value for feed in request.feeds}
-        sharing = [pull for pull in pulls if feeds.intersection(pull.feeds)]
-        if not sharing:
-            return Retry()
-        # rows of one night may come from several pulls: the last one that shares a feed decides
-        refused = check_row_options(request, sharing[0].row_options)
-        for pull in sharing:
+        for pull in pulls:
             # a pull of all campaigns had those of each group, but not an id that is not listed
             has_listed = pull.selection is None and request.campaigns is None
             has_campaigns = has_listed or pull.selection == request.selection
             if has_campaigns and feeds.issubset(pull.feeds):
+                campaign_ids = [campaign_id for (campaign_id,) in failures]
                 # the rows beside the failures that are fetched again are of this pull
-                refused = refused or check_row_options(request, pull.row_options)
-                return Retry([campaign_id for (campaign_id,) in failures], refused)
-        return Retry(None, refused)
+                return Retry(campaign_ids, check_row_options(request, pull.row_options))
+        return Retry()
 
     @contextmanager
     def _connected(  # noqa: C901, one loop waits, opens and yields

@@ -27,6 +27,7 @@ from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Contents, other_row_options
 from seorep_async.tables.columns import FeedTable, Table
+from seorep_async.tables.html import counted
 from seorep_async.tables.output_tables import all_tables, failures_table, pulls_table, table_of
 
 IN_USE_SECONDS = 2.0
@@ -101,9 +102,20 @@ class Target:
         Args:
             complete: campaigns without a failure in this pull.
         """
-        pull = self.earlier_pull()
-        losses = [_other_pull(self.request, pull), _fewer_campaigns(pull, complete)]
-        return tuple(loss for loss in losses if loss is not None)
+        pull = {name: _comparable(value) for name, value in self.earlier_pull().items()}
+        # nothing is replaced
+        if not pull.get("start_date"):
+            return ()
+        labels = {name: _comparable(value) for name, value in self.request.labels.items()}
+        names = ("account", "start_date", "end_date")
+        is_other = any(pull[name] != labels[name] for name in names)
+        lost_feeds = {*pull["feeds"].split(",")} - {*self.request.feed_names.split(",")}
+        earlier = int(pull["campaigns"]) - int(pull["failures"])
+        if not is_other and not lost_feeds and complete >= earlier:
+            return ()
+        contents = "{start_date} to {end_date} of {account} ({feeds})".format_map(pull)
+        campaigns = counted(earlier, "complete campaign")
+        return (f"replaces {contents}: {campaigns}, now {complete:,}",)
 
 
 def has_content(file: Path) -> bool:
@@ -279,33 +291,6 @@ def retry_of(request: ExportRequest, pull: Mapping[str, Any]) -> Retry:
         # It was the same request, and nothing of it failed.
         return Retry([], check_row_options(request, pull.get("reading")))
     return Retry()
-
-
-def _other_pull(request: ExportRequest, pull: Mapping[str, Any]) -> str | None:
-    """Return a note that other days, another account or more feeds are replaced, or None."""
-    names = ("start_date", "end_date", "account", "feeds")
-    start_date, end_date, account, feeds = (_comparable(pull.get(name)) for name in names)
-    # nothing is replaced
-    if not start_date:
-        return None
-    note = f"replaces {start_date} to {end_date}"
-    is_other = note != f"replaces {request.start_date} to {request.end_date}"
-    if account != request.account:
-        note += f" of {account}"
-        is_other = True
-    if not {*feeds.split(",")} <= {*request.feed_names.split(",")}:
-        note += f" ({feeds})"
-        is_other = True
-    return note if is_other else None
-
-
-def _fewer_campaigns(pull: Mapping[str, Any], complete: int) -> str | None:
-    """Return a note that an earlier pull had more campaigns; None if it had not."""
-    requested = int(_comparable(pull.get("campaigns")) or 0)
-    earlier = requested - int(_comparable(pull.get("failures")) or 0)
-    if complete >= earlier:
-        return None
-    return f"replaces {earlier:,} campaigns with {complete:,}"
 
 
 def _comparable(value: object) -> str:

@@ -213,11 +213,13 @@ class Sheet:
         return cls(table, ordered_columns, parts, not isinstance(table, FeedTable))
 
     def header(self, column: Column) -> str:
-        """Return the name of a column, in words if it has an engine whose name is known."""
-        for letter, name in zip("ab", self.engine_names or (), strict=False):
-            if f"engine_{letter}_" in column.name:
-                return column.name.replace("_", " ").replace(f"engine {letter}", name)
-        return column.name
+        """Return the name of a column, in words for people who have named their engines."""
+        if self.engine_names is None:
+            return column.name
+        words = column.name.replace("_", " ")
+        for letter, name in zip("ab", self.engine_names, strict=True):
+            words = words.replace(f"engine {letter} ", f"{name} ")
+        return words
 
 
 @attrs.frozen
@@ -529,9 +531,11 @@ def read_sheet(file: Path, table: Table) -> dict[str, Any]:
         header = rows[0] if rows else ()
         cells = rows[1] if len(rows) == 2 else [None] * len(header)
         kinds = {column.name: column.type for column in table.columns}
+        # the names of columns may be in words
+        names = [str(name).replace(" ", "_") for name in header]
         return {
             name: _read_value(kinds.get(name), cell)
-            for name, cell in zip(header, cells, strict=True)
+            for name, cell in zip(names, cells, strict=True)
         }
     finally:
         workbook.close()

@@ -220,10 +220,12 @@ async def test_a_header_stands_above_its_numbers(tmp_path: Path) -> None:
 async def test_headers_name_the_engines(tmp_path: Path) -> None:
     async with golden_nights.account() as client:
         await pull(client, tmp_path / "x.xlsx", engine_names=("Google", "Bing"))
+        assert (await pull(client, tmp_path / "x.xlsx")).notes == ()
+        await pull(client, tmp_path / "x.xlsx", engine_names=("Google", "Bing"))
         with pytest.raises(ConfigurationError, match="engine_names must be two names"):
             await pull(client, tmp_path / "x.xlsx", engine_names=("Google",))
     header = sheets_by_openpyxl(tmp_path / "x.xlsx")["keyword_rankings"][0]
-    assert {"Google mobile ranking", "last Bing ranking date", "competitors"} <= {*header}
+    assert {"keyword phrase", "Google mobile ranking", "last Bing ranking date"} <= {*header}
 
 
 async def test_dates_are_dates(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ async def test_ranks_have_few_columns_unless_more_are_named(database: Path) -> N
     async with agent(database) as host:
         (default,) = await host.rows("rankings", campaign_id=1, **DAYS, limit=1)
         (narrow,) = await host.rows(
-            "rankings", campaign_id=1, **DAYS, limit=1, columns="keyword_phrase, Competitors"
+            "rankings", campaign_id=1, **DAYS, limit=1, columns="keyword_phrase, competitors"
         )
         (every,) = await host.rows("rankings", campaign_id=1, **DAYS, limit=1, columns=["all"])
     assert len(default) <= 9
@@ -192,20 +192,18 @@ async def test_rows_that_are_cut_can_be_read_on(database: Path) -> None:
     arguments: dict[str, Any] = {"limit": 60, "page": 1}
     async with agent(database) as host:
         for _ in range(20):
-            text = await host.ask(
-                "rankings", campaign_id=1, **DAYS, columns="all", search=None, **arguments
-            )
+            text = await host.ask("rankings", campaign_id=1, **DAYS, columns="all", **arguments)
             answer = json.loads(text)
             place = answer["columns"].index("keyword_id")
             phrases |= {row[place] for row in answer["rows"]}
             omissions = " ".join(answer.get("left_out", []))
-            advice = re.search(r"ask with limit (\d+), page (\d+)", omissions)
-            if advice is None and "ask with page" not in omissions:
-                break
-            if advice is None:
+            advice = re.search(r"ask with limit (\d+), page 1 and on", omissions)
+            if advice is not None:
+                arguments = {"limit": int(advice[1]), "page": 1}
+            elif "ask with page" in omissions:
                 arguments["page"] += 1
             else:
-                arguments = {"limit": int(advice[1]), "page": int(advice[2])}
+                break
     assert len(phrases) == 60
 
 
@@ -236,7 +234,7 @@ async def test_changes_have_at_most_100_rows(database: Path) -> None:
         ("changes", {"group": "nobody's"}, "no rankings of group"),
         ("history", {"sql": "SELECT"}, "DuckDB: "),
         ("pull", {"start_date": "yesterday", "end_date": "today"}, "start_date must be a"),
-        ("pull", {**DAYS, "campaign_ids": [1], "group": "Retail"}, "group can't be combined; send"),
+        ("pull", {**DAYS, "campaign_ids": [1], "group": "Retail"}, "can't be combined with groups"),
         ("delete", {}, "there is no tool 'delete'; the tools are campaigns, rankings, changes"),
     ],
 )
@@ -259,6 +257,14 @@ async def test_an_error_says_what_is_wrong(
         ("start over with restart=True, which drops it", "start over with restart true"),
         ("ids can't be combined with groups=… or filter=…", "combined with groups or filter"),
         ("no pull wrote it; name a database that pulls wrote (.duckdb)", "no pull wrote it"),
+        (
+            "has several accounts; name one with account=…: 'a'",
+            "and this server has no name of one;",
+        ),
+        (
+            'after must be a datetime.date or a string "YYYY-MM-DD"',
+            'after must be a day "YYYY-MM-DD"',
+        ),
         ("x" * 5000, "…"),
     ],
 )
@@ -439,18 +445,16 @@ TWO_FEEDS = {"feeds": ["campaign", "keyword-by-date"]}
         (CampaignsArguments, {"filter": None, "page": None}, {"filter": None, "page": 1}),
         (CampaignsArguments, {"filter": "", "limit": "2"}, {"filter": None, "limit": 2}),
         (ChangesArguments, {"campaign": "3", "moved": 2.0}, {"campaign": 3, "moved": 2}),
-        (ChangesArguments, {"kind": "FELL"}, {"kind": ["fell"]}),
-        (ChangesArguments, {"kind": "Left top 10, lost"}, {"kind": ["left_top_10", "lost"]}),
+        (ChangesArguments, {"kind": "left_top_10, lost"}, {"kind": ["left_top_10", "lost"]}),
         (ChangesArguments, {"kinds": "lost"}, {"kind": ["lost"]}),
         (ChangesArguments, {"campaign_id": 3}, {"campaign": 3}),
         (ChangesArguments, {"before": "null"}, {"before": None}),
-        (ChangesArguments, {"after": "2026-11-28T00:00:00Z"}, {"after": "2026-11-28"}),
         (CampaignsArguments, {"search": "shoes"}, {"filter": "shoes"}),
         (RankingsArguments, {"campaign": 3, **WINDOW, "filter": "x"}, {"campaign_id": 3}),
         (RankingsArguments, {"campaign": 3, **WINDOW, "columns": "all"}, {"columns": ["all"]}),
         (PullArguments, {**WINDOW, "campaign": 3}, {"campaign_ids": [3]}),
         (PullArguments, {**WINDOW, "feeds": "campaign,keyword-by-date"}, TWO_FEEDS),
-        (PullArguments, {**WINDOW, "feed": "Campaign, Keyword_by_date"}, TWO_FEEDS),
+        (PullArguments, {**WINDOW, "feed": "campaign, keyword-by-date"}, TWO_FEEDS),
         (RankingsArguments, {"campaign_id": "1", **WINDOW}, {"campaign_id": 1}),
         (PullArguments, {**WINDOW, "campaign_ids": "[1, 2]"}, {"campaign_ids": [1, 2]}),
         (PullArguments, {**WINDOW, "campaign_ids": ["1"]}, {"campaign_ids": [1]}),
@@ -473,9 +477,6 @@ def test_arguments_are_taken_as_hosts_send_them(
 @pytest.mark.parametrize(
     ("kind", "sent", "problem"),
     [
-        (HistoryArguments, {"sql": "SELECT '\ud83d'"}, "sql must be Unicode, and has half a surr"),
-        (PullArguments, {**WINDOW, "feeds": ["\ud800"]}, "feeds must be Unicode"),
-        (CampaignsArguments, {"\ud800": 1}, r"no argument '\ud800'"),
         (PullArguments, {**WINDOW, "campaign_ids": "3,x"}, "campaign_ids must be one or several"),
         (CampaignsArguments, {"filter": 5}, "filter must be text, got 5"),
         (CampaignsArguments, {"company": "x"}, "no argument 'company'; there are filter, page, li"),
@@ -491,7 +492,6 @@ def test_arguments_are_taken_as_hosts_send_them(
         (ChangesArguments, {"group": 3}, "group must be text, got 3; the tool campaigns lists g"),
         (ChangesArguments, {"kind": "sank"}, "kind must be one or several of new, removed, found"),
         (ChangesArguments, {"engine": "Google"}, "got 'Google'; if the description of this tool"),
-        (ChangesArguments, {"after": "yesterday"}, "after must be a day, YYYY-MM-DD, got 'yester"),
         (ChangesArguments, {"campaign": 1, "campaign_id": 1}, "campaign was sent twice, once as c"),
         (
             PullArguments,
@@ -512,37 +512,6 @@ def test_wrong_arguments_of_a_tool_are_named(
 
 
 # --- Several questions, and cancelled ones
-
-
-async def test_questions_in_parallel_are_all_answered(database: Path) -> None:
-    questions: list[tuple[str, dict[str, Any]]] = [
-        ("history", {"sql": RANKINGS}),
-        ("changes", {"limit": 1}),
-    ]
-    async with agent(database) as host:
-        answers = await asyncio.gather(*(host.ask(tool, **args) for tool, args in questions))
-    assert '"rows": [[480]]' in answers[0]
-    assert '"before": "2023-01-31"' in answers[1]
-
-
-async def test_a_cancelled_query_lets_a_pull_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    running = asyncio.Event()
-
-    async def noted(question: Any) -> str:
-        running.set()
-        return await child_questions.ask(question)
-
-    monkeypatch.setattr(module, "ask", noted)
-    async with agent(tmp_path / "rankings.duckdb") as host:
-        await host.ask("pull", **DAYS)
-        query = asyncio.create_task(host.ask("history", sql=ENDLESS))
-        await running.wait()
-        query.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await query
-        assert '"campaigns_complete": 4' in await host.ask("pull", **DAYS)
 
 
 async def test_the_server_ends_after_its_calls(
@@ -696,20 +665,6 @@ async def test_a_service_that_hangs_is_an_error_soon(
     assert "did not answer within 0." in answer
 
 
-@pytest.mark.parametrize(
-    ("size", "page", "count", "advice"),
-    [
-        (60, 1, 25, "ask with limit 25, page 2"),
-        (100, 3, 63, "ask with limit 63, page 5"),
-        (25, 1, 0, "ask with limit 1, page 1"),
-    ],
-)
-def test_advice_on_pages_names_the_page_of_the_next_row(
-    size: int, page: int, count: int, advice: str
-) -> None:
-    assert module._advice_on_pages(size, page, count) == advice
-
-
 async def test_a_group_is_pulled_alone(tmp_path: Path) -> None:
     async with agent(tmp_path / "rankings.duckdb", campaigns=6, keywords=5) as host:
         campaigns = await host.rows("campaigns")
@@ -734,20 +689,22 @@ async def test_a_cancelled_pull_resumes(tmp_path: Path) -> None:
     assert answer["resumed"] > 0
 
 
-async def test_a_pull_reports_rising_progress(
+async def test_a_pull_reports_rising_progress_also_while_it_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(module, "_PROGRESS_SECONDS", 0.002)
     reported: list[tuple[float, float | None, str | None]] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
         reported.append((progress, total, message))
 
-    async with agent(tmp_path / "rankings.duckdb", keywords=5) as host:
+    async with agent(tmp_path / "rankings.duckdb", keywords=5, latency=0.1) as host:
         await host.client.call_tool("pull", DAYS, progress_callback=note)
     steps = [progress for progress, _, _ in reported]
     assert steps == sorted(set(steps))
-    assert any("pulling rows" in str(message) for _, _, message in reported)
+    messages = " ".join(str(message) for _, _, message in reported)
+    assert "pulling rows: " in messages
+    assert "waiting for the service for 5 s" in messages
 
 
 # --- The server and its command
@@ -765,7 +722,6 @@ async def test_a_pull_reports_rising_progress(
         ({"database": None}, "database"),
         ({"account": 3}, "account"),
         ({"account": " "}, "account"),
-        ({"client": "https://api.example.com"}, "client"),
         ({"engine_names": ["Google"]}, "engine_names"),
     ],
     ids=str,
