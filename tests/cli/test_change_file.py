@@ -170,7 +170,9 @@ def test_a_redirected_table_has_account_days_and_what_is_missing(
     assert len(rows) == 1
 
 
-def test_a_pull_names_the_engines_in_notes(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workbook_of_a_pull_names_the_engines(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SEOREP_REPORT_ENGINES", "Google, Bing")
     with seorep.account():
         assert seorep("pull", "-o", "x.xlsx").code == 0
@@ -178,5 +180,4 @@ def test_a_pull_names_the_engines_in_notes(seorep: Seorep, monkeypatch: pytest.M
         ended = seorep("pull", "-o", "x.xlsx")
     assert "SEOREP_REPORT_ENGINES must be two names" in ended.err
     header = openpyxl.load_workbook("x.xlsx")["keyword_rankings"][1]
-    notes = {cell.value: cell.comment.text for cell in header}
-    assert notes["Bing ranking"].endswith("Engine B is Bing.")
+    assert "Bing ranking" in {cell.value for cell in header}
