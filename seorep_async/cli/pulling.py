@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Sequence
 from typing import Any, cast
@@ -39,7 +38,6 @@ from seorep_async.export.pull_to import Place, opened_target
 from seorep_async.export.request import ExportOptions, ExportRequest
 from seorep_async.export.staging import Beginning
 from seorep_async.history import complete_windows
-from seorep_async.profiles import REPORT_ENGINES
 
 _CONTENTS = (
     "feeds",
@@ -111,10 +109,8 @@ def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> 
     log_console = messages() if arguments.quiet else console
     with logged(log_console, verbose=arguments.verbose) as warnings:
         engine_names = None
-        # the sandbox has no profile, only the variable
-        may_have_names = service.embedded is None or REPORT_ENGINES in os.environ
-        if arguments.target(windows[0]).lower().endswith(".xlsx") and may_have_names:
-            engine_names = find_engine_names(profile=service.profile)
+        if arguments.target(windows[0]).lower().endswith(".xlsx"):
+            engine_names = find_engine_names(arguments.engines, service.profile)
         running = _run(arguments, windows, connect(service), console, warnings, engine_names)
         return wait_for(running)
 
