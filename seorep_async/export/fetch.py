@@ -157,8 +157,6 @@ class Fetcher:
             PullPausedError: the requests were used up before every report was tried.
         """
         staging = self.staging
-        # an earlier run may have staged more rows than a sheet holds
-        staging.require_room()
         feeds = staging.request.fetched_feeds
         is_resumed = bool(staging.plan.ids)
         if is_resumed:
