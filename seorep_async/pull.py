@@ -69,8 +69,8 @@ class Pull(NotAwaited, Generic[R_co]):
 
     async def __aenter__(self) -> Pull[R_co]:
         self._session.require_open()
-        if self._run is not None and self._run.crawl.is_open:
-            raise ConfigurationError("this pull is already running; create another one")
+        if self._run is not None:
+            raise ConfigurationError("a pull runs only once; create another one")
         tries_again = self._on_error == "collect"
         run = _Run(
             self._session,

@@ -91,31 +91,6 @@ async def test_forbidden_campaigns_fail_alone(case: str, concurrency: int, check
     )
 
 
-@pytest.mark.parametrize(
-    "good", [0, 1, 50], ids=["wrong from the first", "revoked at once", "revoked later"]
-)
-@pytest.mark.parametrize("forbidden", [set(), {2, 9, 10, 11}], ids=["", "some forbidden"])
-async def test_a_refused_key_costs_those_in_flight_8_and_a_probe(
-    good: int, forbidden: set[int], check: Check
-) -> None:
-    def script(request: ApiRequest) -> Any:
-        if len(service.requests) > good or request.id in forbidden:
-            return 403
-        return page(request)
-
-    async with serving(script) as (client, service):
-        results = await results_of(client, 60)
-    errors = [result for result in results.values() if isinstance(result, Exception)]
-    others = [error for error in errors if not isinstance(error, AuthenticationError)]
-    check(
-        "37",
-        f"key refused after {good} requests, {len(forbidden)} forbidden",
-        requests_after_the_refusal=(len(service.requests) - good, 16 + 8 + 1),
-        errors_of_another_kind=(len(others), 0),
-        missing=(60 - len(results), 0),
-    )
-
-
 # --- Row 39
 
 
