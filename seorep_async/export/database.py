@@ -47,7 +47,6 @@ from seorep_async.export.schema import (
 )
 from seorep_async.export.staging import Contents
 from seorep_async.models import Feed
-from seorep_async.tables.columns import fits
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
 
@@ -465,9 +464,9 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
             for campaign_id, keyword_id in staging.keywords()
             if keyword_id in failed_ids
         ]
-    # the database has no ids of more than 64 bits
-    pulled_campaigns = [(id_,) for id_ in staging.plan.ids if fits(id_)]
-    _register(database, "pulled_campaigns", {"campaign_id": "int64"}, pulled_campaigns)
+    _register(
+        database, "pulled_campaigns", {"campaign_id": "int64"}, [(id_,) for id_ in staging.plan.ids]
+    )
     _register(
         database, "pulled_reports", {"table_name": "string", "campaign_id": "int64"}, pulled_reports
     )
@@ -486,11 +485,9 @@ def _register_outdated(database: duckdb.DuckDBPyConnection, contents: Contents) 
     """
     request = contents.request
     pulls = _earlier_pulls(database, request) if contents.received else []
-    # only ids of at most 64 bits can have rows
     failed = [
         (table.name, campaign_id, keyword_id)
         for table, campaign_id, keyword_id, _ in contents.staging.failed_reports()
-        if fits(campaign_id or 0) and fits(keyword_id or 0)
     ]
     # a pull of other campaigns does not make the rows of these ones outdated
     failed_ids = {campaign_id for _, campaign_id, _ in failed}

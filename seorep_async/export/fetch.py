@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -157,8 +157,6 @@ class Fetcher:
             PullPausedError: the requests were used up before every report was tried.
         """
         staging = self.staging
-        # an earlier run may have staged more rows than a sheet holds
-        staging.require_room()
         feeds = staging.request.fetched_feeds
         is_resumed = bool(staging.plan.ids)
         if is_resumed:
@@ -279,26 +277,59 @@ class Fetcher:
             self.tracker.start(Stage.ROWS, feed, stored + len(ids), stored)
         else:
             self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, stored + len(ids), stored)
-        async with Group(self.run, self.staging, feed, self.tracker, ids) as group:
-            valid_ids, errors = listed_ids(ids)
-            for id_, error in errors.items():
-                await group.add(FailedReport(id_, error))
-            pull = self.client.rankings.pull(
-                # each report takes at least one request; None means no limit
-                valid_ids[: self.tracker.requests_left()],
-                request.start_date,
-                request.end_date,
-                feed=feed,
-                **self.options,
-            )
-            async with pull as outcomes:
-                async for outcome in outcomes:
-                    # reports that have begun are finished, so the limit is exceeded by a few
-                    if self.tracker.requests_left() == 0:
-                        outcomes.finish()
-                    _check_outcome(outcomes, outcome)
-                    await group.add(outcome)
+        fetched = outcomes_of_feed(self.client, request, feed, ids, self.options, self.tracker)
+        # an error in this block must end the pull before the group stores the rest
+        async with (
+            Group(self.run, self.staging, feed, self.tracker, ids) as group,
+            aclosing(fetched) as outcomes,
+        ):
+            async for outcome in outcomes:
+                await group.add(outcome)
+
+
+async def outcomes_of_feed(
+    client: SeoRepClient,
+    request: ExportRequest,
+    feed: Feed,
+    ids: Iterable[int],
+    options: FeedOptions,
+    tracker: Tracker,
+    *,
+    ordered: bool = False,
+) -> AsyncGenerator[PullOutcome[Any], None]:
+    """Yield the outcomes of reports of a feed, as long as the tracker has requests left.
+
+    Raises:
+        SeoRepError: a failure that concerns the whole pull: a refused key, or a wrong argument.
+    """
+    valid_ids, errors = listed_ids(ids)
+    for id_, error in errors.items():
+        yield FailedReport(id_, error)
+    pull = client.rankings.pull(
+        # each report takes at least one request; None means no limit
+        valid_ids[: tracker.requests_left()],
+        request.start_date,
+        request.end_date,
+        feed=feed,
+        ordered=ordered,
+        **options,
+    )
+    async with pull as outcomes:
+        async for outcome in outcomes:
+            # reports that have begun are finished, so the limit is exceeded by a few
+            if tracker.requests_left() == 0:
+                outcomes.finish()
+            if outcome.error is not None:
                 _check_key(outcomes)
+                if concerns_all(outcome.error):
+                    raise outcome.error.evolve(subject=None)
+            yield outcome
+        _check_key(outcomes)
+
+
+def _check_key(outcomes: Pull[Any]) -> None:
+    if outcomes.key_refusal is not None:
+        raise outcomes.key_refusal
 
 
 def _other_account(plan: Plan, visible: Plan) -> ConfigurationError:
@@ -342,25 +373,14 @@ class OrderedFetcher:
         self, feed: Feed, owners: Mapping[int, list[int]]
     ) -> AsyncIterator[RankingReport[Any]]:
         """Yield the reports that succeed, and note the failures of the others."""
-        valid_ids, errors = listed_ids(owners)
-        for id_, error in errors.items():
-            self.fail(feed, id_, owners, error)
-        pull = self.client.rankings.pull(
-            valid_ids,
-            self.request.start_date,
-            self.request.end_date,
-            feed=feed,
-            ordered=True,
-            **self.options,
+        fetched = outcomes_of_feed(
+            self.client, self.request, feed, owners, self.options, self.tracker, ordered=True
         )
-        async with pull as outcomes:
-            async for outcome in outcomes:
-                _check_outcome(outcomes, outcome)
-                if outcome.report is not None:
-                    yield outcome.report
-                elif outcome.error is not None:
-                    self.fail(feed, outcome.id, owners, outcome.error)
-            _check_key(outcomes)
+        async for outcome in fetched:
+            if outcome.report is not None:
+                yield outcome.report
+            elif outcome.error is not None:
+                self.fail(feed, outcome.id, owners, outcome.error)
 
     def fail(
         self, feed: Feed, id_: int, owners: Mapping[int, list[int]], error: SeoRepError
@@ -372,17 +392,3 @@ class OrderedFetcher:
             failure = PullFailure(self.request.feeds[0], campaign_id, keyword_id, *facts)
             self.failures.append(failure)
         self.tracker.advance(0, 0, 1)
-
-
-def _check_outcome(outcomes: Pull[Any], outcome: PullOutcome[Any]) -> None:
-    """Raise a failure that concerns the whole pull: a refused key, or a wrong argument."""
-    if outcome.error is None:
-        return
-    _check_key(outcomes)
-    if concerns_all(outcome.error):
-        raise outcome.error.evolve(subject=None)
-
-
-def _check_key(outcomes: Pull[Any]) -> None:
-    if outcomes.key_refusal is not None:
-        raise outcomes.key_refusal

@@ -28,7 +28,7 @@ from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Contents, other_row_options
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.html import counted
-from seorep_async.tables.output_tables import all_tables, failures_table, pulls_table, table_of
+from seorep_async.tables.output_tables import all_tables, pulls_table, table_of
 
 IN_USE_SECONDS = 2.0
 """How long to retry the replacement of a file that another program has open."""
@@ -89,9 +89,34 @@ class Target:
     def check_accounts(self, account_ids: Sequence[int]) -> None:
         """Do nothing: files hold one pull, so no account can mix with another."""
 
-    def earlier_pull(self) -> Mapping[str, Any]:
+    def replaced_pull(self) -> Mapping[str, Any]:
         """Return the row of the pull that would be replaced. A database replaces none."""
         return {}
+
+    def earlier_pull(self) -> dict[str, str]:
+        """Return the row of the replaced pull as strings: CSV has no null and no other type."""
+        return {
+            name: "" if value is None else str(value)
+            for name, value in self.replaced_pull().items()
+        }
+
+    def requested_pull(self) -> dict[str, str]:
+        """Return the same columns for this pull, as far as they are known before it."""
+        request = self.request
+        columns = {**request.labels, "feeds": request.feed_names, "selection": request.selection}
+        return {name: "" if value is None else str(value) for name, value in columns.items()}
+
+    def failed(self) -> Retry:
+        """Find out whether the target holds the same request without a failure.
+
+        If it holds failures, the staging folder has what is needed to retry them.
+        """
+        pull = self.earlier_pull()
+        complete_pull = {**self.requested_pull(), "failures": "0"}
+        # a workbook leaves empty columns out
+        if all(pull.get(name, "") == value for name, value in complete_pull.items()):
+            return Retry([], check_row_options(self.request, pull["reading"]))
+        return Retry()
 
     def row_files(self) -> list[Path]:
         return [self.out]
@@ -102,13 +127,13 @@ class Target:
         Args:
             complete: campaigns without a failure in this pull.
         """
-        pull = {name: _comparable(value) for name, value in self.earlier_pull().items()}
+        pull = self.earlier_pull()
         # nothing is replaced
         if not pull.get("start_date"):
             return ()
-        labels = {name: _comparable(value) for name, value in self.request.labels.items()}
+        requested = self.requested_pull()
         names = ("account", "start_date", "end_date")
-        is_other = any(pull[name] != labels[name] for name in names)
+        is_other = any(pull[name] != requested[name] for name in names)
         lost_feeds = {*pull["feeds"].split(",")} - {*self.request.feed_names.split(",")}
         earlier = int(pull["campaigns"]) - int(pull["failures"])
         if not is_other and not lost_feeds and complete >= earlier:
@@ -236,20 +261,11 @@ class Files(Target):
             for table in all_tables()
         )
 
-    def failed(self) -> Retry:
-        """Find out whether the files hold the same request without a failure.
-
-        If they hold failures, the staging folder has what is needed to retry them.
-        """
-        request = self.request
-        has_rows = all(self.file(table_of(feed)).exists() for feed in request.feeds)
-        if not has_rows or self.file(failures_table()).exists():
-            return Retry()
-        return retry_of(request, self.earlier_pull())
-
-    def earlier_pull(self) -> Mapping[str, Any]:
-        file = self.file(pulls_table())
-        return self.format.read(file) if file.is_file() else {}
+    def replaced_pull(self) -> Mapping[str, Any]:
+        files = [pulls_table(), *map(table_of, self.request.feeds)]
+        if not all(self.file(table).is_file() for table in files):
+            return {}
+        return self.format.read(self.file(pulls_table()))
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write every table to a file, put all files in place, and return them, rows first.
@@ -282,20 +298,6 @@ class Files(Target):
             return None
         sync_file(file)
         return file
-
-
-def retry_of(request: ExportRequest, pull: Mapping[str, Any]) -> Retry:
-    """Return the retry of a request after an earlier pull without failures."""
-    requested = {**request.labels, "feeds": request.feed_names, "selection": request.selection}
-    if all(_comparable(pull.get(name)) == _comparable(requested[name]) for name in requested):
-        # It was the same request, and nothing of it failed.
-        return Retry([], check_row_options(request, pull.get("reading")))
-    return Retry()
-
-
-def _comparable(value: object) -> str:
-    """Return a value as a string, because CSV has no null and no other type."""
-    return "" if value is None else str(value)
 
 
 def put(new: Path, file: Path, *, permissions_of: Path) -> None:

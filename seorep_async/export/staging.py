@@ -39,7 +39,7 @@ from seorep_async.export.request import ExportRequest, Plan, is_about_row_option
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.settings import require_booleans
-from seorep_async.tables.columns import Columns, Table, fits, model_columns
+from seorep_async.tables.columns import Columns, Table, model_columns
 from seorep_async.tables.output_tables import (
     campaigns_table,
     keywords_table,
@@ -568,13 +568,12 @@ class Contents:
     ) -> tuple[Any, ...]:
         """Return the first values of a row about a report."""
         request = self.request
-        # databases have no ids of more than 64 bits
-        ids = (id_ if id_ is not None and fits(id_) else None for id_ in (campaign_id, keyword_id))
         return (
             request.account,
             request.snapshot_date,
             table.name,
-            *ids,
+            campaign_id,
+            keyword_id,
             request.start_date,
             request.end_date,
         )

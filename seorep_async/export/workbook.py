@@ -20,13 +20,11 @@ from typing import Any, Self
 import attrs
 
 from seorep_async.export.files import (
-    Retry,
     Target,
     check_file,
     has_content,
     overwriting,
     put,
-    retry_of,
     sync_file,
     sync_folder,
 )
@@ -46,7 +44,6 @@ from seorep_async.tables.columns import (
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import (
     campaigns_table,
-    failures_table,
     keywords_table,
     pulls_table,
 )
@@ -118,16 +115,7 @@ class WorkbookFile(Target):
         if was_changed(self.path):
             raise overwriting(self.out, self.path, "was changed since a pull wrote it")
 
-    def failed(self) -> Retry:
-        """Find out whether the workbook holds the same request without a failure.
-
-        If it holds failures, the staging folder has what is needed to retry them.
-        """
-        if not self.path.exists() or read_sheet(self.path, failures_table()):
-            return Retry()
-        return retry_of(self.request, self.earlier_pull())
-
-    def earlier_pull(self) -> Mapping[str, Any]:
+    def replaced_pull(self) -> Mapping[str, Any]:
         return read_sheet(self.path, pulls_table()) if has_content(self.path) else {}
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:

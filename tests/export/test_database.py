@@ -3,7 +3,6 @@
 
 import asyncio
 import contextlib
-import datetime as dt
 import os
 import re
 import shutil
@@ -124,21 +123,6 @@ async def test_a_resume_with_another_accounts_key_is_refused(
         assert (await pull(client, tmp_path / "x.csv")).rows == 2
 
 
-async def test_a_resume_of_a_night_without_ids_is_of_its_account(tmp_path: Path) -> None:
-    out = tmp_path / "x.duckdb"
-    account = Account(1)
-    async with served(account) as (client, service):
-        await pull(client, out)
-        account.account_id = 0
-        with pytest.raises(PullPausedError):
-            await pull(client, out, snapshot_date="2023-04-01", max_requests=2)
-        account.account_id = 2
-        service.requests.clear()
-        with pytest.raises(ConfigurationError, match="of the service's account 1"):
-            await pull(client, out, snapshot_date="2023-04-01")
-        assert not reports_in(service)
-
-
 async def test_a_night_without_account_ids_leaves_them_known(tmp_path: Path) -> None:
     out = tmp_path / "x.duckdb"
     account = Account(1)
@@ -153,18 +137,6 @@ async def test_a_night_without_account_ids_leaves_them_known(tmp_path: Path) -> 
         ):
             await pull(client, out)
     assert ask(out, "SELECT campaign_id, account_id FROM campaigns ORDER BY 1") == [(1, 1), (2, 1)]
-
-
-async def test_an_earlier_night_says_whose_a_campaign_is(tmp_path: Path) -> None:
-    out = tmp_path / "x.duckdb"
-    account = Account(0)
-    async with served(account) as (client, _):
-        await pull(client, out)
-        account.account_id = 1
-        await pull(client, out, snapshot_date="2023-03-01")
-    assert ask(out, "SELECT DISTINCT account_id, snapshot_date FROM campaigns") == [
-        (1, dt.date(2023, 3, 31))
-    ]
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.duckdb"])
@@ -375,16 +347,15 @@ async def test_a_database_that_is_open_elsewhere_is_waited_for(
     assert f"is open in another program (process {other.pid}); waiting" in caplog.text
 
 
-@pytest.mark.parametrize("account", ["acme", None], ids=["named", "by its host"])
 async def test_a_locked_database_keeps_no_older_night_from_a_restart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, account: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "x.duckdb"
-    options: dict[str, Any] = {"account": account, "snapshot_date": "2023-04-02"}
+    options: dict[str, Any] = {"account": None, "snapshot_date": "2023-04-02"}
     async with served(Account()) as (client, _):
-        await pull(client, out, account=account)
+        await pull(client, out, account=None)
         with pytest.raises(PullPausedError):
-            await pull(client, out, max_requests=2, account=account, snapshot_date="2023-04-01")
+            await pull(client, out, max_requests=2, account=None, snapshot_date="2023-04-01")
         monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
         with duckdb.connect(config={"threads": "1"}) as other:
             other.execute(f"ATTACH '{out}' AS attached")

@@ -144,10 +144,13 @@ async def _fill(file: Path) -> None:
     [
         ("campaigns", {"limit": 2, "page": 2}, '"page": 2, "pages": 2, "records": 4'),
         ("campaigns", {"filter": "Orchard"}, "https://www.orchard-plumbing.example"),
-        ("campaigns", {}, '"columns_without_values": ["date_deleted"'),
         ("campaigns", {"limit": 2}, '"left_out": ["page 2 of 2 and on; ask with page"]'),
         ("campaigns", {"page": 9}, '"left_out": ["there is no page 9: the last page is 1"]'),
-        ("campaigns", {"filter": "nobody", "page": None}, '"rows": []'),
+        (
+            "campaigns",
+            {"filter": "nobody", "page": None},
+            "nothing matches; to see everything, ask",
+        ),
         ("rankings", {"campaign_id": 1, **DAYS}, '"page": 1, "pages": 3, "records": 60'),
         ("rankings", {"campaign_id": 1, **DAYS, "page": 3, "limit": 20}, '"page": 3, "pages": 3'),
         ("rankings", {"campaign_id": 1, **DAYS, "search": "no such phrase"}, '"rows": []'),
@@ -291,6 +294,23 @@ async def test_without_a_database_pull_comes_first(
     async with agent(tmp_path / "rankings.duckdb") as host:
         answer = await host.ask(tool, **arguments)
     assert answer == "error: there is no database yet: call pull first"
+
+
+async def test_during_the_first_pull_no_other_is_advised(tmp_path: Path) -> None:
+    async with agent(tmp_path / "rankings.duckdb", latency=0.1) as host:
+        pull = asyncio.create_task(host.ask("pull", **DAYS))
+        # The sandbox has no event for it.
+        while not host.sandbox.stats.requests:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert "a pull is running; ask again later" in await host.ask("changes")
+        await pull
+
+
+async def test_failures_that_may_pass_are_worth_another_pull(tmp_path: Path) -> None:
+    settings = Settings(max_attempts=1)
+    async with agent(tmp_path / "a.duckdb", failing=[3], settings=settings) as host:
+        answer = json.loads(await host.ask("pull", **DAYS))
+    assert answer["notes"] == ["some failures may pass: repeat pull with campaign_ids of the rows"]
 
 
 @pytest.mark.usefixtures("asked_here")
@@ -602,6 +622,8 @@ async def test_a_failed_lookup_lets_a_pull_go_on(
         answer = json.loads(await host.ask("pull", **DAYS, campaign_ids=[1, 3]))
     assert answer["campaigns_complete"] == 1
     assert [row[1] for row in answer["rows"]] == [3]
+    # a 403 fails again
+    assert "notes" not in answer
 
 
 async def test_a_failed_list_lets_a_pull_go_on(
@@ -657,12 +679,12 @@ async def test_a_service_that_hangs_is_an_error_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:
     monkeypatch.setattr(module, "_ANSWER_SECONDS", 0.1)
-    monkeypatch.setattr(module, "_PAGE_SECONDS", 0.1)
     arguments: dict[str, Any] = {"pull": DAYS, "rankings": {**DAYS, "campaign_id": 1}}.get(tool, {})
     async with agent(tmp_path / "a.duckdb", latency=30.0) as host:
         answer = await host.ask(tool, **arguments)
     assert answer.startswith("error: ")
     assert "did not answer within 0." in answer
+    assert ("changes and history still answer" in answer) == (tool != "pull")
 
 
 async def test_a_group_is_pulled_alone(tmp_path: Path) -> None:
