@@ -311,7 +311,7 @@ def test_given_settings_replace_all_settings_of_a_profile() -> None:
         ({"profile": "acme", "api_key": "k"}, "profile and api_key=… can't be combined"),
         ({"profile": "acme", "base_url": "https://x"}, "profile and base_url=… can't be combined"),
         ({"profile": "nobody"}, "there is no profile 'nobody'"),
-        ({"api_key": "k"}, "api_key is given without an address"),
+        ({"api_key": "k"}, "api_key is given without SEOREP_BASE_URL"),
         ({"profile": "broken"}, "max_attempts of profile broken must be an integer"),
         (
             {"profile": "broken", "settings": Settings()},

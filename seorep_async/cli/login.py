@@ -18,7 +18,14 @@ from seorep_async.cli.errors import UsageError
 from seorep_async.cli.output import can_ask, counted, messages
 from seorep_async.cli.running import wait_for
 from seorep_async.errors import AuthenticationError, one_line
-from seorep_async.profiles import DEFAULT_PROFILE, access_of, config_file, stored_tables
+from seorep_async.profiles import (
+    API_KEY,
+    BASE_URL,
+    DEFAULT_PROFILE,
+    access_of,
+    config_file,
+    stored_tables,
+)
 from seorep_async.secret import Secret
 from seorep_async.session import base_url_problem
 
@@ -46,24 +53,13 @@ def log_in(name: str | None) -> None:
             return
     allows_http = stored_profile.get("allow_insecure_http") is True
     base_url = _ask_for_address(allow_insecure_http=allows_http)
-    while True:
-        key = _ask_for_key()
-        access = access_of(name, {**stored_profile, "base_url": base_url, "key": key})
-        access = access.evolve(
-            sources={**access.sources, "base_url": "the address", "api_key": "the key"}
-        )
-        # a service behind a proxy answers only with the settings of the profile
-        settings = attrs.evolve(access.make_settings(), max_attempts=2)
-        try:
-            # counting tries the key
-            campaigns = wait_for(_count_campaigns(Connection(access=access, settings=settings)))
-            break
-        except AuthenticationError as error:
-            messages().print(f"Error: {error.message}; check the key, and type it again.")
+    key, campaigns = _ask_for_key_that_works(name, {**stored_profile, "base_url": base_url})
     _store(file, name, {"base_url": base_url, "key": key})
     option = "" if name == DEFAULT_PROFILE else f" --profile {name}"
     stored = one_line(f"Stored in {file}; try: seorep pull{option} --dry-run")
     messages().print(f"The key is good for {campaigns}. {stored}")
+    if BASE_URL in os.environ or API_KEY in os.environ:
+        messages().print(f"{BASE_URL} and {API_KEY} come before the profile: unset them first.")
 
 
 def _ask_for_address(*, allow_insecure_http: bool) -> str:
@@ -77,11 +73,23 @@ def _ask_for_address(*, allow_insecure_http: bool) -> str:
         messages().print(f"Error: {one_line(problem)}")
 
 
-def _ask_for_key() -> Secret:
-    key = Secret(_prompt("API key (it is not shown)", hide_input=True))
-    if not key:
-        raise UsageError("the key must not be empty.")
-    return key
+def _ask_for_key_that_works(name: str, profile: Mapping[str, object]) -> tuple[Secret, str]:
+    """Ask until the service accepts the key. Return it, and the campaigns that it sees in words."""
+    while True:
+        key = Secret(_prompt("API key (it is not shown)", hide_input=True))
+        access = access_of(name, {**profile, "key": key})
+        access = access.evolve(
+            sources={**access.sources, "base_url": "the address", "api_key": "the key"}
+        )
+        # a service behind a proxy answers only with the settings of the profile
+        settings = attrs.evolve(access.make_settings(), max_attempts=2)
+        try:
+            # counting tries the key
+            campaigns = wait_for(_count_campaigns(Connection(access=access, settings=settings)))
+        except AuthenticationError as error:
+            messages().print(f"Error: {error.message}; check the key, and type it again.")
+        else:
+            return key, campaigns
 
 
 def _prompt(question: str, *, hide_input: bool = False) -> str:

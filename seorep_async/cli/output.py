@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -16,6 +17,7 @@ from rich.text import Text
 
 from seorep_async.cli.errors import (
     ExitCode,
+    UsageError,
     code_of,
     explain,
     facts_of_error,
@@ -56,9 +58,8 @@ def failed(error: Exception, *, as_json: bool = False) -> ExitCode:
     Raises:
         Exception: the error itself if it is a bug, whose traceback is needed.
     """
-    # click wrote help or a version to a full disk, which is not a bug
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        error = _unwritable(error)
+    if isinstance(error, OSError):
+        error = _expected_os_error(error)
     code = code_of(error)
     if as_json:
         write_error(error)
@@ -70,6 +71,20 @@ def failed(error: Exception, *, as_json: bool = False) -> ExitCode:
         word = Text("Paused")
     messages().print(Text.assemble(word, f": {explain(error)}"))
     return code
+
+
+def _expected_os_error(error: OSError) -> Exception:
+    """Replace an error of the system that is not a bug with a readable one."""
+    # click wrote help or a version to a full disk
+    if error.errno == errno.ENOSPC:
+        return _unwritable(error)
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return UsageError(
+            "the working directory is gone; change to another folder, and run the command again"
+        )
+    return error
 
 
 def show_usage_error(error: click.UsageError) -> None:

@@ -65,6 +65,7 @@ class PullArguments:
     max_requests: int | None
     force: bool
     format: str | None
+    engines: str | None
     dry_run: bool
     json: bool
     quiet: bool
@@ -533,6 +534,14 @@ def _text_of(path: str) -> str:
     section=_HOW,
     type=click.Choice(("csv", "jsonl")),
     help="Format of -o -: csv or jsonl.  [default: csv]",
+)
+@option(
+    "--engines",
+    section=_HOW,
+    metavar="NAMES",
+    type=not_empty,
+    help="Names of engine A and engine B in a workbook, such as 'Google, Bing'.  "
+    "[default: SEOREP_REPORT_ENGINES, or the profile's report_engines]",
 )
 @option(
     "--dry-run",

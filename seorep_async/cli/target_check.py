@@ -20,7 +20,7 @@ from seorep_async.export.database import WAIT_SECONDS, Database
 from seorep_async.export.files import has_content
 from seorep_async.export.formats import format_of
 from seorep_async.export.pull_to import Place, opened_target
-from seorep_async.export.request import ExportRequest
+from seorep_async.export.request import ExportOptions, ExportRequest
 from seorep_async.export.staging import Beginning, StagedPull, staged_in
 from seorep_async.history import open_history
 from seorep_async.tables.optional import require
@@ -91,7 +91,10 @@ async def _check_file(
     account: str | None,
 ) -> None:
     # these are the checks of a real pull before its first request
-    request = ExportRequest.of(client, None, window, {"account": account})
+    # without a name, a database of two names for the account would be refused before its nights
+    # are looked at
+    options: ExportOptions = {"account": account or client.account}
+    request = ExportRequest.of(client, None, window, options)
     warnings: list[str] = []
     try:
         # warnings about waits are reported as findings, so they are not printed

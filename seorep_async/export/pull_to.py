@@ -33,7 +33,13 @@ from seorep_async.export.database import Database
 from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher
 from seorep_async.export.files import Files, Retry, refusal
 from seorep_async.export.formats import Arrow, Parquet, Text, WorkbookRows, format_of, with_lead
-from seorep_async.export.lookups import concerns_all, estimate, requested_ids, require_begun
+from seorep_async.export.lookups import (
+    concerns_all,
+    estimate,
+    requested_ids,
+    require_begun,
+    selected,
+)
 from seorep_async.export.pieces import drop_staged, errors_of
 from seorep_async.export.progress import (
     OnProgress,
@@ -302,7 +308,11 @@ async def preview(
     # nothing is staged, so the campaigns are not known yet
     if not plan.ids:
         before = client.stats.attempts
-        campaign_ids = await requested_ids(client, request)
+        campaigns = [] if request.campaigns else await selected(client, request)
+        campaign_ids = request.campaigns or tuple(campaign.id for campaign in campaigns)
+        if earlier_target is not None and campaigns:
+            account_ids = Plan.of((), campaigns).account_ids
+            await asyncio.to_thread(earlier_target.check_accounts, account_ids)
         # named campaigns are looked up as well, for their names
         listing_requests = client.stats.attempts - before or min(1, len(campaign_ids))
         feeds = [feed for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE]

@@ -23,7 +23,7 @@ _LONG_RUN = re.compile(r"[A-Za-z0-9_-]{8,}")
 def key_problem(api_key: str) -> str | None:
     """Return the problem with an API key, without showing it, or None if it is valid."""
     if not api_key.strip():
-        return "api_key is empty: pass api_key, or set SEOREP_API_KEY"
+        return "api_key is empty"
     if any(ord(character) < 32 or ord(character) == 127 for character in api_key):
         problem = "api_key holds a line break or another control character"
         return f"{problem}: strip it after reading it from a file"

@@ -283,6 +283,14 @@ def test_a_monitor_is_told_that_no_night_is_found(
     assert seorep(*command, *target).code == 10
 
 
+def test_two_names_of_an_account_are_both_looked_at(seorep: Seorep) -> None:
+    pull = ("pull", "-s", "campaigns=1", "-o", "a.duckdb", "--quiet", "--account")
+    for account in ("acme", "other"):
+        assert seorep(*pull, account).code == 0
+    newest = lines(seorep, "nights", "-o", "a.duckdb")
+    assert [line.split()[1] for line in newest] == ["acme:", "other:"]
+
+
 def test_an_account_without_nights_is_named(seorep: Seorep, tmp_path: Path) -> None:
     stored(tmp_path, [1, 8])
     (line,) = lines(seorep, "nights", "-o", "a.duckdb", "--account", "acmee")

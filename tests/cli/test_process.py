@@ -125,6 +125,18 @@ main()
     return run_python("-c", lines, *arguments, **options)
 
 
+def test_a_working_directory_that_is_gone_is_one_line(tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    leave = f"os.chdir({str(folder)!r}); os.rmdir({str(folder)!r})"
+    ended = program(leave, "pull", "--sandbox", "--quiet", cwd=REPO)
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        "Error: the working directory is gone; change to another folder, and run the command "
+        "again\n",
+    )
+
+
 def test_little_is_imported_before_the_command_minds_ctrl_c() -> None:
     imports = f"import sys; sys.path.insert(0, {str(REPO)!r}); import seorep_async.cli"
     subprocess.run(

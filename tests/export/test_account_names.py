@@ -100,6 +100,8 @@ async def test_a_misspelt_name_is_refused_before_any_report(pulled: Path, name: 
     async with serving(Account(7).answer) as (client, service):
         with pytest.raises(ConfigurationError) as caught:
             await pull(client, pulled, "2023-04-02", account=name)
+        with pytest.raises(ConfigurationError, match="no account"):
+            await preview(client, None, START, END, out=pulled, account=name)
         assert not reports_in(service)
         assert caught.value.argument == "account"
         assert str(caught.value) == (
