@@ -135,9 +135,10 @@ async def pull_to(
     place = Place(out, force=force, engine_names=names)
     try:
         return await _pulled(client, request, place, beginning, tracker, feed_options(options))
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
         # what was written to the end stays written, so the caller gets its summary
         if tracker.written is None:
+            error.add_note("the reports that arrived are kept: the same call of pull_to resumes")
             raise
         return tracker.written
 

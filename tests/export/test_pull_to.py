@@ -435,7 +435,8 @@ async def test_a_summary_shows_itself(client: SeoRepClient, tmp_path: Path) -> N
     summary = await pull(client, tmp_path / "x.csv")
     (failure,) = summary.failures
     assert (failure.error, failure.status, failure.campaign_id) == ("NotFoundError", 404, 2)
-    assert "4 campaigns, 9 rows, 1 report failed" in repr(summary)
+    words = "4 campaigns, 9 rows, 1 report failed (NotFoundError; retry_failed=True fetches them)"
+    assert words in repr(summary)
 
 
 async def test_nothing_that_was_cancelled_is_left_running(
@@ -446,8 +447,11 @@ async def test_nothing_that_was_cancelled_is_left_running(
             task.cancel()
 
     task = asyncio.create_task(pull(client, tmp_path / "x.duckdb", on_progress=stop))
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(asyncio.CancelledError) as caught:
         await task
+    assert caught.value.__notes__ == [
+        "the reports that arrived are kept: the same call of pull_to resumes"
+    ]
     staged = staged_in(tmp_path / "x.duckdb", "acme")
     assert staged is not None
     assert staged.stored["keyword_rankings"] == {1, 3, 4}
