@@ -175,24 +175,6 @@ async def test_a_pull_knows_how_many_outcomes_there_will_be() -> None:
         assert len(pull_of(client, [3, 1, 3])) == 2
 
 
-async def test_a_slow_consumer_of_deferred_reports_is_waited_for() -> None:
-    requested_ids: Counter[int] = Counter()
-
-    def script(request: ApiRequest) -> Any:
-        requested_ids[request.id] += 1
-        if request.id > 1 and requested_ids[request.id] == 1:
-            return 500
-        return whole(request, 1)
-
-    async with (
-        serving(script, max_attempts=1, max_concurrency=2) as (client, _),
-        pull_of(client, range(1, 41)) as outcomes,
-    ):
-        await all_at_rest()
-        assert sum(count == 2 for count in requested_ids.values()) <= 4
-        assert len(await taken_from(outcomes)) == 40
-
-
 async def test_an_outcome_of_a_keyword_feed_names_the_keyword() -> None:
     async with serving(lambda request: 404) as (client, _):
         (outcome,) = await outcomes_of(client, [7], feed=Feed.KEYWORD_BY_DATE)
@@ -250,11 +232,6 @@ async def test_a_waiting_page_goes_before_a_later_campaign_s_first() -> None:
         await outcomes_of(client, range(1, 11))
     last_requests = {request.id: place for place, request in enumerate(service.requests)}
     assert sorted(last_requests, key=last_requests.__getitem__) == list(range(1, 11))
-
-
-async def all_at_rest() -> None:
-    while running := our_tasks():
-        await asyncio.wait(running)
 
 
 async def test_one_campaign_with_200_pages_keeps_all_permits_busy() -> None:
@@ -340,17 +317,6 @@ async def test_a_refusal_of_one_pull_does_not_end_the_next() -> None:
 
 
 # --- Leaving early
-
-
-async def test_waiting_for_an_outcome_with_a_timeout_loses_none(stuck: asyncio.Event) -> None:
-    async with (
-        serving(holding(stuck, everything)) as (client, _),
-        pull_of(client, [1, 2, 3]) as outcomes,
-    ):
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(anext(outcomes), 0)
-        stuck.set()
-        assert sorted([outcome.id async for outcome in outcomes]) == [1, 2, 3]
 
 
 async def test_closing_the_client_gives_one_outcome_each(stuck: asyncio.Event) -> None:
@@ -477,25 +443,6 @@ async def test_in_order_one_that_others_wait_for_is_retried_at_once() -> None:
         outcomes = await outcomes_of(client, range(1, 31), ordered=True)
     assert successful_ids(outcomes) == list(range(1, 31))
     assert 2 not in requested_ids[requested_ids.index(30) :]
-
-
-async def test_in_order_one_is_tried_again_though_nothing_else_ends() -> None:
-    tried_again = asyncio.Event()
-    requested_ids: list[int] = []
-
-    async def script(request: ApiRequest) -> Any:
-        requested_ids.append(request.id)
-        if request.id == 1 and requested_ids.count(1) == 1:
-            return 500
-        if request.id == 1:
-            tried_again.set()
-        if request.id == 3:
-            await tried_again.wait()
-        return whole(request, 2)
-
-    async with serving(script, max_attempts=1, max_concurrency=2) as (client, _):
-        outcomes = await outcomes_of(client, range(1, 4), ordered=True)
-    assert successful_ids(outcomes) == [1, 2, 3]
 
 
 async def test_reports_of_a_pull_have_the_day_it_began(

@@ -228,7 +228,7 @@ class AnyPull(RuleBasedStateMachine):
         self.fates = dict(enumerate(fates, 1))
         self.desk = Desk(self.fates, permits)
         self.window = 2 * permits
-        self.first_pages = 2 * permits - 3 * 2 * permits // 8
+        self.first_pages = 2 * permits
         self.ordered = ordered
         self.raising = raising
         self.seconds = seconds

@@ -21,7 +21,12 @@ from seorep_async.cli.progress import logged
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.errors import ConfigurationError, ExportError, one_line
 from seorep_async.history import CampaignChanges, Change, Changes, CountedChanges
-from seorep_async.history.change_file import ChangeFile, ChangeRow, engine_called, names_of_engines
+from seorep_async.history.change_file import (
+    ChangeFile,
+    engine_called,
+    names_of_engines,
+    with_names_of_engines,
+)
 from seorep_async.history.comparing import ENGINES
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.tables.optional import require
@@ -117,9 +122,9 @@ def _answer_with_changes(changes: Changes, engines: str | None, *, is_for_people
     if is_for_people:
         engine_names = _known_engine_names(engines)
         names = {} if engine_names is None else names_of_engines(engine_names)
-        rows = [ChangeRow.of(change, names) for change in changes]
+        rows = with_names_of_engines(changes, names)
         columns = _COLUMNS_FOR_PEOPLE
-    return _Answer(changes, "changes", rows, ChangeRow, columns, _headline(changes))
+    return _Answer(changes, "changes", rows, Change, columns, _headline(changes))
 
 
 def _answer_with_counts(

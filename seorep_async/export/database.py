@@ -157,7 +157,6 @@ class Database(Target):
             WHERE account = $account AND snapshot_date = $snapshot_date
                 AND start_date = $start_date AND end_date = $end_date
                 AND list_contains($tables, table_name) AND campaign_id IS NOT NULL
-            ORDER BY campaign_id
         """
         tables = [table_of(feed).name for feed in request.feeds]
         with self._connected() as database:
@@ -168,14 +167,17 @@ class Database(Target):
                 failed_campaigns, {**request.labels, "tables": tables}
             ).fetchall()
         feeds = {feed.value for feed in request.feeds}
+        # after a pull of all campaigns, those that can't succeed may be excluded
+        selections = [request.selection]
+        if request.campaigns is None and not request.groups and request.filter is None:
+            selections.append(None)
         for pull in pulls:
-            # a pull of all campaigns had those of each group, but not an id that is not listed
-            has_listed = pull.selection is None and request.campaigns is None
-            has_campaigns = has_listed or pull.selection == request.selection
-            if has_campaigns and feeds.issubset(pull.feeds):
-                campaign_ids = [campaign_id for (campaign_id,) in failures]
+            if pull.selection in selections and feeds.issubset(pull.feeds):
+                failed_ids = {campaign_id for (campaign_id,) in failures} - {*request.exclude}
+                if request.campaigns is not None:
+                    failed_ids.intersection_update(request.campaigns)
                 # the rows beside the failures that are fetched again are of this pull
-                return Retry(campaign_ids, check_row_options(request, pull.row_options))
+                return Retry(sorted(failed_ids), check_row_options(request, pull.row_options))
         return Retry()
 
     @contextmanager

@@ -15,7 +15,6 @@ import msgspec
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
-    AuthenticationError,
     ConfigurationError,
     ExportError,
     PullPausedError,
@@ -32,7 +31,7 @@ from seorep_async.export.pieces import Failure
 from seorep_async.export.progress import PullFailure, Stage, Tracker
 from seorep_async.export.request import ExportRequest, Plan
 from seorep_async.export.staging import Staging
-from seorep_async.models import Campaign, Feed
+from seorep_async.models import Feed
 from seorep_async.pull import Pull
 from seorep_async.reports import FailedReport, PullOutcome, RankingReport
 from seorep_async.resources.arguments import listed_ids
@@ -227,37 +226,25 @@ class Fetcher:
 
     async def _check_staged_account(self, plan: Plan) -> None:
         """Look up a staged campaign again, because another account's key would mix rows."""
-        campaigns, problem = await self._visible_campaigns(plan)
-        visible = Plan.of((), campaigns)
-        # There are three cases of a staged pull whose account is known:
-        # 1. The service could not answer: the account is unknown, and a retry may help.
-        # 2. It shows only campaigns of other accounts, or refuses to show any: the key is another
-        #    account's.
-        # 3. It shows campaigns without account ids: the key may be the same account's.
-        if plan.account_ids:
-            if problem is not None and problem.retryable:
-                raise problem
-            is_hidden = isinstance(problem, AuthenticationError)
-            is_other = set(plan.account_ids).isdisjoint(visible.account_ids)
-            if is_other and (visible.account_ids or is_hidden):
-                raise _other_account(plan, visible)
-        await self.run(self.check_accounts, plan.account_ids or visible.account_ids)
-
-    async def _visible_campaigns(self, plan: Plan) -> tuple[list[Campaign], SeoRepError | None]:
-        """Return the sample of a plan, otherwise all campaigns, or the error of their list."""
+        # without a sample, the service does not say whose its campaigns are
         if plan.sample is not None:
             try:
-                return [await self.client.campaigns.get(plan.sample)], None
+                campaigns = [await self.client.campaigns.get(plan.sample)]
             except SeoRepError as error:
-                # the campaign may be gone, or another account's key can't see it
                 if concerns_all(error):
                     raise
-        try:
-            return await listed(self.client), None
-        except SeoRepError as error:
-            if concerns_all(error):
-                raise
-            return [], error
+                # the campaign may be gone, or another account's key can't see it
+                campaigns = await listed(self.client)
+            visible = Plan.of((), campaigns)
+            # campaigns without account ids may be of the same account
+            if visible.account_ids and set(plan.account_ids).isdisjoint(visible.account_ids):
+                raise ConfigurationError(
+                    f"campaign {visible.sample} is of account {visible.account_ids[0]}, and what "
+                    f"is staged is of account {plan.account_ids[0]}; finish it with that account's "
+                    "key, or drop it with restart=True",
+                    argument="account",
+                )
+        await self.run(self.check_accounts, plan.account_ids)
 
     async def _fetch_feed(self, feed: Feed, *, retried: set[int]) -> None:
         """Fetch missing reports of a feed.
@@ -330,19 +317,6 @@ async def outcomes_of_feed(
 def _check_key(outcomes: Pull[Any]) -> None:
     if outcomes.key_refusal is not None:
         raise outcomes.key_refusal
-
-
-def _other_account(plan: Plan, visible: Plan) -> ConfigurationError:
-    """Refuse to resume with another account's key."""
-    if visible.account_ids:
-        whose = f"campaign {visible.sample} is of account {visible.account_ids[0]}"
-    else:
-        whose = "no campaign can be seen"
-    return ConfigurationError(
-        f"{whose}, and what is staged is of account {plan.account_ids[0]}; finish it with that "
-        "account's key, or drop it with restart=True",
-        argument="account",
-    )
 
 
 @attrs.frozen

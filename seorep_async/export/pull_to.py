@@ -135,9 +135,10 @@ async def pull_to(
     place = Place(out, force=force, engine_names=names)
     try:
         return await _pulled(client, request, place, beginning, tracker, feed_options(options))
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
         # what was written to the end stays written, so the caller gets its summary
         if tracker.written is None:
+            error.add_note("the reports that arrived are kept: the same call of pull_to resumes")
             raise
         return tracker.written
 
@@ -391,10 +392,7 @@ async def opened_target(
             if beginning.retry_failed:
                 retry = await run(target.failed)
             if retry.campaign_ids is not None:
-                failed_ids = retry.campaign_ids
-                if retry.refusal is None:
-                    failed_ids = await _requested_failures(client, request, failed_ids)
-                requests.append(request.only(failed_ids))
+                requests.append(request.only(retry.campaign_ids))
             stack = ExitStack()
             try:
                 opening = opened(folder, target.format, requests, beginning, retry.refusal)
@@ -411,17 +409,6 @@ async def opened_target(
                 yield OpenTarget(run, target, staging, tuple(notes))
             finally:
                 await run(stack.close)
-
-
-async def _requested_failures(
-    client: SeoRepClient, request: ExportRequest, failed_ids: Sequence[int]
-) -> list[int]:
-    """Return the failed campaigns that a request takes, also by its groups and its filter."""
-    chosen_ids = failed_ids if request.campaigns is None else request.campaigns
-    if failed_ids and (request.groups or request.filter is not None):
-        # only the service knows which campaigns its filter finds
-        chosen_ids = await requested_ids(client, request)
-    return [id_ for id_ in failed_ids if id_ in chosen_ids and id_ not in request.exclude]
 
 
 async def _under_known_name(client: SeoRepClient, target: Database, notes: list[str]) -> Database:

@@ -29,7 +29,7 @@ from seorep_async.history.comparing import (
     compare,
 )
 from seorep_async.history.counting import CountedChanges, count_changes
-from seorep_async.history.source import History, listed
+from seorep_async.history.source import WAIT_SECONDS, History, listed
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import excerpt
 
@@ -46,8 +46,6 @@ _MEMORY = 2**30
 """The bytes that the process of a question may allocate."""
 _LIMITS = {"memory_limit": "768MiB", "max_temp_directory_size": "0B"}
 """DuckDB's own limits. Its errors explain more than those of a process without memory."""
-_LOCK_SECONDS = 10.0
-"""How long a question waits while a pull writes the database."""
 _COLUMNS_OF_CHANGES = (
     "company",
     "keyword_phrase",
@@ -283,7 +281,7 @@ def _out_of_memory(problem: str) -> str:
 
 
 def _answer_query(question: SqlQuestion) -> str:
-    with open_history(question.database, limits=_LIMITS, wait_seconds=_LOCK_SECONDS) as history:
+    with open_history(question.database, limits=_LIMITS, wait_seconds=WAIT_SECONDS) as history:
         connection = history.connection
         statement = _only_query(connection, question.sql)
         # asked first, because a further query would end one whose rows are being read
@@ -339,7 +337,7 @@ def _notes_on_accounts(history: History, question: SqlQuestion) -> list[str] | N
 
 
 def _answer_comparison(question: ChangesQuestion) -> str:
-    with open_history(question.database, limits=_LIMITS, wait_seconds=_LOCK_SECONDS) as history:
+    with open_history(question.database, limits=_LIMITS, wait_seconds=WAIT_SECONDS) as history:
         account = question.account
         if account is None and question.default_account in history.accounts():
             account = question.default_account
@@ -350,10 +348,9 @@ def _answer_comparison(question: ChangesQuestion) -> str:
             omitted = len(counted.campaigns) - len(campaigns)
             facts = _facts_of_comparison(counted, omitted, notes, question.database)
             return _described(campaigns, _COLUMNS_OF_COUNTS, facts)
-        comparison = compare(history, request)
-        changes = comparison.changes
+        changes, notes = compare(history, request)
         omitted = changes.total - len(changes)
-        facts = _facts_of_comparison(changes, omitted, comparison.notes, question.database)
+        facts = _facts_of_comparison(changes, omitted, notes, question.database)
         return _described(changes, _COLUMNS_OF_CHANGES, facts)
 
 

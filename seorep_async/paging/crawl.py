@@ -34,7 +34,7 @@ class Source(Protocol[T]):
         """Find out whether the failure of a listing concerns others too."""
 
     def on_failure(self, reading: Reading[T], error: SeoRepError) -> Reading[T] | None:
-        """Take the failure of a listing. Return the reading that replaces it, if any."""
+        """Take the failure of a listing, unless it has ended. Return its replacement, if any."""
 
     def on_bug(self, error: BaseException) -> None:
         """Take an error that should not have happened."""
@@ -68,11 +68,6 @@ class Crawl(Generic[T]):
         lane.on_retry = self._on_retry
         self._permits = session.share.max_concurrency
         self.budget: int = 2 * self._permits
-        # The rest of the budget is for further pages of listings. Otherwise many half-read listings
-        # would be in memory at the same time.
-        self._most_readings = self.budget - 3 * self.budget // 8
-        # Listings that have begun and have not ended.
-        self._readings: set[Reading[T]] = set()
         # Listings with a known number of pages that have more to request, in order.
         self._with_more: list[Reading[T]] = []
         self._workers: dict[asyncio.Task[None], Reading[T]] = {}
@@ -98,7 +93,6 @@ class Crawl(Generic[T]):
 
     def drop(self, reading: Reading[T]) -> None:
         """End a listing: cancel its requests, and send no more."""
-        self._readings.discard(reading)
         self._give_up(reading)
         self._cancel_requests(reading)
 
@@ -116,11 +110,9 @@ class Crawl(Generic[T]):
         for reading in healthy:
             if reading.in_progress < reading.arrived:
                 return self._take_page(reading)
-        if len(self._readings) < self._most_readings:
-            next_reading = self._source.next_reading()
-            if next_reading is not None:
-                self._readings.add(next_reading)
-                return next_reading, next_reading.take_number()
+        next_reading = self._source.next_reading()
+        if next_reading is not None:
+            return next_reading, next_reading.take_number()
         # There is no other work.
         rest = healthy or self._with_more
         if rest:
@@ -148,7 +140,7 @@ class Crawl(Generic[T]):
                 self._receive(reading, number, await reading.fetch(self._session, number))
             except SeoRepError as error:
                 if reading.end_at(error):
-                    self._end(reading)
+                    self._source.on_complete(reading)
                 else:
                     reading = await self._fail(reading, error)
                     # If the client is closed now, the reading that replaced this one has to fail.
@@ -165,7 +157,7 @@ class Crawl(Generic[T]):
         """Return the page that a worker requests next, after one of this listing."""
         if not self.is_open:
             return None
-        if reading in self._readings and self._must_go_on(reading):
+        if self._must_go_on(reading):
             return self._take_page(reading)
         if self._has_room(self.other_workers):
             return self._next_page()
@@ -197,13 +189,9 @@ class Crawl(Generic[T]):
         finally:
             self._early_pages += len(reading.early) - early_before
         if reading.is_complete:
-            self._end(reading)
+            self._source.on_complete(reading)
         elif number == 1 and reading.has_known_end:
             bisect.insort(self._with_more, reading, key=_BY_PLACE)
-
-    def _end(self, reading: Reading[T]) -> None:
-        self._readings.remove(reading)
-        self._source.on_complete(reading)
 
     async def _fail(self, reading: Reading[T], error: SeoRepError) -> Reading[T]:
         if reading.is_given_up and not isinstance(error, AuthenticationError):
@@ -215,15 +203,7 @@ class Crawl(Generic[T]):
         if not isinstance(error, AuthenticationError):
             self._cancel_requests(reading)
         await self._source.judge(reading, error)
-        if reading not in self._readings:
-            # The whole crawl ended meanwhile.
-            return reading
-        self._readings.remove(reading)
-        replacement = self._source.on_failure(reading, error)
-        if replacement is None:
-            return reading
-        self._readings.add(replacement)
-        return replacement
+        return self._source.on_failure(reading, error) or reading
 
     def _give_up(self, reading: Reading[T]) -> None:
         reading.is_given_up = True
@@ -251,8 +231,8 @@ class Crawl(Generic[T]):
             bug = worker.exception()
             if bug is not None:
                 self._source.on_bug(bug)
-        elif self.is_open and reading in self._readings:
-            # Nobody ended the listing, so the client was closed.
+        elif self.is_open:
+            # If nobody ended the listing, the client was closed.
             self.drop(reading)
             closed = ConfigurationError("the client was closed while its pages were being read")
             self._source.on_failure(reading, closed)

@@ -94,8 +94,8 @@ async def test_a_failed_pull_leaves_no_empty_bar(
     assert widgets.displayed == []
 
 
-async def test_a_notebook_without_widgets_works(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_notebook_without_widgets_has_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(_: str) -> Any:
         raise ImportError
@@ -103,3 +103,4 @@ async def test_a_notebook_without_widgets_works(
     monkeypatch.setattr(builtins, "get_ipython", notebook_shell, raising=False)
     monkeypatch.setattr(progress_bar, "require", refuse)
     await pull(tmp_path)
+    assert "done, 1 row, 1 failed\n" in capsys.readouterr().out

@@ -33,7 +33,7 @@ from seorep_async.export import (
 from seorep_async.export.pieces import BlockFile, opened_in
 from seorep_async.sandbox import Sandbox
 from tests.export import golden_nights
-from tests.export.accounts import Account, reports_in, served
+from tests.export.accounts import Account, served
 from tests.export.golden_nights import END, FORMATS, NIGHT, START, program
 from tests.export.staged import folder_of, staged_in
 from tests.scripted_api import ApiRequest, serving
@@ -351,51 +351,6 @@ async def test_retry_failed_leaves_out_other_campaigns(tmp_path: Path) -> None:
             assert outcome.campaign_id == 3
 
 
-class GroupedAccount(Account):
-    """An account whose campaigns 1 and 2 are in the group Odd or Even; the filter finds an id."""
-
-    def answer(self, request: ApiRequest) -> object:
-        filters = [value for name, value in request.pairs if name == "filter"]
-        if request.path == "/v3/campaigns" and filters:
-            campaigns = [self.campaign(int(filters[0]))]
-            return {"metadata": {"total_pages": 1, "total_records": 1}, "data": campaigns}
-        return super().answer(request)
-
-    def campaign(self, id_: int) -> dict[str, Any]:
-        return {**super().campaign(id_), "group_title": ("Even", "Odd")[id_ % 2]}
-
-
-@pytest.mark.usefixtures("tables_at_once")
-@pytest.mark.parametrize("format_", ["csv", "duckdb"])
-@pytest.mark.parametrize(
-    ("choices", "failed", "retried"),
-    [
-        ([{"groups": ["Odd"]}, {"groups": ["Even"]}], [1, 2], {"groups": ["odd "]}),
-        ([{"filter": "1"}, {"filter": "2"}], [1, 2], {"filter": "1"}),
-        ([{}], [1, 2, 3], {"groups": ["Odd"], "exclude": [3]}),
-    ],
-)
-async def test_retry_failed_keeps_to_groups_and_filter(
-    tmp_path: Path,
-    format_: str,
-    choices: list[dict[str, Any]],
-    failed: list[int],
-    retried: dict[str, Any],
-) -> None:
-    out = tmp_path / f"x.{format_}"
-    account = GroupedAccount(campaigns=4, hidden=dict.fromkeys(failed, 500))
-    async with served(account) as (client, service):
-        for choice in choices:
-            await pull(client, out, **choice)
-        service.requests.clear()
-        await pull(client, out, retry_failed=True, **retried)
-    expected_ids = {1}
-    # A file has one pull, so another choice of campaigns is pulled completely.
-    if format_ == "csv" and "groups" in retried and "exclude" not in retried:
-        expected_ids = {1, 3}
-    assert {request.id for request in reports_in(service)} == expected_ids
-
-
 async def test_progress_names_each_stage(client: SeoRepClient, tmp_path: Path) -> None:
     states: list[PullProgress] = []
     await pull(client, tmp_path / "x.csv", on_progress=states.append)
@@ -480,7 +435,8 @@ async def test_a_summary_shows_itself(client: SeoRepClient, tmp_path: Path) -> N
     summary = await pull(client, tmp_path / "x.csv")
     (failure,) = summary.failures
     assert (failure.error, failure.status, failure.campaign_id) == ("NotFoundError", 404, 2)
-    assert "4 campaigns, 9 rows, 1 report failed" in repr(summary)
+    words = "4 campaigns, 9 rows, 1 report failed (NotFoundError; retry_failed=True fetches them)"
+    assert words in repr(summary)
 
 
 async def test_nothing_that_was_cancelled_is_left_running(
@@ -491,8 +447,11 @@ async def test_nothing_that_was_cancelled_is_left_running(
             task.cancel()
 
     task = asyncio.create_task(pull(client, tmp_path / "x.duckdb", on_progress=stop))
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(asyncio.CancelledError) as caught:
         await task
+    assert caught.value.__notes__ == [
+        "the reports that arrived are kept: the same call of pull_to resumes"
+    ]
     staged = staged_in(tmp_path / "x.duckdb", "acme")
     assert staged is not None
     assert staged.stored["keyword_rankings"] == {1, 3, 4}

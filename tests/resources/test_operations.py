@@ -209,18 +209,6 @@ async def test_roles_are_written_as_the_settings_say(roles: Callable[[], Any], s
         assert pairs(request) == [*array, ("page", "1")]
 
 
-@each([BY_NAME["campaigns.create"], BY_NAME["keywords.get"]])
-async def test_an_array_is_as_the_settings_say_but_in_json(
-    operation: Operation, sent: Sent
-) -> None:
-    arguments = operation.least | {"extra_params": {"role": ROLES}}
-    for encoding, array in ARRAYS.items():
-        request = await sent(operation, arguments, array_encoding=encoding)
-        assert pairs(request) == [*operation.written(operation.least), *array]
-    if operation.is_write:
-        assert ("role", ROLES) in pairs(await sent(operation, arguments, request_encoding=JSON))
-
-
 @each([*FEEDS, BY_NAME["backlinks.list"], BY_NAME["campaigns.list"]])
 async def test_only_a_feed_s_search_has_the_names_in_the_settings(
     operation: Operation, sent: Sent

@@ -172,13 +172,8 @@ LONG = "語" * 5000
         pytest.param(then_close(f"HTTP/1.1 {LONG}\r\n\r\n".encode()), id="status line"),
     ],
 )
-@pytest.mark.parametrize("timeout", [None, 5.0])
-async def test_a_long_text_of_the_service_is_cut_by_bytes(
-    step: Step, timeout: float | None, connect: Connect
-) -> None:
-    client, _ = await connect(
-        forever=step, max_attempts=2, call_timeout=timeout, backoff_initial=10
-    )
+async def test_a_long_text_of_the_service_is_cut_by_bytes(step: Step, connect: Connect) -> None:
+    client, _ = await connect(forever=step, max_attempts=2)
     error = await failure(client, SeoRepError)
     texts = (
         vars(error).get(name) or ""
@@ -290,16 +285,10 @@ async def test_a_lookup_without_a_thread_is_tried_again(
 @pytest.mark.parametrize(
     ("raised", "kind"),
     [
-        (
-            aiohttp.ClientConnectionResetError("Cannot write to closing transport"),
-            ConnectionFailedError,
-        ),
         (aiohttp.ClientConnectionError("Connector is closed."), ConnectionFailedError),
-        (aiohttp.ClientOSError(104, "reset"), ConnectionFailedError),
         (aiohttp.ServerDisconnectedError(), ConnectionFailedError),
         (aiohttp.ClientPayloadError("half"), ConnectionFailedError),
         (aiohttp.ConnectionTimeoutError("late"), AttemptTimeoutError),
-        (aiohttp.SocketTimeoutError("late"), AttemptTimeoutError),
         (aiohttp.ServerTimeoutError("late"), AttemptTimeoutError),
         (TimeoutError(), AttemptTimeoutError),
         (OSError(101, "unreachable"), ConnectionFailedError),

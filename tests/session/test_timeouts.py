@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextvars import copy_context
-from functools import partial
 from typing import Any
 
 import pytest
@@ -223,20 +221,6 @@ async def test_a_limit_is_of_each_call_and_ends_with_its_block(
     assert fake_time.slept == [50] * 6
 
 
-async def test_a_limit_that_tasks_share_ends_in_each_of_them(
-    connect: Connect, fake_time: FakeTime
-) -> None:
-    client, _ = await connect(*[answer(status=500), FINE] * 2, **SLOW)
-    limit = client.timeout(1)
-    contexts = (copy_context(), copy_context())
-    for method in (limit.__enter__, partial(limit.__exit__, None, None, None)):
-        for context in contexts:
-            context.run(method)
-    for context in contexts:
-        await asyncio.create_task(ask(client), context=context)
-    assert fake_time.slept == [50] * 2
-
-
 async def test_a_limit_is_of_its_client_only(connect: Connect) -> None:
     (limited, _) = await connect()
     (client, _) = await connect(answer(status=500), FINE, **SLOW)
@@ -291,20 +275,3 @@ async def test_the_last_failure_is_the_cause(
     with client.timeout(30), pytest.raises(DeadlineExceededError) as caught:
         await use(client)
     assert isinstance(caught.value.__cause__, cause)
-
-
-async def test_a_page_that_is_not_asked_for_in_time_is_refused(
-    connect: Connect, fake_time: FakeTime
-) -> None:
-    pages = [
-        {"data": [{"id": n, "url": "a", "company": "b"}], "metadata": {"total_pages": 9}}
-        for n in range(9)
-    ]
-    client, _ = await connect(*map(answer, pages), max_concurrency=1)
-
-    async def read_slowly() -> None:
-        async for _ in client.campaigns.list().pages():
-            await fake_time.clock.sleep(15)
-
-    with client.timeout(20), pytest.raises(DeadlineExceededError):
-        await read_slowly()
