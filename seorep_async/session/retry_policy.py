@@ -28,7 +28,6 @@ REFUSED_COST = 5
 TOO_EARLY = 425
 _FINAL = (404, 405, 410, 501, 505)
 """The statuses that do not change with time, even with Retry-After."""
-_MOST_DOUBLINGS = 30
 _SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 
 
@@ -271,8 +270,7 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
     if pause is None:
         # Refusals and faults have separate back-offs, because one says nothing about the other.
         attempts_of_kind = throttled if counts_a_third else failed
-        doublings = min(attempts_of_kind - 1, _MOST_DOUBLINGS)
-        longest = min(settings.backoff_max, settings.backoff_initial * 2**doublings)
+        longest = min(settings.backoff_max, settings.backoff_initial * 2 ** (attempts_of_kind - 1))
         delay = jitter * longest
     else:
         delay = pause
