@@ -58,12 +58,12 @@ class Access:
     profile: str | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
 
-    def in_words_of_source(self, error: ConfigurationError) -> str:
-        """Return an error's message with the origin of the value instead of the argument's name."""
-        source = self.sources.get(error.argument or "")
-        if source is None or not error.message.startswith(str(error.argument)):
-            return error.message
-        return source + error.message.removeprefix(str(error.argument))
+    def refusal(self, problem: str, argument: str | None) -> ConfigurationError:
+        """Return the error for a wrong value, with its origin instead of the argument's name."""
+        name = argument or ""
+        if problem.startswith(name):
+            problem = self.sources.get(name, name) + problem.removeprefix(name)
+        return ConfigurationError(problem, argument=argument)
 
     def evolve(self, **changes: Any) -> Access:
         """Return a copy with other values."""
@@ -81,11 +81,10 @@ class Access:
             }
             return Settings(**values)
         except ConfigurationError as error:
-            problem = self.in_words_of_source(error)
             # the values are written in TOML, not in Python
-            problem = problem.replace(", or None", ', or "none"')
+            problem = error.message.replace(", or None", ', or "none"')
             problem = problem.replace("True or False", "true or false")
-            raise ConfigurationError(problem, argument=error.argument) from None
+            raise self.refusal(problem, error.argument) from None
 
 
 def find_access(  # noqa: C901, PLR0912, the cases of its docstring

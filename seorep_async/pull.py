@@ -19,7 +19,7 @@ from seorep_async.errors import (
 from seorep_async.key_check import QUESTION_SECONDS, AcceptedQuery, KeyCheck
 from seorep_async.models import Feed
 from seorep_async.normalisation.envelope import parse
-from seorep_async.paging import Crawl, Listing, NotAwaited, Reading, Schedule
+from seorep_async.paging import Crawl, Listing, NotAwaited, Reading, Schedule, SizedQuery
 from seorep_async.reports import (
     FailedReport,
     Outcome,
@@ -424,7 +424,7 @@ class _Run(Generic[R]):
         if query is not None:
             # The lane of the pull is on hold until the answer, so the question needs its own.
             schedule = Schedule(deadline, Lane())
-            page_1: Request[Any] = query.page(1, schedule)
+            page_1: Request[Any] = SizedQuery(query, schedule).request(1)
             # Its error would be about the key, not about that campaign.
             return msgspec.structs.replace(page_1, subject=None)
         return Request("GET", "/v3/campaigns", parse, "limit=1", deadline=deadline)

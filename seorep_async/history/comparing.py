@@ -598,7 +598,10 @@ def _nothing_before(
     problem = f"there is no day before {after} to compare it with: {ranking_days}"
     # with several days, another one can be named; with one, only more pulls help
     if len(days) == 1:
-        advice = selection.note_on_nights() or f"To have more, {selection.advice_on_days}."
+        advice = (
+            selection.note_on_nights()
+            or f"To have more, pull another period, or {selection.advice_on_days}."
+        )
         problem = f"{problem}. {advice}"
     return ConfigurationError(problem)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError, short_repr
 from seorep_async.models import Page
 from seorep_async.paging.page_size import PageSize
-from seorep_async.paging.query import Query, Schedule
+from seorep_async.paging.query import Query, Schedule, SizedQuery
 from seorep_async.paging.reading import Reading
 from seorep_async.plain_values import plain_integer
 from seorep_async.session import Session, cancel_all
@@ -107,7 +107,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
             problem = f"page must be an integer from 1, got {short_repr(number)}"
             raise ConfigurationError(problem, argument="number")
         schedule = Schedule(self._session.call_timeout.deadline())
-        return await self._session.send(self.query.page(plain_number, schedule))
+        return await self._session.send(SizedQuery(self.query, schedule).request(plain_number))
 
     async def first_page(self) -> Page[T]:
         """Fetch page 1 at the page size of a whole reading; see `Settings.page_size`."""

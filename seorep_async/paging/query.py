@@ -53,31 +53,6 @@ class Query(msgspec.Struct, Generic[T], eq=False):
         # Tracebacks show locals, and the query may be private.
         return f"Query({self.path})"
 
-    def page(
-        self, number: int, schedule: Schedule, priority: int = 0, limit: int | None = None
-    ) -> Request[Page[T]]:
-        """Return the request of one page, with the found size as its `limit`.
-
-        In a lane, the lowest priority goes first.
-        """
-        query = f"page={number}"
-        if limit is not None:
-            query = f"limit={limit}&{query}"
-        if self.query:
-            query = f"{self.query}&{query}"
-        return Request(
-            method="GET",
-            path=self.path,
-            query=query,
-            secrets=self.secrets,
-            decode=self.decode(number),
-            subject=self.subject,
-            deadline=schedule.deadline,
-            priority=priority,
-            lane=schedule.lane,
-            max_attempts=math.inf if limit is None else ATTEMPTS,
-        )
-
 
 class SizedQuery(msgspec.Struct, Generic[T], eq=False):
     """The query of a listing that has one page size throughout.
@@ -94,4 +69,20 @@ class SizedQuery(msgspec.Struct, Generic[T], eq=False):
 
     def request(self, number: int) -> Request[Page[T]]:
         """Return the request of a page, with the limit that this listing has now."""
-        return self.query.page(number, self.schedule, self.place, self.limit)
+        query = f"page={number}"
+        if self.limit is not None:
+            query = f"limit={self.limit}&{query}"
+        if self.query.query:
+            query = f"{self.query.query}&{query}"
+        return Request(
+            method="GET",
+            path=self.query.path,
+            query=query,
+            secrets=self.query.secrets,
+            decode=self.query.decode(number),
+            subject=self.query.subject,
+            deadline=self.schedule.deadline,
+            priority=self.place,
+            lane=self.schedule.lane,
+            max_attempts=math.inf if self.limit is None else ATTEMPTS,
+        )

@@ -229,7 +229,7 @@ def required_strings(**values: object) -> dict[str, str]:
     for name, value in values.items():
         if not isinstance(value, str) or not value:
             raise ConfigurationError(f"{name} must be a non-empty string", argument=name)
-        strings[name] = _sendable(value)
+        strings[name] = value
     return strings
 
 
@@ -240,7 +240,7 @@ def optional_strings(**values: object) -> dict[str, str | None]:
         if value is not None and not isinstance(value, str):
             problem = f"{name} must be a string, got {described(value)}"
             raise ConfigurationError(problem, argument=name)
-        strings[name] = None if value is None else _sendable(value)
+        strings[name] = value
     return strings
 
 
@@ -345,11 +345,6 @@ def _checked(name: str, value: object) -> ParamValue:
     raise ConfigurationError(f"{name} cannot be sent as {described(value)}", argument=name)
 
 
-def _sendable(value: str) -> str:
-    """Return a plain string, but leave a masked string masked."""
-    return value if isinstance(value, Secret) else plain_string(value)
-
-
 def _checked_strings(name: str, values: Iterable[object]) -> tuple[str, ...] | None:
     """Return the strings of an array, or None if another value is in it."""
     # an iterator can be read only once
@@ -367,4 +362,4 @@ def _checked_strings(name: str, values: Iterable[object]) -> tuple[str, ...] | N
 def _checked_string(name: str, value: str) -> str:
     if SURROGATE.search(value):
         raise ConfigurationError(f"{name} is not valid Unicode", argument=name)
-    return _sendable(value)
+    return value if isinstance(value, Secret) else plain_string(value)
