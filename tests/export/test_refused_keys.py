@@ -19,7 +19,7 @@ def answer(request: ApiRequest) -> Any:
     return {"data": LIST.row(int(request.path.rpartition("/")[2]))}
 
 
-async def test_lookups_keep_the_order_and_go_on_after_a_missing_campaign() -> None:
+async def test_lookups_go_on_in_order_after_a_missing_campaign() -> None:
     def script(request: ApiRequest) -> Any:
         return 404 if request.path.endswith("/3") else answer(request)
 
