@@ -34,18 +34,11 @@ _QUERY = " Any program for DuckDB queries a database of pulls: see `seorep guide
 _STORE_KEY = " `seorep login` stores an address and a key."
 ADVICE = {
     "rankings": _PRINT_RANKS,
-    "ranks": _PRINT_RANKS,
-    "ranking": _PRINT_RANKS,
     "compare": _COMPARE,
-    "diff": _COMPARE,
-    "movers": _COMPARE,
     "history": f"{_COMPARE}{_QUERY}",
     "sql": _QUERY,
-    "query": _QUERY,
     "auth": _STORE_KEY,
     "config": _STORE_KEY,
-    "configure": _STORE_KEY,
-    "init": _STORE_KEY,
     "export": " `seorep pull -o FILE` writes a file or a database.",
     "serve": " `seorep mcp` serves agents, and `seorep sandbox` a copy of the service.",
     "test": " `seorep doctor` checks the settings and the connection.",

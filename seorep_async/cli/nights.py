@@ -156,8 +156,8 @@ def _add_account(
     if missing:
         findings.note(
             "nights",
-            f"{account}: {_nights_in_words(missing)} missing; `seorep guide command` says how to "
-            "make a lost night up",
+            f"{account}: missing are the nights of {listed(missing)}; `seorep guide command` says "
+            "how to make a lost night up",
         )
     if _is_late(nights, today):
         age = (today - newest).days
@@ -181,12 +181,6 @@ def _is_ok(
 def _is_late(nights: Sequence[dt.date], today: dt.date) -> bool:
     # tonight's pull may not have run yet
     return _are_daily(nights) and (today - nights[-1]).days > 1
-
-
-def _nights_in_words(nights: Sequence[dt.date]) -> str:
-    if len(nights) == 1:
-        return f"the night of {nights[0]} is"
-    return f"the nights of {listed(nights)} are"
 
 
 def _add_incomplete(findings: Findings, account: str, pulls: Sequence[_IncompletePull]) -> None:

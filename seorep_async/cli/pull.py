@@ -132,14 +132,6 @@ class PullArguments:
             )
         # a lost night is pulled later, with the days that it would have had
         night = self.snapshot_date or today
-        try:
-            return self._windows_before(night)
-        except OverflowError:
-            raise click.UsageError(
-                f"--snapshot-date {night}: the days before it would begin before the year 1."
-            ) from None
-
-    def _windows_before(self, night: dt.date) -> list[Days]:
         if self.month is not None:
             return _months(self.month, night)
         if self.last is not None:

@@ -124,15 +124,6 @@ def code_of_pulls(pulls: Sequence[PullSummary], *, is_retry: bool) -> ExitCode:
 # --- For a person
 
 
-@attrs.frozen
-class _FailureLine:
-    """A line of failures: month and feed, the kind of object, and the reason without its id."""
-
-    place: str
-    kind: str
-    reason: str
-
-
 def show_early_end(run: PullRun, console: Console) -> None:
     """If a run ended early, print how far it came and how to continue."""
     left = f"{counted(len(run.windows_left), 'month is', 'months are')} left"
@@ -161,7 +152,7 @@ def show_early_end(run: PullRun, console: Console) -> None:
 
 def show_failures(run: PullRun) -> None:
     """Print a line for each reason, with the campaigns or keywords that failed for it."""
-    reasons: defaultdict[_FailureLine, dict[int, str]] = defaultdict(dict)
+    reasons_by_line: defaultdict[tuple[str, str], dict[int, str]] = defaultdict(dict)
     for pull in run.pulls:
         month = f"{pull.start_date:%Y-%m}: " if run.by_month else ""
         for failure in pull.failures:
@@ -171,19 +162,17 @@ def show_failures(run: PullRun) -> None:
             if failure.keyword_id is not None:
                 kind = f"campaign {failure.campaign_id}, keyword"
                 failed_id = failure.keyword_id
-            reason = _reason_of(failure)
             # the reason may name the campaign, but one line is for all campaigns
-            reason_of_all = re.sub(rf"\b{failed_id}\b", "…", reason)
-            line = _FailureLine(month + feed, kind, reason_of_all)
-            reasons[line][failed_id] = reason
-    for line, reason_by_id in reasons.items():
-        noun = line.kind
-        reason = line.reason
-        if len(reason_by_id) == 1:
-            (reason,) = reason_by_id.values()
+            reason = _reason_of(failure)
+            line = f"{month}{feed}{kind}", re.sub(rf"\b{failed_id}\b", "…", reason)
+            reasons_by_line[line][failed_id] = reason
+    for (objects, reason_of_all), reasons in reasons_by_line.items():
+        reason = reason_of_all
+        if len(reasons) == 1:
+            (reason,) = reasons.values()
         else:
-            noun = f"{noun}s"
-        words = f"{line.place}{noun} {_listed(sorted(reason_by_id))}: {reason}"
+            objects = f"{objects}s"
+        words = f"{objects} {_listed(sorted(reasons))}: {reason}"
         messages().print(Text.assemble(("Failed: ", "bold red"), words))
 
 
@@ -217,7 +206,6 @@ def show_summary(run: PullRun, source: str, console: Console) -> None:
         console.print(Text.assemble((f"  {label:<{_LABEL_WIDTH}}", "dim"), value))
     # a run that ended early has said how to continue
     if run.ended_by is None:
-        _show_next_night(run, console)
         _show_next_step(run, console)
 
 
@@ -290,18 +278,6 @@ def _notes(run: PullRun) -> Iterator[tuple[str, str]]:
     notes = dict.fromkeys(note for pull in run.pulls for note in pull.notes)
     for note in notes:
         yield "Note", one_line(note)
-
-
-def _show_next_night(run: PullRun, console: Console) -> None:
-    """Say that a run finished an earlier night's pull."""
-    last = run.pulls[-1]
-    today = dt.datetime.now(dt.UTC).date()
-    # a run that names its night would pull the same night again
-    if run.arguments.snapshot_date is None and last.resumed and last.snapshot_date < today:
-        console.print(
-            f"This finished the pull of {last.snapshot_date}. "
-            f"To pull {today}, run the command once more."
-        )
 
 
 def _show_next_step(run: PullRun, console: Console) -> None:
