@@ -158,16 +158,12 @@ class ErrorReader:
     ) -> Failure:
         """Return the failure for a successful status whose body is an error or can't be decoded."""
         if isinstance(error, ProtocolError):
-            if knows_service or not is_page(response):
-                return self._failure(Sent.MAYBE, Cause.TRANSIENT, error, request, response)
-            error = error.evolve(message=_WRONG_SERVER)
+            most_attempts = math.inf
+            if not knows_service and is_page(response):
+                error = error.evolve(message=_WRONG_SERVER)
+                most_attempts = _ONCE_MORE
             return self._failure(
-                Sent.MAYBE,
-                Cause.TRANSIENT,
-                error,
-                request,
-                response,
-                most_attempts=_ONCE_MORE,
+                Sent.MAYBE, Cause.TRANSIENT, error, request, response, most_attempts=most_attempts
             )
         if isinstance(error, StatusError):
             cause = cause_of_status(_status_of(error))
