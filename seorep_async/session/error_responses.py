@@ -62,15 +62,28 @@ class Response(msgspec.Struct, eq=False):
     """A complete response of any status, with its body decompressed.
 
     Attributes:
+        chunks: the body in the parts that arrived.
         retry_after: in seconds, or None.
         decoded: the result in a small body, added by the `ResponseReader`.
     """
 
     status: int
-    body: bytes
+    chunks: list[bytes]
     retry_after: float | None = None
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     decoded: Any = None
+
+    @property
+    def size(self) -> int:
+        """The number of bytes in the body."""
+        return sum(map(len, self.chunks))
+
+    @property
+    def body(self) -> bytes:
+        """The whole body. Joining the chunks of a large one takes time."""
+        body = b"".join(self.chunks)
+        self.chunks = [body]
+        return body
 
     def __repr__(self) -> str:
         return f"Response({self.status})"  # tracebacks show locals; the rest may be private

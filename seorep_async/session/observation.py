@@ -220,7 +220,7 @@ class Observer:
         if isinstance(response, Response):
             self._record(call, response)
             status = response.status
-            size = len(response.body)
+            size = response.size
         if self.on_attempt is None or isinstance(result, ConfigurationError):
             return  # a ConfigurationError is raised before anything is sent
         error = result
