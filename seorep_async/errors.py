@@ -11,6 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
+SERVICE_REASON = "the service said: "
+"""It precedes the service's own reason in a message."""
+
 
 class SeoRepError(Exception):
     """The base class of every error that this package raises."""
@@ -51,7 +54,8 @@ class SeoRepError(Exception):
         string = self._about_subject()
         if facts:
             string += f" [{', '.join(facts)}]"
-        if self.body_excerpt:
+        # A message with the service's own reason says what is in the body.
+        if self.body_excerpt and SERVICE_REASON not in self.message:
             string += f" body: {self.body_excerpt}"
         return string
 

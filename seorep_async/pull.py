@@ -289,7 +289,8 @@ class _Run(Generic[R]):
             "failures": self._ended - self._succeeded,
             "seconds": now - self._started,
         }
-        message = "pull of %d ended: %d reports, %d failures, %.3g s"
+        state = "ended" if self._ended == self._total else "was stopped"
+        message = f"pull of %d {state}: %d reports, %d failures, %.3g s"
         values = facts.values()
         account = self._session.observer.account
         _log.info(message, *values, extra={"account": account, **facts})

@@ -15,6 +15,7 @@ import attrs
 import msgspec
 
 from seorep_async.errors import (
+    SERVICE_REASON,
     DecodeError,
     ProtocolError,
     RateLimitedError,
@@ -274,7 +275,7 @@ def _status_error(
         message = _FORBIDDEN if knows_service else f"{_FORBIDDEN}, or the key itself was refused"
     reason = "" if request.private else reason_in_body(response.body)
     if reason:
-        message = f"{message}; the service said: {reason}"
+        message = f"{message}; {SERVICE_REASON}{reason}"
     return error_type(message)
 
 
