@@ -313,6 +313,7 @@ class Session:
             remaining=call.deadline.at - self.clock.monotonic(),
             tokens=self.share.quota.tokens,
             jitter=self.clock.jitter(),
+            pace=self.share.pace,
             max_attempts=min(
                 self.settings.max_attempts, request.max_attempts, failure.most_attempts
             ),
