@@ -289,7 +289,7 @@ class Session:
         finally:
             # Even a defect of a decoder must not keep others waiting for this permit.
             self.share.learn(permit, outcome)
-        self.observer.log_outage(call, outcome)
+        self.observer.log_outage(call, outcome, knows_limit=self.share.knows_limit)
         if isinstance(outcome, Response) and len(outcome.body) > HUGE:
             self._pause(call.request)
         return outcome

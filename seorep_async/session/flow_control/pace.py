@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 
 from seorep_async.session.flow_control.breaker import Circuit, CircuitBreaker, WaitReason
-from seorep_async.session.flow_control.rate import SPAN, DeliveredRate, Rate
+from seorep_async.session.flow_control.rate import SHORTEST_SPAN, SPAN, DeliveredRate, Rate
 from seorep_async.session.flow_control.refusals import (
     ExcessRefusals,
     LaterAttempts,
@@ -100,7 +100,7 @@ class Pace:
             # Rule 6: once enough attempts were accepted above the last limit, the rate doubles.
             if rate.outgrew_limit():
                 rate.slow_start = True
-                self.delivered.begin_doubling(now)
+                self.delivered.restart(now)
             rate.grow()
         rate.next_start += 1 / rate.current
 
@@ -133,7 +133,8 @@ class Pace:
             # refused one attempt refuses most of those that start later. If they were accepted,
             # a few dead campaigns were met early, and attempts may go on at the rate so far.
             if self.later.were_accepted:
-                delivered = max(delivered, self.delivered.per_second_until(self.breaker.opened_at))
+                rate_so_far = self.delivered.per_second(self.breaker.opened_at, SHORTEST_SPAN)
+                delivered = max(delivered, rate_so_far)
             self.later.begin(math.inf)
             self.rate.start_from(delivered, self.delivered.accepted, seconds_open, self.last_start)
             self.delivered.restart(now)
@@ -144,10 +145,9 @@ class Pace:
             self.rate.learnt = self.rate.cap
             limit = self.rate.cap
             self.delivered.restart(now)
-        elif self.delivered.seconds_of_doubling(now) >= SPAN:
+        elif self.delivered.seconds(now) >= SPAN:
             # Rule 5: since the breaker last closed, the service delivered its limit.
-            limit = self.delivered.per_second(now)
-            self.refusals.find_limit(limit)
+            limit = self.refusals.find_limit(self.delivered.per_second(now))
             self.delivered.restart(now)
         self.rate.cut(limit, seconds_open, self.last_start, now, was_paused=was_paused)
 
@@ -172,7 +172,6 @@ class Pace:
         self.later.refuse(started)
         if started <= self.breaker.opened_at:
             return
-        self.delivered.refused += 1
         if self.breaker.is_open or says_nothing:
             return
         # Without a subject, refusals of one request can't be told from those of others.
