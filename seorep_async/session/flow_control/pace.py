@@ -65,19 +65,13 @@ class Pace:
     def start(self, now: float, subject: Subject | None) -> bool:
         """Record the start of an attempt. Return whether it is a probe."""
         if self.breaker.is_open:
-            # Rule 4: only probes go out. While no limit is known, a dead campaign is a usual retry
-            # instead, so that its call does not get three times as many attempts.
+            # Rule 4: only probes go out.
             is_dead = self.subjects.is_cause(subject)
-            is_probe = not is_dead or self.rate.current < math.inf
-            self.breaker.start_probe(
-                1 / self.rate.current,
-                1 / self.rate.cap,
-                now,
-                is_probe=is_probe,
-                tells_of_service=not is_dead,
-            )
+            self.breaker.start_probe(1 / self.rate.current, now, tells_of_service=not is_dead)
             self.last_start = now
-            return is_probe
+            # While no limit is known, a dead campaign is a usual retry instead, so that its call
+            # does not get three times as many attempts.
+            return not is_dead or self.rate.current < math.inf
         # After a rest, the attempts accepted before it no longer show a rate.
         if now > max(self.rate.next_start, self.last_start) + SPAN:
             self.delivered.restart(now)
