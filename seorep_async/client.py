@@ -248,16 +248,14 @@ def _base_url_of(access: Access, settings: Settings) -> BaseURL:
     base_url: Any = access.base_url
     problem = base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http)
     if problem is not None:
-        error = ConfigurationError(": ".join(filter(None, problem)), argument="base_url")
-        raise ConfigurationError(access.in_words_of_source(error), argument="base_url")
+        raise access.refusal(": ".join(filter(None, problem)), "base_url")
     return BaseURL(plain_string(base_url))
 
 
 def _authentication_of(access: Access, settings: Settings) -> Authentication:
     problem = key_problem(access.api_key)
     if problem is not None:
-        error = ConfigurationError(problem, argument="api_key")
-        raise ConfigurationError(access.in_words_of_source(error), argument="api_key")
+        raise access.refusal(problem, "api_key")
     proxy_secrets = () if settings.proxy is None else Proxy(settings.proxy).secrets
     return Authentication(access.api_key, *filter(None, proxy_secrets))
 
@@ -271,7 +269,7 @@ def _account_of(access: Access, account: str | None, base_url: BaseURL) -> str:
     try:
         return check_account_name(access.account)
     except ConfigurationError as error:
-        raise ConfigurationError(access.in_words_of_source(error), argument="account") from None
+        raise access.refusal(error.message, "account") from None
 
 
 def _within(settings: Settings, limits: Limits) -> Settings:

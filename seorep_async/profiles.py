@@ -31,7 +31,7 @@ REPORT_ENGINES = "SEOREP_REPORT_ENGINES"
 
 DEFAULT_PROFILE = "default"
 _ACCOUNT_FIELDS = ("base_url", "key", "account", "report_engines")
-_SECRET_FIELDS = ("key", "key_command", "proxy")
+_SECRET_FIELDS = ("key", "proxy")
 _SETTINGS: Mapping[str, attrs.Attribute[Any]] = attrs.fields_dict(Settings)
 _LARGEST_FILE = 1024 * 1024
 _SET_BOTH = f"set {BASE_URL} and {API_KEY}"
@@ -58,12 +58,12 @@ class Access:
     profile: str | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
 
-    def in_words_of_source(self, error: ConfigurationError) -> str:
-        """Return an error's message with the origin of the value instead of the argument's name."""
-        source = self.sources.get(error.argument or "")
-        if source is None or not error.message.startswith(str(error.argument)):
-            return error.message
-        return source + error.message.removeprefix(str(error.argument))
+    def refusal(self, problem: str, argument: str | None) -> ConfigurationError:
+        """Return the error for a wrong value, with its origin instead of the argument's name."""
+        name = argument or ""
+        if problem.startswith(name):
+            problem = self.sources.get(name, name) + problem.removeprefix(name)
+        return ConfigurationError(problem, argument=argument)
 
     def evolve(self, **changes: Any) -> Access:
         """Return a copy with other values."""
@@ -81,14 +81,13 @@ class Access:
             }
             return Settings(**values)
         except ConfigurationError as error:
-            problem = self.in_words_of_source(error)
             # the values are written in TOML, not in Python
-            problem = problem.replace(", or None", ', or "none"')
+            problem = error.message.replace(", or None", ', or "none"')
             problem = problem.replace("True or False", "true or false")
-            raise ConfigurationError(problem, argument=error.argument) from None
+            raise self.refusal(problem, error.argument) from None
 
 
-def find_access(  # noqa: C901, the cases of its docstring
+def find_access(  # noqa: C901, PLR0912, the cases of its docstring
     base_url: object = None,
     api_key: object = None,
     profile: str | None = None,
@@ -129,7 +128,7 @@ def find_access(  # noqa: C901, the cases of its docstring
             name = "base_url" if base_url is not None else "api_key"
             problem = f"profile and {name}=… can't be combined: a profile has both of its own"
             raise ConfigurationError(problem, argument="profile")
-        return _access_of_profile(profile)
+        return access_of(profile, load_profile(profile))
 
     # 2. An address and a key, each from the caller or otherwise from the environment.
     sources = {"base_url": "base_url", "api_key": "api_key"}
@@ -147,40 +146,22 @@ def find_access(  # noqa: C901, the cases of its docstring
                 f"no address and no API key: run `seorep login` once, {_SET_BOTH}, {otherwise}"
             )
             raise ConfigurationError(problem, argument="base_url")
-        return _access_of_profile(default_name)
+        return access_of(default_name, load_profile(default_name))
     # A profile never completes one of the two, because its other half may be another account's.
-    if base_url is None or key is None:
-        raise _half_given(sources["api_key"] if base_url is None else sources["base_url"], key)
-    _refuse_empty(base_url, sources["base_url"])
-    _refuse_empty(key, sources["api_key"])
+    if key is None:
+        raise _half_given("base_url", sources, API_KEY)
+    if base_url is None:
+        raise _half_given("api_key", sources, BASE_URL)
     return Access(base_url=base_url, api_key=key, sources=sources)
 
 
-def _half_given(source: str, key: Secret | None) -> ConfigurationError:
+def _half_given(
+    argument: str, sources: Mapping[str, str], missing_variable: str
+) -> ConfigurationError:
     """Return the error for an address without a key, or for a key without an address."""
-    if key is None:
-        argument = "base_url"
-        missing = "an API key"
-        missing_variable = API_KEY
-    else:
-        argument = "api_key"
-        missing = "an address"
-        missing_variable = BASE_URL
-    if source == argument:
-        problem = f"{source} is given without {missing}: set {missing_variable} as well"
-    else:
-        name = _default_profile_or_none()
-        other_way = "run `seorep login` once"
-        if name is not None:
-            other_way = f"unset {source} to use the stored profile {name!r}"
-        problem = f"{source} is set, and {missing_variable} is not: set both, or {other_way}"
-    return ConfigurationError(problem, argument=argument)
-
-
-def _refuse_empty(value: object, source: str) -> None:
-    if source in (BASE_URL, API_KEY) and not str(value).strip():
-        problem = f"{source} is empty: {_SET_BOTH}, or unset both to use a stored profile"
-        raise ConfigurationError(problem, argument="base_url" if source == BASE_URL else "api_key")
+    problem = f"{sources[argument]} is given without {missing_variable}"
+    advice = "give both, or neither to use a stored profile"
+    return ConfigurationError(f"{problem}: {advice}", argument=argument)
 
 
 def _default_profile() -> str | None:
@@ -190,17 +171,12 @@ def _default_profile() -> str | None:
     return DEFAULT_PROFILE if DEFAULT_PROFILE in stored_profiles() else None
 
 
-def _default_profile_or_none() -> str | None:
-    """Return the same, or None if the file is broken. It is for messages about other problems."""
-    try:
-        name = _default_profile()
-        return name if name in stored_profiles() else None
-    except ConfigurationError:
-        return None
+def access_of(name: str, values: Mapping[str, object]) -> Access:
+    """Return the access that the values of a profile describe.
 
-
-def _access_of_profile(name: str) -> Access:
-    values = load_profile(name)
+    Raises:
+        ConfigurationError: the address or the key is missing, or is not a string.
+    """
     for field_name in ("base_url", "key"):
         value = values.get(field_name)
         if value is None or value == "":
@@ -270,24 +246,16 @@ def config_file() -> Path:
     Raises:
         ConfigurationError: this user has no home folder.
     """
-    variable = "XDG_CONFIG_HOME"
-    folder = os.environ.get(variable)
+    folder = os.environ.get("XDG_CONFIG_HOME")
     if not folder and sys.platform == "win32":
-        variable = "APPDATA"
-        folder = os.environ.get(variable)
+        folder = os.environ.get("APPDATA")
     if not folder:
-        variable = "HOME"
-        if os.environ.get(variable) == "":
-            raise ConfigurationError("HOME is empty: set HOME or XDG_CONFIG_HOME")
-        try:
-            folder = str(Path.home() / ".config")
-        except RuntimeError:  # no HOME, and a user id without a name
-            problem = "there is no home folder for profiles: set HOME or XDG_CONFIG_HOME"
-            raise ConfigurationError(problem) from None
+        # without a home folder, this is relative
+        folder = str(Path(os.environ.get("HOME", os.path.expanduser("~")), ".config"))
     if not os.path.isabs(folder):
         # the profile, and with it the account, would change with the working directory
-        problem = f"{variable} must be an absolute path, got {short_repr(os.environ.get(variable))}"
-        raise ConfigurationError(problem)
+        problem = f"the folder of profiles must have an absolute path, got {short_repr(folder)}"
+        raise ConfigurationError(f"{problem}: set HOME or XDG_CONFIG_HOME")
     return Path(folder, "seorep", "config.toml")
 
 
@@ -351,8 +319,6 @@ def _why_unreadable(error: Exception) -> str:
         return error.strerror or str(error)
     if not isinstance(error, tomllib.TOMLDecodeError):
         return "a number in it is too long, or it is nested too deeply"
-    if "Unescaped '\\'" in str(error) or "hex value" in str(error):
-        return f"{error}; a \\ stands for itself only between single quotes"
     return str(error)
 
 
@@ -382,10 +348,7 @@ def load_profile(name: str) -> Mapping[str, object]:
         )
     profile = profiles[name]
     if "key_command" in profile:
-        advice = (
-            f"delete the line, and give the key in the environment: "
-            f"{BASE_URL}=… {API_KEY}=$(pass show {name}) seorep pull --account {name} …"
-        )
+        advice = f"delete the line, and set {API_KEY} to its output, and {BASE_URL}"
         raise ConfigurationError(f"profile {name}: key_command is no longer supported; {advice}")
     refuse_unknown(profile, (*_ACCOUNT_FIELDS, *_SETTINGS), f"profile {name}")
     return profile

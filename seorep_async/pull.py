@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import attrs
 import msgspec
@@ -19,7 +19,7 @@ from seorep_async.errors import (
 from seorep_async.key_check import QUESTION_SECONDS, AcceptedQuery, KeyCheck
 from seorep_async.models import Feed
 from seorep_async.normalisation.envelope import parse
-from seorep_async.paging import Crawl, Listing, Reading, Schedule
+from seorep_async.paging import Crawl, Listing, NotAwaited, Reading, Schedule, SizedQuery
 from seorep_async.reports import (
     FailedReport,
     Outcome,
@@ -38,7 +38,7 @@ MAX_REPULLS = 3
 
 
 @attrs.define(slots=False, eq=False, repr=False)
-class Pull(Generic[R_co]):
+class Pull(NotAwaited, Generic[R_co]):
     """A pull of one feed for many ids: `await` it, or use it as an async context manager.
 
     `await` returns `PullOutcomes`. `async with` returns an async iterator of `PulledReport` and
@@ -69,8 +69,8 @@ class Pull(Generic[R_co]):
 
     async def __aenter__(self) -> Pull[R_co]:
         self._session.require_open()
-        if self._run is not None and self._run.crawl.is_open:
-            raise ConfigurationError("this pull is already running; create another one")
+        if self._run is not None:
+            raise ConfigurationError("a pull runs only once; create another one")
         tries_again = self._on_error == "collect"
         run = _Run(
             self._session,
@@ -171,20 +171,6 @@ class Pull(Generic[R_co]):
         if self._run is None:
             state = ", not started: await it, or use `async with`"
         return f"<Pull of feed {self._feed.value} for {len(self)} ids{state}>"
-
-    if not TYPE_CHECKING:  # these report a forgotten `await`, which type checkers find anyway
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(
-                f"a Pull has no attribute {name!r}; its outcomes may have it: (await pull).{name}",
-                name=name,
-                obj=self,
-            )
-
-        def _refuse(self, *_: object) -> NoReturn:
-            raise TypeError(repr(self))
-
-        __iter__ = __getitem__ = __contains__ = _refuse
 
 
 class _Item(msgspec.Struct, Generic[R], eq=False):
@@ -355,7 +341,10 @@ class _Run(Generic[R]):
         self._deferred.clear()
 
     def on_failure(self, reading: Reading[R], error: SeoRepError) -> Reading[R] | None:
-        item = self._begun[reading.place]
+        item = self._begun.get(reading.place)
+        if item is None or item.reading is not reading:
+            # It has ended, or is read again.
+            return None
         if reading.may_be_too_large(error):
             item.reading = reading.at_default_size()
             return item.reading
@@ -435,7 +424,7 @@ class _Run(Generic[R]):
         if query is not None:
             # The lane of the pull is on hold until the answer, so the question needs its own.
             schedule = Schedule(deadline, Lane())
-            page_1: Request[Any] = query.page(1, schedule)
+            page_1: Request[Any] = SizedQuery(query, schedule).request(1)
             # Its error would be about the key, not about that campaign.
             return msgspec.structs.replace(page_1, subject=None)
         return Request("GET", "/v3/campaigns", parse, "limit=1", deadline=deadline)

@@ -28,6 +28,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 _ROWS_IN_REPR = 3
 _FAILURES_IN_REPR = 3
+_LONGEST_REASON = 80
 _SHARED_COLUMNS = 2
 """The number of leading columns, account and night, that are equal in all rows of a pull."""
 _SKIP_FAILURES = "skip_failures=True leaves failed reports out of the table"
@@ -316,10 +317,12 @@ class PullOutcomes(TableList[Outcome[R]]):
         summary = f"Pull of feed {self._kind.value}: {', '.join(counts)}"
         if failures:
             first = failures[:_FAILURES_IN_REPR]
-            names = [f"{failure.id}: {type(failure.error).__name__}" for failure in first]
+            reasons = [
+                f"{failure.id}: {failure.error.message[:_LONGEST_REASON]}" for failure in first
+            ]
             if len(failures) > len(first):
-                names.append("…")
-            summary += f" ({', '.join(names)})"
+                reasons.append("…")
+            summary += f" ({'; '.join(reasons)})"
         return summary
 
 

@@ -139,47 +139,29 @@ def test_an_account_is_found_in_one_order(
         pytest.param(
             {"SEOREP_API_KEY": KEY},
             {},
-            "SEOREP_API_KEY is set, and SEOREP_BASE_URL is not: set both, "
-            "or unset SEOREP_API_KEY to use the stored profile 'default'",
+            "SEOREP_API_KEY is given without SEOREP_BASE_URL: give both, or neither to use a",
             id="the key's variable alone",
         ),
         pytest.param(
-            {"SEOREP_API_KEY": KEY, "SEOREP_PROFILE": "acme"},
+            {"SEOREP_API_KEY": "", "SEOREP_PROFILE": "acme"},
             {},
-            "SEOREP_API_KEY is set, and SEOREP_BASE_URL is not: set both, "
-            "or unset SEOREP_API_KEY to use the stored profile 'acme'",
-            id="the key's variable beside SEOREP_PROFILE",
+            "SEOREP_API_KEY is given without SEOREP_BASE_URL: ",
+            id="the key's variable, empty, beside SEOREP_PROFILE",
         ),
         pytest.param(
-            {"SEOREP_API_KEY": ""},
-            {},
-            "SEOREP_API_KEY is set, and SEOREP_BASE_URL is not: set both, or unset",
-            id="the key's variable, empty, alone",
-        ),
-        pytest.param(
-            {},
-            {"api_key": KEY},
-            "api_key is given without an address: set SEOREP_BASE_URL as well",
-            id="a key alone",
+            {}, {"api_key": KEY}, "api_key is given without SEOREP_BASE_URL: ", id="a key alone"
         ),
         pytest.param(
             {"SEOREP_BASE_URL": ENV},
             {},
-            "SEOREP_BASE_URL is set, and SEOREP_API_KEY is not: set both, or unset",
+            "SEOREP_BASE_URL is given without SEOREP_API_KEY: ",
             id="the address's variable alone",
         ),
         pytest.param(
             {},
             {"base_url": ENV},
-            "base_url is given without an API key: set SEOREP_API_KEY as well",
+            "base_url is given without SEOREP_API_KEY: ",
             id="an address alone",
-        ),
-        pytest.param(
-            {"SEOREP_BASE_URL": ENV, "SEOREP_API_KEY": " "},
-            {},
-            "SEOREP_API_KEY is empty: set SEOREP_BASE_URL and SEOREP_API_KEY, "
-            "or unset both to use a stored profile",
-            id="both variables, one empty",
         ),
         pytest.param(
             {},
@@ -329,8 +311,7 @@ def assert_refused(file: Path, message: str) -> None:
         pytest.param(f"{WHOLE}key = '{KEY}'", "can't read {file}: ", id="key twice"),
         pytest.param(
             f'{WHOLE}user_agent = "C:\\seo"',
-            "can't read {file}: Unescaped '\\' in a string (at line 4, column 19); "
-            "a \\ stands for itself only between single quotes",
+            "can't read {file}: Unescaped '\\' in a string (at line 4, column 19)",
             id="backslash",
         ),
         pytest.param(f'{WHOLE}user_agent = "C:\\Users"', "can't read {file}: ", id="user's folder"),
@@ -358,16 +339,9 @@ def assert_refused(file: Path, message: str) -> None:
             id="long unknown setting",
         ),
         pytest.param(
-            f"[acme]\n{ADDRESS}key_command = 'pass show {KEY}'",
-            "profile acme: key_command is no longer supported; delete the line, and give the key "
-            "in the environment: SEOREP_BASE_URL=… SEOREP_API_KEY=$(pass show acme) seorep pull "
-            "--account acme …",
+            f"[acme]\n{ADDRESS}key_command = 'pass show acme'",
+            "profile acme: key_command is no longer supported; delete the line, and set",
             id="key_command",
-        ),
-        pytest.param(
-            f"{WHOLE}key_command = 'true'",
-            "profile acme: key_command is no ",
-            id="key_command beside key",
         ),
         pytest.param(
             f"[acme]\nkey = '{KEY}'",
@@ -528,11 +502,14 @@ def test_a_file_of_any_bytes_has_no_account_or_is_refused(folder: Path, content:
             "/home/a/.config/seorep/config.toml",
             id="empty XDG_CONFIG_HOME",
         ),
-        pytest.param({"HOME": ""}, "HOME is empty", id="empty HOME"),
-        pytest.param({"HOME": "a"}, "HOME must be an absolute path, got 'a'", id="relative HOME"),
+        pytest.param(
+            {"HOME": ""},
+            "the folder of profiles must have an absolute path, got '.config'",
+            id="empty HOME",
+        ),
         pytest.param(
             {"HOME": "/home/a", "XDG_CONFIG_HOME": "a"},
-            "XDG_CONFIG_HOME must be an absolute path, got 'a'",
+            "the folder of profiles must have an absolute path, got 'a'",
             id="relative XDG_CONFIG_HOME",
         ),
     ],

@@ -32,7 +32,6 @@ from seorep_async.session.clock import Clock as ClientClock
 from tests.sandbox.calls import client_of_sandbox
 from tests.scripted_api import (
     FEED,
-    SOURCES,
     ApiRequest,
     Clock,
     Script,
@@ -176,40 +175,6 @@ async def test_a_pull_knows_how_many_outcomes_there_will_be() -> None:
         assert len(pull_of(client, [3, 1, 3])) == 2
 
 
-@pytest.mark.parametrize("make_feed", [Feed, str], ids=["member", "value"])
-@pytest.mark.parametrize(("feed", "source"), list(zip(Feed, SOURCES[1:], strict=True)))
-async def test_every_feed_can_be_pulled(
-    feed: Feed, source: Any, make_feed: Callable[[str], Feed]
-) -> None:
-    async with serving(lambda request: source.envelope([request.page], 3, 3)) as (client, _):
-        options: dict[str, Any] = {"feed": make_feed(feed.value), "on_error": "raise"}
-        outcomes = await outcomes_of(client, [7, 8], ordered=True, **options)
-    assert ids_of(outcomes) == [7, 8]
-    for outcome in outcomes:
-        assert outcome.report is not None
-        assert outcome.report.feed is feed
-        assert outcome.report.id == outcome.id
-        assert len(outcome.report.rows) == 3
-
-
-async def test_a_slow_consumer_of_deferred_reports_is_waited_for() -> None:
-    requested_ids: Counter[int] = Counter()
-
-    def script(request: ApiRequest) -> Any:
-        requested_ids[request.id] += 1
-        if request.id > 1 and requested_ids[request.id] == 1:
-            return 500
-        return whole(request, 1)
-
-    async with (
-        serving(script, max_attempts=1, max_concurrency=2) as (client, _),
-        pull_of(client, range(1, 41)) as outcomes,
-    ):
-        await all_at_rest()
-        assert sum(count == 2 for count in requested_ids.values()) <= 4
-        assert len(await taken_from(outcomes)) == 40
-
-
 async def test_an_outcome_of_a_keyword_feed_names_the_keyword() -> None:
     async with serving(lambda request: 404) as (client, _):
         (outcome,) = await outcomes_of(client, [7], feed=Feed.KEYWORD_BY_DATE)
@@ -241,23 +206,6 @@ async def test_ordered_gives_outcomes_in_the_order_of_the_ids() -> None:
     assert ids_of(outcomes) == ids
 
 
-async def test_waiting_outcomes_come_in_the_order_of_finishing() -> None:
-    gates = {unit: asyncio.Event() for unit in range(1, 5)}
-
-    async def script(request: ApiRequest) -> Any:
-        await gates[request.id].wait()
-        return whole(request, 1)
-
-    async with serving(script) as (client, service), pull_of(client, gates) as outcomes:
-        await service.arrival(lambda service: len(service.requests) == 4)
-        for unit in (2, 4, 1, 3):
-            in_flight = client.stats.in_flight
-            gates[unit].set()
-            while client.stats.in_flight == in_flight:  # noqa: ASYNC110  # no event tells
-                await asyncio.sleep(0)
-        assert ids_of(await taken_from(outcomes)) == [2, 4, 1, 3]
-
-
 # --- Depth-first and bounded
 
 
@@ -284,11 +232,6 @@ async def test_a_waiting_page_goes_before_a_later_campaign_s_first() -> None:
         await outcomes_of(client, range(1, 11))
     last_requests = {request.id: place for place, request in enumerate(service.requests)}
     assert sorted(last_requests, key=last_requests.__getitem__) == list(range(1, 11))
-
-
-async def all_at_rest() -> None:
-    while running := our_tasks():
-        await asyncio.wait(running)
 
 
 async def test_one_campaign_with_200_pages_keeps_all_permits_busy() -> None:
@@ -376,27 +319,6 @@ async def test_a_refusal_of_one_pull_does_not_end_the_next() -> None:
 # --- Leaving early
 
 
-async def test_an_error_in_the_body_leaves_nothing_running_and_goes_on(
-    stuck: asyncio.Event,
-) -> None:
-    async with serving(holding(stuck, everything)) as (client, _):
-        with pytest.raises(ZeroDivisionError):
-            async with pull_of(client, range(1, 100)):
-                raise ZeroDivisionError
-        assert not our_tasks()
-
-
-async def test_waiting_for_an_outcome_with_a_timeout_loses_none(stuck: asyncio.Event) -> None:
-    async with (
-        serving(holding(stuck, everything)) as (client, _),
-        pull_of(client, [1, 2, 3]) as outcomes,
-    ):
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(anext(outcomes), 0)
-        stuck.set()
-        assert sorted([outcome.id async for outcome in outcomes]) == [1, 2, 3]
-
-
 async def test_closing_the_client_gives_one_outcome_each(stuck: asyncio.Event) -> None:
     async with (
         serving(holding(stuck, everything), Running()) as (client, service),
@@ -417,29 +339,6 @@ async def test_several_consumers_share_the_outcomes_of_one_pull() -> None:
     async with serving(whole) as (client, _), pull_of(client, range(1, 51)) as outcomes:
         shares = await asyncio.gather(*(consume(outcomes) for _ in range(5)))
     assert sorted(unit for share in shares for unit in share) == list(range(1, 51))
-
-
-@pytest.mark.parametrize("iterations", range(1, 8))
-async def test_leftovers_of_an_earlier_run_are_not_outcomes(
-    stuck: asyncio.Event, iterations: int
-) -> None:
-    async with serving(holding(stuck, lambda request: request.page > 1)) as (client, service):
-        pull = pull_of(client, [1, 2])
-
-        async def visit() -> None:
-            async with pull:
-                await stuck.wait()
-
-        visitor = asyncio.create_task(visit())
-        await service.arrival(lambda service: service.in_flight == 4)
-        visitor.cancel()
-        for _ in range(iterations):
-            await asyncio.sleep(0)
-        visitor.cancel()  # in its wait for the requests to end
-        await asyncio.wait([visitor])
-        async with pull as outcomes:
-            stuck.set()
-            assert sorted([outcome.id async for outcome in outcomes if outcome.ok]) == [1, 2]
 
 
 async def test_a_finished_awaited_pull_returns_the_ids_that_began() -> None:
@@ -469,7 +368,7 @@ async def test_a_pull_that_was_left_gives_nothing_more() -> None:
 
 async def test_a_pull_that_is_running_cannot_be_entered() -> None:
     async with serving(whole) as (client, _), pull_of(client, [1]) as outcomes:
-        with pytest.raises(ConfigurationError, match="already running"):
+        with pytest.raises(ConfigurationError, match="runs only once"):
             await outcomes.__aenter__()
 
 
@@ -485,18 +384,6 @@ async def test_a_bug_inside_is_raised_and_not_taken_for_an_outcome(
         with pytest.raises(ZeroDivisionError):
             await outcomes_of(client, range(1, 100), ordered=ordered)
         assert not our_tasks()
-
-
-async def test_arguments_that_change_after_the_call_change_nothing() -> None:
-    extra = {"group": "a"}
-    async with (
-        serving(whole, max_concurrency=1) as (client, service),
-        pull_of(client, range(1, 11), extra_params=extra) as outcomes,
-    ):
-        extra["group"] = "b"
-        async for _ in outcomes:
-            pass
-    assert {dict(request.pairs)["group"] for request in service.requests} == {"a"}
 
 
 # --- Tried again
@@ -556,25 +443,6 @@ async def test_in_order_one_that_others_wait_for_is_retried_at_once() -> None:
         outcomes = await outcomes_of(client, range(1, 31), ordered=True)
     assert successful_ids(outcomes) == list(range(1, 31))
     assert 2 not in requested_ids[requested_ids.index(30) :]
-
-
-async def test_in_order_one_is_tried_again_though_nothing_else_ends() -> None:
-    tried_again = asyncio.Event()
-    requested_ids: list[int] = []
-
-    async def script(request: ApiRequest) -> Any:
-        requested_ids.append(request.id)
-        if request.id == 1 and requested_ids.count(1) == 1:
-            return 500
-        if request.id == 1:
-            tried_again.set()
-        if request.id == 3:
-            await tried_again.wait()
-        return whole(request, 2)
-
-    async with serving(script, max_attempts=1, max_concurrency=2) as (client, _):
-        outcomes = await outcomes_of(client, range(1, 4), ordered=True)
-    assert successful_ids(outcomes) == [1, 2, 3]
 
 
 async def test_reports_of_a_pull_have_the_day_it_began(

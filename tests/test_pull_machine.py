@@ -228,7 +228,7 @@ class AnyPull(RuleBasedStateMachine):
         self.fates = dict(enumerate(fates, 1))
         self.desk = Desk(self.fates, permits)
         self.window = 2 * permits
-        self.first_pages = 2 * permits - 3 * 2 * permits // 8
+        self.first_pages = 2 * permits
         self.ordered = ordered
         self.raising = raising
         self.seconds = seconds
@@ -249,12 +249,12 @@ class AnyPull(RuleBasedStateMachine):
         )
         self.session = self.run(self.opened.enter_async_context(client))
         self.rankings = Rankings(self.session, decoder_for(EngineNames()), "account")
+
+    def enter(self) -> None:
         on_error: Any = "raise" if self.raising else "collect"
         self.pull = self.rankings.pull(
             [*self.fates] * 2, *JANUARY, ordered=self.ordered, on_error=on_error
         )
-
-    def enter(self) -> None:
         self.desk.reset()
         self.outcomes: dict[int, PullOutcome[Any]] = {}
         self.most = len(self.fates)  # ids that may have an outcome

@@ -11,8 +11,6 @@ import attrs
 import pytest
 
 from seorep_async import (
-    Campaign,
-    ConfigurationError,
     DeadlineExceededError,
     FailedReport,
     Feed,
@@ -22,7 +20,6 @@ from seorep_async import (
     PullOutcome,
     PullOutcomes,
     RankingReport,
-    SeoRepClient,
 )
 from seorep_async.tables.output_tables import table_of
 from tests.scripted_api import FEED, ApiRequest, Clock, our_tasks, serving
@@ -96,13 +93,6 @@ async def test_a_raised_failure_says_once_how_to_leave_failures_out() -> None:
         with pytest.raises(NotFoundError) as caught:
             outcomes.to_dicts()
     assert caught.value.__notes__ == ["skip_failures=True leaves failed reports out of the table"]
-
-
-async def test_models_in_place_of_ids_are_refused_with_the_way() -> None:
-    campaign = Campaign(1, "https://www.example.com", "Example Ltd")
-    async with SeoRepClient("https://api.example.com", "key") as client:
-        with pytest.raises(ConfigurationError, match=r"; pass its \.id"):
-            client.rankings.pull([campaign], "2023-01-01", "2023-01-31")  # type: ignore[list-item]
 
 
 async def test_a_notebook_names_the_campaign_of_each_row() -> None:
@@ -225,16 +215,10 @@ async def test_call_timeout_limits_each_request_of_it(
 
 async def test_the_repr_and_the_notebook_name_failures() -> None:
     outcomes = await pulled([1, 404, 2])
-    words = "Pull of feed campaign: 2 reports, 1 failure (404: NotFoundError)"
+    words = "Pull of feed campaign: 2 reports, 1 failure (404: there is no such object)"
     assert repr(outcomes) == f"<{words}>"
     assert f"{words}: 4 rows</div>" in outcomes._repr_html_()
     assert "campaign_<wbr>id" in outcomes._repr_html_()
-
-
-async def test_a_pull_that_runs_is_not_awaited_too() -> None:
-    async with serving(two_rows) as (client, _), client.rankings.pull([1], *JANUARY) as running:
-        with pytest.raises(ConfigurationError, match="already running"):
-            await running
 
 
 def test_an_outcome_is_made_of_the_class_that_fits() -> None:

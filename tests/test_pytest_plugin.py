@@ -98,53 +98,15 @@ def package_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(
-    pytester: pytest.Pytester, tests: str, *options: str, asyncio: str | None = "auto"
+    pytester: pytest.Pytester, *options: str, asyncio: str | None = "auto", **files: str
 ) -> pytest.RunResult:
-    pytester.makepyfile(tests)
+    """Run tests in a process. Starting one takes a second, so each run has several facts."""
+    pytester.makepyfile(**files)
     arguments = [*options]
     if asyncio is not None:
-        if "-o" not in options:
-            arguments += FUNCTION_LOOPS
         arguments += ["-p", "pytest_asyncio.plugin", f"--asyncio-mode={asyncio}"]
     arguments += ["-p", "seorep_async.pytest_plugin", "-p", "no:cacheprovider"]
     return pytester.runpytest_subprocess(*arguments, "--strict-markers", "-W", "error")
-
-
-@pytest.mark.parametrize(
-    ("mode", "mark", "loops"),
-    [("strict", "@pytest.mark.asyncio", FUNCTION_LOOPS), ("auto", "", SESSION_LOOPS)],
-    ids=["strict", "auto"],
-)
-def test_the_fixtures_and_the_markers_work(
-    mode: str, mark: str, loops: tuple[str, ...], pytester: pytest.Pytester
-) -> None:
-    run(pytester, USER_TESTS.format(mark=mark), *loops, asyncio=mode).assert_outcomes(passed=9)
-
-
-def test_a_wrong_option_of_a_marker_is_an_error_of_its_test(pytester: pytest.Pytester) -> None:
-    result = run(pytester, WRONG_TESTS)
-    result.assert_outcomes(errors=4)
-    for said in (
-        "unexpected keyword argument 'campagnes'",
-        "UsageError: the marker seorep_sandbox takes options by name, such as campaigns=5",
-        "UsageError: the marker seorep_client takes options by name, such as max_attempts=2",
-        "campaigns must be between 0 and 21473, not -1",
-    ):
-        assert said in result.stdout.str()
-
-
-def test_the_fixtures_and_the_markers_are_described(pytester: pytest.Pytester) -> None:
-    output = (
-        run(pytester, "", "--fixtures").stdout.str()
-        + run(pytester, "", "--markers", asyncio=None).stdout.str()
-    )
-    for line in (
-        "A running sandbox of 3 campaigns of 10 keywords",
-        "An open client of `seorep_sandbox`",
-        "@pytest.mark.seorep_sandbox(**options)",
-        "@pytest.mark.seorep_client(**settings)",
-    ):
-        assert line in output
 
 
 def test_without_its_library_only_a_fixture_fails(
@@ -157,7 +119,8 @@ def test_without_its_library_only_a_fixture_fails(
         folder.joinpath(f"{library}.py").write_text(missing)
     monkeypatch.setenv("PYTHONPATH", f"{folder}:{REPO}")
     tests = [f"def test_{fixture}({fixture}): pass" for fixture in fixtures.values()]
-    result = run(pytester, "\n".join([*tests, "def test_plain(): pass"]), asyncio=None)
+    missing_tests = "\n".join([*tests, "def test_plain(): pass"])
+    result = run(pytester, asyncio=None, test_missing=missing_tests)
     result.assert_outcomes(passed=1, errors=2)
     output = result.stdout.str()
     assert "seorep_client needs pytest-asyncio: pip install pytest-asyncio" in output
@@ -232,18 +195,32 @@ UNMOCKED_WEB_TESTS = """
 """
 
 
-def test_a_blocking_test_client_reaches_the_sandbox(pytester: pytest.Pytester) -> None:
-    result = run(pytester, WEB_TESTS + SANDBOX_TESTS)
-    result.assert_outcomes(passed=3, errors=1)
-    result.stdout.fnmatch_lines(["*gaierror*"])
+SEVERAL_SANDBOXES = """
+    import urllib.request
 
+    import pytest
 
-def test_an_unmocked_request_of_an_application_is_named(pytester: pytest.Pytester) -> None:
-    result = run(pytester, WEB_TESTS + UNMOCKED_WEB_TESTS)
-    # The application that catches the error of the fixture passes, and ends with an error.
-    result.assert_outcomes(passed=1, failed=1, errors=2)
-    output = result.stdout.str()
-    assert output.count("GET https://api.example.com/v3/campaigns/1 is not mocked") >= 2
+    from seorep_async import AuthenticationError, SeoRepClient
+
+    addresses = []
+
+    async def test_each_account_has_its_own(seorep_make_sandbox):
+        acme = seorep_make_sandbox(campaigns=2, api_key="key of acme")
+        globex = seorep_make_sandbox(api_key="key of globex", seed=2)
+        addresses.extend([acme.base_url, globex.base_url])
+        async with SeoRepClient(acme.base_url, acme.api_key) as client:
+            assert len(await client.campaigns.list()) == 2
+        async with SeoRepClient(globex.base_url, globex.api_key) as client:
+            assert len(await client.campaigns.list()) == 3
+        async with SeoRepClient(globex.base_url, acme.api_key) as client:
+            with pytest.raises(AuthenticationError):
+                await client.campaigns.list()
+
+    @pytest.mark.parametrize("number", [0, 1])
+    def test_they_end_with_their_test(number):
+        with pytest.raises(OSError):
+            urllib.request.urlopen(addresses[number])
+"""
 
 
 # --- Mocked responses
@@ -337,50 +314,49 @@ UNMOCKED_TESTS = """
 """
 
 
-SEVERAL_SANDBOXES = """
-    import urllib.request
-
-    import pytest
-
-    from seorep_async import AuthenticationError, SeoRepClient
-
-    addresses = []
-
-    async def test_each_account_has_its_own(seorep_make_sandbox):
-        acme = seorep_make_sandbox(campaigns=2, api_key="key of acme")
-        globex = seorep_make_sandbox(api_key="key of globex", seed=2)
-        addresses.extend([acme.base_url, globex.base_url])
-        async with SeoRepClient(acme.base_url, acme.api_key) as client:
-            assert len(await client.campaigns.list()) == 2
-        async with SeoRepClient(globex.base_url, globex.api_key) as client:
-            assert len(await client.campaigns.list()) == 3
-        async with SeoRepClient(globex.base_url, acme.api_key) as client:
-            with pytest.raises(AuthenticationError):
-                await client.campaigns.list()
-
-    @pytest.mark.parametrize("number", [0, 1])
-    def test_they_end_with_their_test(number):
-        with pytest.raises(OSError):
-            urllib.request.urlopen(addresses[number])
-"""
-
-
-def test_a_test_can_have_several_sandboxes(pytester: pytest.Pytester) -> None:
-    run(pytester, SEVERAL_SANDBOXES).assert_outcomes(passed=3)
-
-
-def test_mocked_responses_are_those_of_the_test(pytester: pytest.Pytester) -> None:
-    run(pytester, MOCKED_TESTS).assert_outcomes(passed=10)
-
-
-def test_a_request_that_is_not_mocked_fails_at_once(pytester: pytest.Pytester) -> None:
-    result = run(pytester, UNMOCKED_TESTS)
-    result.assert_outcomes(failed=5)
-    assert result.stdout.str().count("is not mocked, or its response was used") >= 5
-    result.stdout.fnmatch_lines(
-        ["GET https://api.example.com/v3/campaigns is not mocked*", "GET sent [[]1]"]
+def test_the_fixtures_and_the_markers_work(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        *SESSION_LOOPS,
+        test_user=USER_TESTS.format(mark=""),
+        test_web=WEB_TESTS + SANDBOX_TESTS,
+        test_several=SEVERAL_SANDBOXES,
+        test_mocked=MOCKED_TESTS,
     )
-    assert "Error" not in result.stdout.str()
+    result.assert_outcomes(passed=9 + 3 + 3 + 10, errors=1)
+    # the sandbox that can't start
+    result.stdout.fnmatch_lines(["*gaierror*"])
+
+
+def test_they_work_in_the_strict_mode_of_pytest_asyncio(pytester: pytest.Pytester) -> None:
+    strict_tests = USER_TESTS.format(mark="@pytest.mark.asyncio")
+    result = run(pytester, *FUNCTION_LOOPS, asyncio="strict", test_user=strict_tests)
+    result.assert_outcomes(passed=9)
+
+
+def test_mistakes_of_a_test_are_named(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        *FUNCTION_LOOPS,
+        test_options=WRONG_TESTS,
+        test_web=WEB_TESTS + UNMOCKED_WEB_TESTS,
+        test_unmocked=UNMOCKED_TESTS,
+    )
+    # The application that catches the error of the fixture passes, and ends with an error.
+    result.assert_outcomes(passed=1, failed=1 + 5, errors=4 + 2)
+    output = result.stdout.str()
+    for said in (
+        "unexpected keyword argument 'campagnes'",
+        "UsageError: the marker seorep_sandbox takes options by name, such as campaigns=5",
+        "UsageError: the marker seorep_client takes options by name, such as max_attempts=2",
+        "campaigns must be between 0 and 21473, not -1",
+    ):
+        assert said in output
+    assert output.count("GET https://api.example.com/v3/campaigns/1 is not mocked") >= 2
+    assert output.count("is not mocked, or its response was used") >= 5 + 2
+    result.stdout.fnmatch_lines(["GET sent [[]1]"])
+    # a client would take another error for one of the service, and try again
+    assert "AssertionError: the client takes it" not in output
 
 
 async def test_plain_aioresponses_still_needs_mending() -> None:

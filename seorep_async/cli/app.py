@@ -34,18 +34,11 @@ _QUERY = " Any program for DuckDB queries a database of pulls: see `seorep guide
 _STORE_KEY = " `seorep login` stores an address and a key."
 ADVICE = {
     "rankings": _PRINT_RANKS,
-    "ranks": _PRINT_RANKS,
-    "ranking": _PRINT_RANKS,
     "compare": _COMPARE,
-    "diff": _COMPARE,
-    "movers": _COMPARE,
     "history": f"{_COMPARE}{_QUERY}",
     "sql": _QUERY,
-    "query": _QUERY,
     "auth": _STORE_KEY,
     "config": _STORE_KEY,
-    "configure": _STORE_KEY,
-    "init": _STORE_KEY,
     "export": " `seorep pull -o FILE` writes a file or a database.",
     "serve": " `seorep mcp` serves agents, and `seorep sandbox` a copy of the service.",
     "test": " `seorep doctor` checks the settings and the connection.",
@@ -56,7 +49,7 @@ Environment:
   SEOREP_BASE_URL        address of the service: https://api.example.com
   SEOREP_API_KEY         key of the account; set both, or neither
   SEOREP_PROFILE         stored profile to use where neither is set
-  SEOREP_REPORT_ENGINES  names in `seorep report`, such as "Google, Bing"
+  SEOREP_REPORT_ENGINES  names for people to read, such as "Google, Bing"
 
 Profiles, in ~/.config/seorep/config.toml; `seorep login` makes one, for
 this command and for SeoRepClient() in Python. That named default is used
@@ -65,7 +58,7 @@ where the environment and the options name none.
   base_url = "https://api.example.com"
   key = "…"
   account = "Acme"                    # the name in every row
-  report_engines = "Google, Bing"     # the names in `seorep report`
+  report_engines = "Google, Bing"     # in workbooks, pages and changes
   requests_per_second = 5             # and any other setting, as with -c
 
 Exit codes:

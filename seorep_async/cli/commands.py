@@ -28,7 +28,7 @@ ENGINES = option(
     "--engines",
     metavar="NAMES",
     type=not_empty,
-    help="Names of engine A and B, such as 'Google, Bing'.  "
+    help="Names of engine A and engine B, such as 'Google, Bing'.  "
     "[default: SEOREP_REPORT_ENGINES, or the profile's report_engines]",
 )
 DATABASE = click.argument("database", type=not_empty)
@@ -76,9 +76,9 @@ def login(name: str | None) -> None:
     "format."
 )
 @click.argument("table", required=False, type=click.Choice(TABLES), metavar="[TABLE]")
-@format_options
-def columns(table: str | None, format: str) -> None:
-    later("guide", "show_columns")(table, format)
+@option("--json", is_flag=True, help="Print the tables as JSON; an error is also JSON.")
+def columns(table: str | None, json: bool) -> None:
+    later("guide", "show_columns")(table, is_json=json)
 
 
 @command("Show a page of the guide, or the list of its pages.")

@@ -1,13 +1,12 @@
 """`seorep doctor`: is everything ready for a pull?
 
-It checks the settings and their sources, a target, the connection, the clocks, the key, and the
-shapes of the service's responses.
+It checks the settings and their sources, a target, the connection, the clocks, the key, and a
+response of each feed.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import json
 import os
 import time
 import urllib.parse
@@ -64,8 +63,7 @@ def check(
     today: dt.date = click.get_current_context().obj
     findings = Findings(shown=not as_json)
     try:
-        words = _words_of(service)
-        wait_for(_check(findings, connect(service), out, account, default_window(today), words))
+        wait_for(_check(findings, connect(service), out, account, default_window(today)))
     except (UsageError, ConfigurationError) as error:
         findings.fail("settings", error)
     facts = findings.facts()
@@ -80,26 +78,12 @@ def check(
     return code
 
 
-def _words_of(service: Service) -> list[str]:
-    """Return the options that name a service, for a command that is printed."""
-    words = []
-    for option, value in (("--profile", service.profile), ("--base-url", service.base_url)):
-        if value is not None:
-            words += [option, value]
-    for name, value in service.settings.items():
-        # it may contain a password
-        if name != "proxy":
-            words += ["-c", f"{name}={value}"]
-    return words
-
-
 async def _check(
     findings: Findings,
     connection: Connection,
     out: str | None,
     account: str | None,
     window: Days,
-    service_options: Sequence[str],
 ) -> None:
     # one retry is enough for a connection that was closed, or a limit of the service
     attempts = min(2, connection.settings.max_attempts)
@@ -109,7 +93,7 @@ async def _check(
             _add_sources(findings, connection)
         # the target comes first, because a service that does not answer ends the checks
         if out is not None:
-            await check_target(findings, client, out, window, account, service_options)
+            await check_target(findings, client, out, window, account)
         with client.record_answers() as answers:
             try:
                 await _check_service(findings, client, answers, window)
@@ -185,7 +169,7 @@ async def _check_service(
     # a key may be limited to some campaigns, so more than one is tried
     for campaign in campaigns.items[:_TRIED_CAMPAIGNS]:
         try:
-            await _check_feeds(findings, client, answers, campaign.id, window)
+            await _check_feeds(findings, client, campaign.id, window)
             return
         except (AuthenticationError, NotFoundError) as error:
             # the key was accepted, so the campaign is the problem
@@ -218,7 +202,6 @@ def _add_answer(findings: Findings, client: SeoRepClient, answer: RawAnswer) -> 
 async def _check_feeds(
     findings: Findings,
     client: SeoRepClient,
-    answers: Sequence[RawAnswer],
     campaign_id: int,
     window: Days,
 ) -> None:
@@ -226,35 +209,21 @@ async def _check_feeds(
     feeds = client.rankings
     subject = f"campaign {campaign_id}"
     page = await feeds.campaign(campaign_id, *window).page(1)
-    _add_feed(findings, "campaign", subject, page, answers[-1])
+    _add_feed(findings, "campaign", subject, page)
     by_date = await feeds.campaign_by_date(campaign_id, *window).page(1)
-    _add_feed(findings, "campaign-by-date", subject, by_date, answers[-1])
+    _add_feed(findings, "campaign-by-date", subject, by_date)
     if not page.items:
         findings.note("keyword-by-date", f"not checked, because {subject} has no keyword")
         return
     # the third feed is about a keyword, which the first one names
     keyword_id = page.items[0].keyword_id
     by_keyword = await feeds.keyword_by_date(keyword_id, *window).page(1)
-    _add_feed(findings, "keyword-by-date", f"keyword {keyword_id}", by_keyword, answers[-1])
+    _add_feed(findings, "keyword-by-date", f"keyword {keyword_id}", by_keyword)
 
 
-def _add_feed(
-    findings: Findings, feed: str, subject: str, page: Page[Any], answer: RawAnswer
-) -> None:
-    """Add the shape of a feed's response, which the models do not show, and its counts."""
-    data = json.loads(answer.body)["data"]
-    if isinstance(data, list):
-        shape = "flat"
-        rows = data
-    else:
-        shape = "nested"
-        rows = data.get("rows") or []
-    # only older rows have this field
-    is_older = any("globalMonthlySearches" in row for row in rows)
-    generation = "older" if is_older else "current"
+def _add_feed(findings: Findings, feed: str, subject: str, page: Page[Any]) -> None:
     totals = "no totals" if page.totals is None else "totals"
-    counts = _counts(page, "rows")
-    findings.fact(feed, f"{subject}: {counts}, {shape} shape, {generation} rows, {totals}")
+    findings.fact(feed, f"{subject}: {_counts(page, 'rows')}, {totals}")
     _add_unknown_fields(findings, feed, page.items)
     if page.total_records is None or page.total_pages is None:
         findings.note(feed, "no total counts; a pull reads pages until one is empty")

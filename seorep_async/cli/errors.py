@@ -80,7 +80,10 @@ _CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (
 )
 """The exit code for each class of error; the first that matches counts."""
 _HINTS: tuple[tuple[type[SeoRepError], str], ...] = (
-    (errors.AuthenticationError, "; check the key (seorep login stores a new one)"),
+    (
+        errors.AuthenticationError,
+        "; correct SEOREP_API_KEY if it is set, or run seorep login",
+    ),
     (errors.ConnectionFailedError, "; check the address and the network"),
     (errors.ProtocolError, "; check the address, or try again later"),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
 
 import attrs
 from rich.console import Console
@@ -11,24 +10,12 @@ from rich.markdown import Markdown
 
 from seorep_async import guides
 from seorep_async.cli.errors import UsageError
-from seorep_async.cli.formatting import format_objects
 from seorep_async.cli.output import as_json, on_terminal, stdout_width, write
 from seorep_async.errors import suggestion
 from seorep_async.tables.columns import Table
 from seorep_async.tables.output_tables import all_tables
 
 _WIDEST_PAGE = 120
-
-
-@dataclass(frozen=True)
-class _ColumnRow:
-    """A row about a column, for `--format jsonl` and `csv`."""
-
-    table: str
-    name: str
-    type: object
-    nullable: bool
-    description: str
 
 
 def show_guide(name: str | None) -> None:
@@ -50,22 +37,13 @@ def show_guide(name: str | None) -> None:
         write(pages[name])
 
 
-def show_columns(name: str | None, format: str) -> None:
+def show_columns(name: str | None, *, is_json: bool) -> None:
     """Explain the columns of a table, or of every table."""
     tables = [table for table in all_tables() if name in (None, table.name)]
-    if format == "json":
+    if is_json:
         write(as_json([_facts_of_table(table) for table in tables]))
-    elif format == "table":
-        for table in tables:
-            write(_for_people(table))
     else:
-        rows = [
-            _ColumnRow(table.name, column.name, column.type, column.nullable, column.description)
-            for table in tables
-            for column in table.columns
-        ]
-        names = ("table", "name", "type", "nullable", "description")
-        write(format_objects(rows, names, format))
+        write("".join(map(_for_people, tables)))
 
 
 def _facts_of_table(table: Table) -> dict[str, object]:

@@ -13,7 +13,7 @@ import attrs
 from seorep_async import history
 from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.engine_names import find_engine_names
-from seorep_async.cli.errors import ExitCode
+from seorep_async.cli.errors import ExitCode, UsageError
 from seorep_async.cli.formatting import format_objects
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, can_ask, counted, messages, write
@@ -21,7 +21,13 @@ from seorep_async.cli.progress import logged
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.errors import ConfigurationError, ExportError, one_line
 from seorep_async.history import CampaignChanges, Change, Changes, CountedChanges
-from seorep_async.history.change_file import ChangeFile, ChangeRow, engine_called, names_of_engines
+from seorep_async.history.change_file import (
+    ChangeFile,
+    engine_called,
+    names_of_engines,
+    with_names_of_engines,
+)
+from seorep_async.history.comparing import ENGINES
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.tables.optional import require
 
@@ -116,9 +122,9 @@ def _answer_with_changes(changes: Changes, engines: str | None, *, is_for_people
     if is_for_people:
         engine_names = _known_engine_names(engines)
         names = {} if engine_names is None else names_of_engines(engine_names)
-        rows = [ChangeRow.of(change, names) for change in changes]
+        rows = with_names_of_engines(changes, names)
         columns = _COLUMNS_FOR_PEOPLE
-    return _Answer(changes, "changes", rows, ChangeRow, columns, _headline(changes))
+    return _Answer(changes, "changes", rows, Change, columns, _headline(changes))
 
 
 def _answer_with_counts(
@@ -137,6 +143,12 @@ def _arguments(choices: Mapping[str, Any], engines: str | None) -> dict[str, Any
     if "engine" in arguments:
         engine_names = _known_engine_names(engines)
         arguments["engine"] = [engine_called(name, engine_names) for name in arguments["engine"]]
+        for engine in arguments["engine"]:
+            if engine not in ENGINES:
+                raise UsageError(
+                    f"--engine: {engine!r} is neither one of {', '.join(ENGINES)} nor a name by "
+                    "--engines, such as 'Google, Bing'"
+                )
     return arguments
 
 

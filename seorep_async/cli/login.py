@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
-import sys
 import tomllib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import attrs
 import click
@@ -18,11 +17,17 @@ from seorep_async.cli.connection import Connection
 from seorep_async.cli.errors import UsageError
 from seorep_async.cli.output import can_ask, counted, messages
 from seorep_async.cli.running import wait_for
-from seorep_async.errors import one_line
-from seorep_async.profiles import DEFAULT_PROFILE, Access, config_file, stored_tables
+from seorep_async.errors import AuthenticationError, one_line
+from seorep_async.profiles import (
+    API_KEY,
+    BASE_URL,
+    DEFAULT_PROFILE,
+    access_of,
+    config_file,
+    stored_tables,
+)
 from seorep_async.secret import Secret
 from seorep_async.session import base_url_problem
-from seorep_async.settings import Settings
 
 
 def log_in(name: str | None) -> None:
@@ -31,55 +36,30 @@ def log_in(name: str | None) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name):
         raise UsageError(f"NAME must be letters, digits, - and _, got {name!r}.")
     file = config_file()
-    # before anything is typed
-    stored_profile = stored_tables().get(name)
-    may_replace = isinstance(stored_profile, Mapping) and can_ask()
-    if stored_profile is not None and not may_replace:
-        raise UsageError(
-            f"there is {name!r} in {file} already; change it there, or choose another name."
-        )
+    stored_profile = stored_tables().get(name, {})
+    if not isinstance(stored_profile, Mapping):
+        raise UsageError(f"there is {name!r} in {file}, not a profile; choose another name.")
     if not can_ask():
         raise UsageError(
             "there is no terminal to ask for address and key; set SEOREP_BASE_URL and "
             "SEOREP_API_KEY."
         )
-    if may_replace:
+    if stored_profile:
         question = (
             f"There is a profile {name} in {one_line(str(file))}. Replace its address and key?"
         )
         if not click.confirm(question, err=True):
             messages().print("Nothing was changed; seorep login NAME stores another profile.")
             return
-    # a service behind a proxy answers only with the settings of the profile
-    settings = Settings()
-    if isinstance(stored_profile, Mapping):
-        settings = _settings_of(name, stored_profile)
-    base_url = _ask_for_address(allow_insecure_http=settings.allow_insecure_http)
-    key = _ask_for_key()
-    access = Access(
-        base_url=base_url,
-        api_key=key,
-        sources={"base_url": "the address", "api_key": "the key"},
-    )
-    # The count tries the key as well.
-    connection = Connection(access=access, settings=attrs.evolve(settings, max_attempts=2))
-    campaigns = wait_for(_count_campaigns(connection))
-    if may_replace:
-        _replace(file, name, {"base_url": base_url, "key": key})
-    else:
-        store_profile(file, name, base_url, key)
+    allows_http = stored_profile.get("allow_insecure_http") is True
+    base_url = _ask_for_address(allow_insecure_http=allows_http)
+    key, campaigns = _ask_for_key_that_works(name, {**stored_profile, "base_url": base_url})
+    _store(file, name, {"base_url": base_url, "key": key})
     option = "" if name == DEFAULT_PROFILE else f" --profile {name}"
     stored = one_line(f"Stored in {file}; try: seorep pull{option} --dry-run")
     messages().print(f"The key is good for {campaigns}. {stored}")
-
-
-def _settings_of(name: str, profile: Mapping[str, object]) -> Settings:
-    """Return the settings of a stored profile, whose address and key may be missing."""
-    fields = attrs.fields_dict(Settings)
-    values = {field: value for field, value in profile.items() if field in fields}
-    sources = {field: f"{field} of profile {name}" for field in values}
-    access = Access(base_url=None, api_key=Secret(""), settings=values, sources=sources)
-    return access.make_settings()
+    if BASE_URL in os.environ or API_KEY in os.environ:
+        messages().print(f"{BASE_URL} and {API_KEY} come before the profile: unset them first.")
 
 
 def _ask_for_address(*, allow_insecure_http: bool) -> str:
@@ -93,11 +73,23 @@ def _ask_for_address(*, allow_insecure_http: bool) -> str:
         messages().print(f"Error: {one_line(problem)}")
 
 
-def _ask_for_key() -> Secret:
-    key = Secret(_prompt("API key (it is not shown)", hide_input=True))
-    if not key:
-        raise UsageError("the key must not be empty.")
-    return key
+def _ask_for_key_that_works(name: str, profile: Mapping[str, object]) -> tuple[Secret, str]:
+    """Ask until the service accepts the key. Return it, and the campaigns that it sees in words."""
+    while True:
+        key = Secret(_prompt("API key (it is not shown)", hide_input=True))
+        access = access_of(name, {**profile, "key": key})
+        access = access.evolve(
+            sources={**access.sources, "base_url": "the address", "api_key": "the key"}
+        )
+        # a service behind a proxy answers only with the settings of the profile
+        settings = attrs.evolve(access.make_settings(), max_attempts=2)
+        try:
+            # counting tries the key
+            campaigns = wait_for(_count_campaigns(Connection(access=access, settings=settings)))
+        except AuthenticationError as error:
+            messages().print(f"Error: {error.message}; check the key, and type it again.")
+        else:
+            return key, campaigns
 
 
 def _prompt(question: str, *, hide_input: bool = False) -> str:
@@ -120,44 +112,23 @@ async def _count_campaigns(connection: Connection) -> str:
     return counted(page.total_records, "campaign")
 
 
-def store_profile(file: Path, name: str, base_url: str, key: Secret) -> None:
-    """Append a profile to the file, which this user alone can read."""
-    profile = f"[{name}]\nbase_url = {toml_string(base_url)}\nkey = {toml_string(key)}\n"
-    try:
-        file.parent.mkdir(0o700, parents=True, exist_ok=True)
-        # never readable by others, not even between its creation and a change of its mode
-        opener = partial(os.open, mode=0o600)
-        with open(file, "ab", buffering=0, opener=opener) as stream:
-            # an older file may have been open to others, and gets a key now
-            if sys.platform != "win32":
-                os.fchmod(stream.fileno(), 0o600)
-            size = stream.tell()
-            if size:
-                # the last line of an older file may have no line end
-                profile = f"\n\n{profile}"
-            data = profile.encode()
-            if stream.write(data) < len(data):
-                # a part of a profile would make the whole file unreadable
-                stream.truncate(size)
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    except OSError as error:
-        raise UsageError(f"can't write {file}: {error.strerror or error}.") from None
-
-
-def _replace(file: Path, name: str, values: Mapping[str, str]) -> None:
-    """Write an address and a key into a stored profile, and keep everything else in the file."""
+def _store(file: Path, name: str, values: Mapping[str, str]) -> None:
+    """Write an address and a key into the file, which this user alone can read then."""
     # a link to a file elsewhere stays a link
     target = Path(os.path.realpath(file))
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    opener = partial(os.open, mode=0o600)
     try:
-        replaced = with_values(Secret(target.read_text("utf-8-sig")), name, values)
-        if replaced is None:
+        file.parent.mkdir(0o700, parents=True, exist_ok=True)
+        text = Secret(target.read_text("utf-8-sig") if target.exists() else "")
+        edited = with_values(text, name, values)
+        if edited is None:
             problem = f"can't find the lines of {name!r} in {file}"
             raise UsageError(f"{problem}; change them there, or choose another name.")
         try:
+            # never readable by others, not even between its creation and a change of its mode
+            opener = partial(os.open, mode=0o600)
             with open(temporary, "x", encoding="utf-8", newline="\n", opener=opener) as stream:
-                stream.write(replaced)
+                stream.write(edited)
             os.replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
@@ -166,13 +137,14 @@ def _replace(file: Path, name: str, values: Mapping[str, str]) -> None:
 
 
 def with_values(text: str, name: str, values: Mapping[str, str]) -> Secret | None:
-    """Return the text of a file of profiles with other values in one of them.
+    """Return the text of a file of profiles with other values in one of them, which may be new.
 
     TOML has many ways to write a table, and only the usual one is edited: a line `[name]`, and one
     line for each value. Return None if the edited text doesn't have the new values.
     """
-    # Older versions took a `key_command` instead of a key.
-    removed_fields = {*values, "key_command"}
+    profiles = _tables_of(text)
+    if name not in profiles:
+        text = f"{text.rstrip()}\n\n[{name}]\n".lstrip()
     header = re.compile(rf"\s*\[\s*{re.escape(name)}\s*\]\s*(#.*)?")
     is_inside = False
     lines: list[str] = []
@@ -182,21 +154,22 @@ def with_values(text: str, name: str, values: Mapping[str, str]) -> Secret | Non
             lines.append(line)
             if is_inside:
                 lines += [f"{field} = {toml_string(value)}" for field, value in values.items()]
-        elif not is_inside or line.split("=")[0].strip() not in removed_fields:
+        elif not is_inside or line.split("=")[0].strip() not in values:
             lines.append(line)
     edited = Secret("\n".join(lines))
-    try:
-        profiles = tomllib.loads(text)
-        edited_profiles = tomllib.loads(edited)
-    except tomllib.TOMLDecodeError:
-        return None
-    # somebody may have changed the file meanwhile
-    profile = profiles.get(name)
+    profile = profiles.setdefault(name, {})
     if not isinstance(profile, dict):
         return None
-    profile.pop("key_command", None)
     profile.update(values)
-    return edited if edited_profiles == profiles else None
+    return edited if _tables_of(edited) == profiles else None
+
+
+def _tables_of(text: str) -> dict[str, Any]:
+    """Read a file of profiles. A file that is not TOML has none."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return {}
 
 
 def toml_string(text: str) -> str:

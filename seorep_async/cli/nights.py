@@ -5,22 +5,18 @@ from __future__ import annotations
 import datetime as dt
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
 from seorep_async.cli.findings import Findings
 from seorep_async.cli.output import counted
-from seorep_async.cli.pull import Days
-from seorep_async.client import SeoRepClient
-from seorep_async.export.request import ExportRequest
 from seorep_async.history import open_history
 from seorep_async.history.source import fails_again, listed
 from seorep_async.models import Feed
 from seorep_async.tables.output_tables import table_of
 
-_LISTED_ACCOUNTS = 20
 _LISTED_PULLS = 7
 _MONITORED_DAYS = 7
 """A night that was lost before these last days is no reason for an alert each day."""
@@ -43,7 +39,6 @@ _INCOMPLETE_PULLS = """
             failed_tables.*,
             feeds,
             selection,
-            reading,
             -- a pull without any report counts as a missing night
             bool_or(pulls.rows > 0 OR pulls.failures = 0) OVER (
                 PARTITION BY account, snapshot_date, start_date, end_date
@@ -68,7 +63,6 @@ _INCOMPLETE_PULLS = """
         end_date,
         feeds,
         selection,
-        reading,
         count(*),
         list(DISTINCT campaign_id ORDER BY campaign_id),
         list(DISTINCT {'error': error, 'status': status})
@@ -81,50 +75,23 @@ _INCOMPLETE_PULLS = """
 
 
 @attrs.frozen
-class PullWords:
-    """The words of a command that pulls into a database.
-
-    Attributes:
-        target: the command with its target, and with the options that name the service.
-        row_options: the options that change rows, by their digest in the table `pulls`.
-    """
-
-    target: Sequence[str]
-    row_options: Mapping[str, Sequence[str]]
-
-    @classmethod
-    def of(
-        cls, client: SeoRepClient, out: str, window: Days, service_options: Sequence[str]
-    ) -> PullWords:
-        plain = ExportRequest.of(client, None, window, {})
-        compared = ExportRequest.of(client, None, window, {"compare_previous_period": True})
-        row_options = {
-            plain.row_options: (),
-            compared.row_options: ("--compare-previous-period",),
-        }
-        return cls(("seorep", "pull", "-o", out, *service_options), row_options)
-
-
-@attrs.frozen
 class _IncompletePull:
-    """A pull that lacks reports.
+    """A pull that lacks reports. JSON has these fields.
 
     Attributes:
-        reports: the number of failed reports.
+        failed_reports: the number of failed reports.
         campaigns: the campaigns of these reports.
         may_succeed: whether a retry may fetch at least one of them.
-        has_known_options: whether the options that change rows are in the command.
         command: the command that fetches only these reports.
     """
 
     snapshot_date: dt.date
     start_date: dt.date
     end_date: dt.date
-    reports: int
+    failed_reports: int
     campaigns: list[int]
     errors: list[str]
     may_succeed: bool
-    has_known_options: bool
     command: str
 
     @property
@@ -132,68 +99,43 @@ class _IncompletePull:
         """The night, its failed reports, and what to do about them."""
         noun = "campaign" if len(self.campaigns) == 1 else "campaigns"
         causes = ", ".join(self.errors)
-        failed = f"{counted(self.reports, 'report')} failed"
+        failed = f"{counted(self.failed_reports, 'report')} failed"
         subject = f"{noun} {listed(self.campaigns)}: {causes}"
         advice = "a retry would fail again"
-        if self.may_succeed and self.has_known_options:
-            advice = f"to fetch only what failed: {self.command}"
-        elif self.may_succeed:
-            advice = (
-                "to fetch only what failed, add the options or engine names that the pull had to: "
-                f"{self.command}"
-            )
+        if self.may_succeed:
+            advice = f"to fetch only what failed, with the pull's other options: {self.command}"
         return f"night of {self.snapshot_date}: {failed} ({subject}); {advice}"
 
-    def facts(self) -> dict[str, Any]:
-        """Return the pull as JSON has it."""
-        return {
-            "snapshot_date": str(self.snapshot_date),
-            "start_date": str(self.start_date),
-            "end_date": str(self.end_date),
-            "failed_reports": self.reports,
-            "campaigns": self.campaigns,
-            "errors": self.errors,
-            "may_succeed": self.may_succeed,
-            "command": self.command,
-        }
 
-
-def add_nights(
-    findings: Findings, out: str, account: str | None, today: dt.date, pull_words: PullWords
-) -> None:
+def add_nights(findings: Findings, out: str, account: str | None, today: dt.date) -> None:
     """Report each account's newest night, the missing nights of daily pulls, and failed reports.
 
     Args:
         account: the only account to report, or None for all.
-        pull_words: of a pull into this database.
     """
     facts = []
     feeds = [feed.value for feed in Feed]
     tables = [table_of(feed).name for feed in Feed]
     with open_history(out) as database:
         accounts = database.connection.execute(_NIGHTS, {"account": account}).fetchall()
-        for position, (name, nights) in enumerate(accounts):
+        for name, nights in accounts:
             missing = _missing_nights(nights)
             values = {"account": name, "feeds": feeds, "tables": tables}
             rows = database.connection.execute(_INCOMPLETE_PULLS, values).fetchall()
-            pulls = [_incomplete_pull(pull_words, name, *row) for row in rows]
-            if position < _LISTED_ACCOUNTS:
-                _add_account(findings, name, nights, missing, today)
-                _add_incomplete(findings, name, pulls)
+            pulls = [_incomplete_pull(out, name, *row) for row in rows]
+            _add_account(findings, name, nights, missing, today)
+            _add_incomplete(findings, name, pulls)
             facts.append(
                 {
                     "account": name,
                     "ok": _is_ok(nights, missing, pulls, today),
                     "nights": len(nights),
-                    "newest": str(nights[-1]),
+                    "newest": nights[-1],
                     "days_since_newest": (today - nights[-1]).days,
-                    "missing": list(map(str, missing)),
-                    "incomplete": [pull.facts() for pull in pulls],
+                    "missing": missing,
+                    "incomplete": [attrs.asdict(pull) for pull in pulls],
                 }
             )
-    if len(accounts) > _LISTED_ACCOUNTS:
-        others = counted(len(accounts) - _LISTED_ACCOUNTS, "account")
-        findings.fact("nights", f"{others} more; --json lists them all")
     if not facts:
         findings.note("nights", f"{account or 'every account'}: no night has reports")
     findings.add_details("nights", facts)
@@ -214,8 +156,8 @@ def _add_account(
     if missing:
         findings.note(
             "nights",
-            f"{account}: {_nights_in_words(missing)} missing; `seorep guide command` says how to "
-            "make a lost night up",
+            f"{account}: missing are the nights of {listed(missing)}; `seorep guide command` says "
+            "how to make a lost night up",
         )
     if _is_late(nights, today):
         age = (today - newest).days
@@ -241,12 +183,6 @@ def _is_late(nights: Sequence[dt.date], today: dt.date) -> bool:
     return _are_daily(nights) and (today - nights[-1]).days > 1
 
 
-def _nights_in_words(nights: Sequence[dt.date]) -> str:
-    if len(nights) == 1:
-        return f"the night of {nights[0]} is"
-    return f"the nights of {listed(nights)} are"
-
-
 def _add_incomplete(findings: Findings, account: str, pulls: Sequence[_IncompletePull]) -> None:
     for pull in pulls[:_LISTED_PULLS]:
         findings.note("nights", f"{account}, {pull.words}")
@@ -256,38 +192,35 @@ def _add_incomplete(findings: Findings, account: str, pulls: Sequence[_Incomplet
 
 
 def _incomplete_pull(
-    pull_words: PullWords,
+    out: str,
     account: str,
     snapshot_date: dt.date,
     start_date: dt.date,
     end_date: dt.date,
     feeds: str,
     selection: str | None,
-    row_options: str | None,
-    reports: int,
+    failed_reports: int,
     campaigns: list[int | None],
     failures: list[dict[str, Any]],
 ) -> _IncompletePull:
-    words = [*pull_words.target, "--account", account]
+    words = ["seorep", "pull", "-o", out, "--account", account]
     if feeds != "campaign":
         for feed in feeds.split(","):
             words += ["--feed", feed]
     words += _words_of_selection(selection)
-    words += pull_words.row_options.get(row_options or "", ())
     words += ["--snapshot-date", str(snapshot_date)]
     words += ["--from", str(start_date), "--to", str(end_date), "--retry-failed"]
     return _IncompletePull(
         snapshot_date=snapshot_date,
         start_date=start_date,
         end_date=end_date,
-        reports=reports,
+        failed_reports=failed_reports,
         # a campaign with a huge id has none in the table
         campaigns=[campaign for campaign in campaigns if campaign is not None],
         errors=sorted({failure["error"] for failure in failures}),
         may_succeed=not all(
             fails_again(failure["error"], failure["status"]) for failure in failures
         ),
-        has_known_options=row_options is None or row_options in pull_words.row_options,
         command=shlex.join(words),
     )
 

@@ -58,7 +58,6 @@ def failed(error: Exception, *, as_json: bool = False) -> ExitCode:
     Raises:
         Exception: the error itself if it is a bug, whose traceback is needed.
     """
-    # a full disk is not a bug, though Python reports it as a plain OSError
     if isinstance(error, OSError):
         error = _expected_os_error(error)
     code = code_of(error)
@@ -76,22 +75,16 @@ def failed(error: Exception, *, as_json: bool = False) -> ExitCode:
 
 def _expected_os_error(error: OSError) -> Exception:
     """Replace an error of the system that is not a bug with a readable one."""
-    # click wrote help or a version
+    # click wrote help or a version to a full disk
     if error.errno == errno.ENOSPC:
         return _unwritable(error)
-    if isinstance(error, FileNotFoundError) and not _has_working_directory():
+    try:
+        Path.cwd()
+    except FileNotFoundError:
         return UsageError(
             "the working directory is gone; change to another folder, and run the command again"
         )
     return error
-
-
-def _has_working_directory() -> bool:
-    try:
-        Path.cwd()
-    except OSError:
-        return False
-    return True
 
 
 def show_usage_error(error: click.UsageError) -> None:

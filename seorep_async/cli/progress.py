@@ -121,7 +121,7 @@ async def show_progress(
 
 async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
     """Update the bar twice a second. Without a bar, print a line every minute."""
-    task = bar.add_task("", total=None, words="")
+    task = bar.add_task(display.activity, total=None, words="")
     stage = None
     stats_before = client.stats
     line_at = time.monotonic()

@@ -65,6 +65,7 @@ class PullArguments:
     max_requests: int | None
     force: bool
     format: str | None
+    engines: str | None
     dry_run: bool
     json: bool
     quiet: bool
@@ -131,14 +132,6 @@ class PullArguments:
             )
         # a lost night is pulled later, with the days that it would have had
         night = self.snapshot_date or today
-        try:
-            return self._windows_before(night)
-        except OverflowError:
-            raise click.UsageError(
-                f"--snapshot-date {night}: the days before it would begin before the year 1."
-            ) from None
-
-    def _windows_before(self, night: dt.date) -> list[Days]:
         if self.month is not None:
             return _months(self.month, night)
         if self.last is not None:
@@ -533,6 +526,14 @@ def _text_of(path: str) -> str:
     section=_HOW,
     type=click.Choice(("csv", "jsonl")),
     help="Format of -o -: csv or jsonl.  [default: csv]",
+)
+@option(
+    "--engines",
+    section=_HOW,
+    metavar="NAMES",
+    type=not_empty,
+    help="Names of engine A and engine B in a workbook, such as 'Google, Bing'.  "
+    "[default: SEOREP_REPORT_ENGINES, or the profile's report_engines]",
 )
 @option(
     "--dry-run",

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
-import os
 import time
 from collections.abc import Sequence
 from typing import Any, cast
@@ -40,7 +38,6 @@ from seorep_async.export.pull_to import Place, opened_target
 from seorep_async.export.request import ExportOptions, ExportRequest
 from seorep_async.export.staging import Beginning
 from seorep_async.history import complete_windows
-from seorep_async.profiles import REPORT_ENGINES
 
 _CONTENTS = (
     "feeds",
@@ -105,18 +102,6 @@ class _Months:
     skipped: int = 0
 
 
-@attrs.frozen
-class _LastPull:
-    """The last pull of a month: whether it is complete, and when it began."""
-
-    is_complete: bool
-    began: dt.datetime
-
-
-_NO_PULL = _LastPull(is_complete=False, began=dt.datetime.min)
-"""The value for a month that was never pulled. It sorts before all others."""
-
-
 def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> ExitCode:
     """Pull, report, and return the exit code."""
     console = messages(quiet=arguments.quiet)
@@ -124,10 +109,8 @@ def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> 
     log_console = messages() if arguments.quiet else console
     with logged(log_console, verbose=arguments.verbose) as warnings:
         engine_names = None
-        # the sandbox has no profile, only the variable
-        may_have_names = service.embedded is None or REPORT_ENGINES in os.environ
-        if arguments.target(windows[0]).lower().endswith(".xlsx") and may_have_names:
-            engine_names = find_engine_names(profile=service.profile)
+        if arguments.target(windows[0]).lower().endswith(".xlsx"):
+            engine_names = find_engine_names(arguments.engines, service.profile)
         running = _run(arguments, windows, connect(service), console, warnings, engine_names)
         return wait_for(running)
 
@@ -180,11 +163,10 @@ def _export_options(arguments: PullArguments) -> ExportOptions:
 
 
 async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
-    """Find the months that are left, an unfinished one first.
+    """Find the months that are left, an unfinished one first, then those that were never pulled.
 
-    Those that were pulled longest ago follow those that never were: otherwise, a campaign that
-    always fails would use up the requests of each night. The account's name is put into the
-    task's options.
+    Months with failures come last: otherwise, a campaign that always fails would use up the
+    requests of each night. The account's name is put into the task's options.
     """
     arguments = task.arguments
     place = Place(task.target)
@@ -202,38 +184,33 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     unfinished = None
     if staged is not None and not staged.ended:
         unfinished = (staged.start_date, staged.end_date)
-    last_pulls: dict[Days, _LastPull] = {}
     # The order of months matters only if complete ones are left out. An empty file, or a database
     # of a person's own tables, can't be read as a history, but has no complete month either.
+    is_complete: dict[Days, bool] = {}
     if arguments.skip_complete and request.account in accounts:
-        last_pulls = await asyncio.to_thread(_last_pulls, task.target, request, windows)
-    complete = {window for window, pull in last_pulls.items() if pull.is_complete}
-    complete.discard(unfinished)  # its pull was started over, and must be finished
-    left = [window for window in windows if window not in complete]
-    left.sort(key=lambda window: last_pulls.get(window, _NO_PULL).began)
-    if unfinished in left:
-        left.remove(unfinished)
-        left.insert(0, unfinished)
-    return _Months(left, len(complete))
+        is_complete = await asyncio.to_thread(_pulled_windows, task.target, request, windows)
+    # a month that was started over must be finished, although an earlier pull was complete
+    left = [window for window in windows if window == unfinished or not is_complete.get(window)]
+    left.sort(key=lambda window: (window != unfinished, window in is_complete))
+    return _Months(left, len(windows) - len(left))
 
 
-def _last_pulls(
+def _pulled_windows(
     target: str, request: ExportRequest, windows: Sequence[Days]
-) -> dict[Days, _LastPull]:
-    """Return the last pull of each month whose requested feeds are all in the database."""
+) -> dict[Days, bool]:
+    """Return whether each month is complete; only months that have every requested feed."""
     states_by_feed = complete_windows(
         target,
         account=request.account,
         selection=request.selection,
         compared=request.compared,
     )
-    last_pulls = {}
+    is_complete = {}
     for window in windows:
         states = [states_by_feed.get((*window, feed)) for feed in request.feeds]
         if all(states):
-            # an incomplete feed counts first, otherwise the one that was pulled longest ago
-            last_pulls[window] = _LastPull(*min(state for state in states if state is not None))
-    return last_pulls
+            is_complete[window] = all(state is not None and state[0] for state in states)
+    return is_complete
 
 
 # --- The dry run

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
-import click
 from rich.console import Console
 from rich.filesize import decimal
 from rich.text import Text
@@ -125,15 +124,6 @@ def code_of_pulls(pulls: Sequence[PullSummary], *, is_retry: bool) -> ExitCode:
 # --- For a person
 
 
-@attrs.frozen
-class _FailureLine:
-    """A line of failures: month and feed, the kind of object, and the reason without its id."""
-
-    place: str
-    kind: str
-    reason: str
-
-
 def show_early_end(run: PullRun, console: Console) -> None:
     """If a run ended early, print how far it came and how to continue."""
     left = f"{counted(len(run.windows_left), 'month is', 'months are')} left"
@@ -162,7 +152,7 @@ def show_early_end(run: PullRun, console: Console) -> None:
 
 def show_failures(run: PullRun) -> None:
     """Print a line for each reason, with the campaigns or keywords that failed for it."""
-    reasons: defaultdict[_FailureLine, dict[int, str]] = defaultdict(dict)
+    reasons_by_line: defaultdict[tuple[str, str], dict[int, str]] = defaultdict(dict)
     for pull in run.pulls:
         month = f"{pull.start_date:%Y-%m}: " if run.by_month else ""
         for failure in pull.failures:
@@ -172,19 +162,17 @@ def show_failures(run: PullRun) -> None:
             if failure.keyword_id is not None:
                 kind = f"campaign {failure.campaign_id}, keyword"
                 failed_id = failure.keyword_id
-            reason = _reason_of(failure)
             # the reason may name the campaign, but one line is for all campaigns
-            reason_of_all = re.sub(rf"\b{failed_id}\b", "…", reason)
-            line = _FailureLine(month + feed, kind, reason_of_all)
-            reasons[line][failed_id] = reason
-    for line, reason_by_id in reasons.items():
-        noun = line.kind
-        reason = line.reason
-        if len(reason_by_id) == 1:
-            (reason,) = reason_by_id.values()
+            reason = _reason_of(failure)
+            line = f"{month}{feed}{kind}", re.sub(rf"\b{failed_id}\b", "…", reason)
+            reasons_by_line[line][failed_id] = reason
+    for (objects, reason_of_all), reasons in reasons_by_line.items():
+        reason = reason_of_all
+        if len(reasons) == 1:
+            (reason,) = reasons.values()
         else:
-            noun = f"{noun}s"
-        words = f"{line.place}{noun} {_listed(sorted(reason_by_id))}: {reason}"
+            objects = f"{objects}s"
+        words = f"{objects} {_listed(sorted(reasons))}: {reason}"
         messages().print(Text.assemble(("Failed: ", "bold red"), words))
 
 
@@ -218,7 +206,6 @@ def show_summary(run: PullRun, source: str, console: Console) -> None:
         console.print(Text.assemble((f"  {label:<{_LABEL_WIDTH}}", "dim"), value))
     # a run that ended early has said how to continue
     if run.ended_by is None:
-        _show_next_night(run, console)
         _show_next_step(run, console)
 
 
@@ -293,25 +280,13 @@ def _notes(run: PullRun) -> Iterator[tuple[str, str]]:
         yield "Note", one_line(note)
 
 
-def _show_next_night(run: PullRun, console: Console) -> None:
-    """Say that a run finished an earlier night's pull."""
-    last = run.pulls[-1]
-    today = dt.datetime.now(dt.UTC).date()
-    # a run that names its night would pull the same night again
-    if run.arguments.snapshot_date is None and last.resumed and last.snapshot_date < today:
-        console.print(
-            f"This finished the pull of {last.snapshot_date}. "
-            f"To pull {today}, run the command once more."
-        )
-
-
 def _show_next_step(run: PullRun, console: Console) -> None:
     """Say how to fetch what failed, or to leave it out."""
     code = run.code
     failed = run.failed_ids
     ids = ",".join(map(str, failed)) if len(failed) <= _LISTED_IDS else "@FILE"
     if code in (ExitCode.PARTIAL, ExitCode.UNAVAILABLE):
-        advice = f"with {_options_to_retry(run)}"
+        advice = "with --retry-failed"
         if run.arguments.to_stdout:
             advice = f"for --campaign {ids}"
         elif run.arguments.skip_complete:
@@ -323,35 +298,13 @@ def _show_next_step(run: PullRun, console: Console) -> None:
         console.print(f"Retrying will not help{_advice_on_refused(run, ids)}.")
 
 
-def _options_to_retry(run: PullRun) -> str:
-    """Return the options that fetch only what failed, also on a later day."""
-    nights = {pull.snapshot_date for pull in run.pulls if pull.failures}
-    # Only the last month stays staged. The others are looked up in the database, by their night.
-    is_looked_up = run.by_month and run.arguments.snapshot_date is None
-    if not is_looked_up or len(nights) != 1:
-        return "--retry-failed"
-    (night,) = nights
-    today: dt.date = click.get_current_context().obj
-    # Nights are days of UTC. On the first of a month, `last` may be another month from there.
-    if run.arguments.windows(night) != run.arguments.windows(today):
-        return "--retry-failed"
-    return f"--retry-failed --snapshot-date {night}"
-
-
 def _advice_on_refused(run: PullRun, ids: str) -> str:
-    """Say how to leave out campaigns that fail each time, and where to find those that exist."""
-    failed = set(run.failed_ids)
-    requested = run.arguments.campaign_ids or ()
-    advice = ""
-    # If all failed, leaving them out would leave nothing.
-    if run.campaign_ids > failed:
-        them = "it" if len(failed) == 1 else "them"
-        advice = f"; --exclude {ids} leaves {them} out"
-        if failed.issubset(requested):
-            advice = f"; take {ids} out of --campaign"
-    if requested and any(failure.status == 404 for failure in run.failures):
-        advice += "; `seorep campaigns list` shows the campaigns"
-    return advice
+    """Say how to leave out the campaigns that fail each time, unless all of them do."""
+    failed = run.failed_ids
+    if len(failed) == len(run.campaign_ids):
+        return ""
+    them = "it" if len(failed) == 1 else "them"
+    return f"; --exclude {ids} leaves {them} out"
 
 
 def closing_line(run: PullRun, code: ExitCode) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import importlib.metadata
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 from rich.filesize import decimal
 
 from seorep_async.cli.findings import Findings
-from seorep_async.cli.nights import PullWords, add_nights
+from seorep_async.cli.nights import add_nights
 from seorep_async.cli.output import counted, messages
 from seorep_async.cli.progress import logged
 from seorep_async.cli.pull import Days
@@ -21,7 +20,7 @@ from seorep_async.export.database import WAIT_SECONDS, Database
 from seorep_async.export.files import has_content
 from seorep_async.export.formats import format_of
 from seorep_async.export.pull_to import Place, opened_target
-from seorep_async.export.request import ExportRequest
+from seorep_async.export.request import ExportOptions, ExportRequest
 from seorep_async.export.staging import Beginning, StagedPull, staged_in
 from seorep_async.history import open_history
 from seorep_async.tables.optional import require
@@ -38,18 +37,16 @@ async def check_target(
     out: str,
     window: Days,
     account: str | None = None,
-    service_options: Sequence[str] = (),
 ) -> None:
     """Find out whether a pull can write a target, without changing anything.
 
     Args:
         account: the account's name, if one was given.
-        service_options: the options that name the service, for commands that are printed.
     """
     try:
         _check_libraries(findings, out)
         _check_space(findings, out)
-        await _check_file(findings, client, out, window, account, service_options)
+        await _check_file(findings, client, out, window, account)
     except (ConfigurationError, ExportError, ImportError) as error:
         findings.fail("target", error)
 
@@ -92,10 +89,12 @@ async def _check_file(
     out: str,
     window: Days,
     account: str | None,
-    service_options: Sequence[str],
 ) -> None:
     # these are the checks of a real pull before its first request
-    request = ExportRequest.of(client, None, window, {"account": account})
+    # without a name, a database of two names for the account would be refused before its nights
+    # are looked at
+    options: ExportOptions = {"account": account or client.account}
+    request = ExportRequest.of(client, None, window, options)
     warnings: list[str] = []
     try:
         # warnings about waits are reported as findings, so they are not printed
@@ -117,8 +116,7 @@ async def _check_file(
     findings.ok("target", await asyncio.to_thread(_state_of, out, has_pulls=has_pulls))
     if has_pulls:
         today = client.now().date()
-        pull_words = PullWords.of(client, out, window, service_options)
-        await asyncio.to_thread(add_nights, findings, out, account, today, pull_words)
+        await asyncio.to_thread(add_nights, findings, out, account, today)
     if staged_pull is not None:
         findings.note("staged", _words_of_staged(staged_pull))
     if isinstance(checked_target, Database):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import shutil
 import threading
 import time
 import urllib.parse
@@ -25,6 +24,7 @@ from seorep_async.export.files import (
     check_row_options,
     discard,
     has_content,
+    put,
     refusal,
     shortened,
     sync_file,
@@ -47,7 +47,6 @@ from seorep_async.export.schema import (
 )
 from seorep_async.export.staging import Contents
 from seorep_async.models import Feed
-from seorep_async.tables.columns import fits
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
 
@@ -133,20 +132,18 @@ class Database(Target):
         name = self.request.account
         if not self.accounts or name in self.accounts:
             return
-        problem = f"the database has no account {name} yet"
         own_names = [
             other for other, ids in self.accounts.items() if not ids.isdisjoint(account_ids)
         ]
+        problem = f"the database has no account {name} yet"
         if own_names:
-            known_as = " and ".join(own_names)
-            problem = f"{problem}, and has the service's account {min(account_ids)} as {known_as}"
-        question = suggestion(name, self.accounts)
-        if own_names and question and not self.force:
+            problem += f", and has these campaigns under {' and '.join(own_names)}"
+        if suggestion(name, own_names) and not self.force:
             raise ConfigurationError(
-                f"{problem}.{question} With force=True, this begins a new account",
+                f"{problem}; name that with account=…, or begin a new account with force=True",
                 argument="account",
             )
-        _log.warning("%s; this begins a new one.%s", problem, question)
+        _log.warning("%s; this begins a new one", problem)
 
     def failed(self) -> Retry:
         """Find the campaigns that failed in earlier pulls of this night and these days.
@@ -160,7 +157,6 @@ class Database(Target):
             WHERE account = $account AND snapshot_date = $snapshot_date
                 AND start_date = $start_date AND end_date = $end_date
                 AND list_contains($tables, table_name) AND campaign_id IS NOT NULL
-            ORDER BY campaign_id
         """
         tables = [table_of(feed).name for feed in request.feeds]
         with self._connected() as database:
@@ -171,20 +167,18 @@ class Database(Target):
                 failed_campaigns, {**request.labels, "tables": tables}
             ).fetchall()
         feeds = {feed.value for feed in request.feeds}
-        sharing = [pull for pull in pulls if feeds.intersection(pull.feeds)]
-        if not sharing:
-            return Retry()
-        # rows of one night may come from several pulls: the last one that shares a feed decides
-        refused = check_row_options(request, sharing[0].row_options)
-        for pull in sharing:
-            # a pull of all campaigns had those of each group, but not an id that is not listed
-            has_listed = pull.selection is None and request.campaigns is None
-            has_campaigns = has_listed or pull.selection == request.selection
-            if has_campaigns and feeds.issubset(pull.feeds):
+        # after a pull of all campaigns, those that can't succeed may be excluded
+        selections = [request.selection]
+        if request.campaigns is None and not request.groups and request.filter is None:
+            selections.append(None)
+        for pull in pulls:
+            if pull.selection in selections and feeds.issubset(pull.feeds):
+                failed_ids = {campaign_id for (campaign_id,) in failures} - {*request.exclude}
+                if request.campaigns is not None:
+                    failed_ids.intersection_update(request.campaigns)
                 # the rows beside the failures that are fetched again are of this pull
-                refused = refused or check_row_options(request, pull.row_options)
-                return Retry([campaign_id for (campaign_id,) in failures], refused)
-        return Retry(None, refused)
+                return Retry(sorted(failed_ids), check_row_options(request, pull.row_options))
+        return Retry()
 
     @contextmanager
     def _connected(  # noqa: C901, one loop waits, opens and yields
@@ -291,26 +285,16 @@ class Database(Target):
         sync_file(file)
         try:
             if self.path.exists() and not has_content(self.path):
-                shutil.copymode(self.path, file)
-                self._remove_empty(folder)
-            # unlike a replacement, a link spares a database that another pull has made meanwhile
-            os.link(file, self.path)
+                put(file, self.path, permissions_of=self.path)
+            else:
+                # unlike a replacement, a link spares a database that another pull has just made
+                os.link(file, self.path)
         except OSError:
             return False
         finally:
             discard(file)
         sync_folder(self.path.parent)
         return True
-
-    def _remove_empty(self, folder: Path) -> None:
-        """Remove an empty target, but not a database that another pull has just put there."""
-        aside = unfinished_path(folder, "empty")
-        # after a check, the file could still be replaced before its removal
-        os.rename(self.path, aside)
-        if has_content(aside):
-            os.rename(aside, self.path)
-        else:
-            discard(aside)
 
 
 def _connect(file: Path | str, *, is_new: bool) -> duckdb.DuckDBPyConnection:
@@ -428,15 +412,11 @@ def _warn_of_other_options(database: duckdb.DuckDBPyConnection, request: ExportR
     # an older version did not store its options, so they can't be compared
     if row_options is None or row_options == request.row_options:
         return
-    consequence = "rows of its nights may mean something else"
-    # rows of one night must not mix, so those of a failed report are removed
-    if night == request.snapshot_date:
-        consequence = "reports that fail now lose their rows of that pull"
     _log.warning(
-        "the last pull of %s into this database, of %s, had other options or engine names: %s",
+        "the last pull of %s into this database, of %s, had other options or engine names: its "
+        "rows may mean something else",
         request.account,
         night,
-        consequence,
     )
 
 
@@ -486,9 +466,9 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
             for campaign_id, keyword_id in staging.keywords()
             if keyword_id in failed_ids
         ]
-    # the database has no ids of more than 64 bits
-    pulled_campaigns = [(id_,) for id_ in staging.plan.ids if fits(id_)]
-    _register(database, "pulled_campaigns", {"campaign_id": "int64"}, pulled_campaigns)
+    _register(
+        database, "pulled_campaigns", {"campaign_id": "int64"}, [(id_,) for id_ in staging.plan.ids]
+    )
     _register(
         database, "pulled_reports", {"table_name": "string", "campaign_id": "int64"}, pulled_reports
     )
@@ -507,11 +487,9 @@ def _register_outdated(database: duckdb.DuckDBPyConnection, contents: Contents) 
     """
     request = contents.request
     pulls = _earlier_pulls(database, request) if contents.received else []
-    # only ids of at most 64 bits can have rows
     failed = [
         (table.name, campaign_id, keyword_id)
         for table, campaign_id, keyword_id, _ in contents.staging.failed_reports()
-        if fits(campaign_id or 0) and fits(keyword_id or 0)
     ]
     # a pull of other campaigns does not make the rows of these ones outdated
     failed_ids = {campaign_id for _, campaign_id, _ in failed}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,7 +15,6 @@ import msgspec
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
-    AuthenticationError,
     ConfigurationError,
     ExportError,
     PullPausedError,
@@ -32,7 +31,7 @@ from seorep_async.export.pieces import Failure
 from seorep_async.export.progress import PullFailure, Stage, Tracker
 from seorep_async.export.request import ExportRequest, Plan
 from seorep_async.export.staging import Staging
-from seorep_async.models import Campaign, Feed
+from seorep_async.models import Feed
 from seorep_async.pull import Pull
 from seorep_async.reports import FailedReport, PullOutcome, RankingReport
 from seorep_async.resources.arguments import listed_ids
@@ -157,8 +156,6 @@ class Fetcher:
             PullPausedError: the requests were used up before every report was tried.
         """
         staging = self.staging
-        # an earlier run may have staged more rows than a sheet holds
-        staging.require_room()
         feeds = staging.request.fetched_feeds
         is_resumed = bool(staging.plan.ids)
         if is_resumed:
@@ -229,37 +226,25 @@ class Fetcher:
 
     async def _check_staged_account(self, plan: Plan) -> None:
         """Look up a staged campaign again, because another account's key would mix rows."""
-        campaigns, problem = await self._visible_campaigns(plan)
-        visible = Plan.of((), campaigns)
-        # There are three cases of a staged pull whose account is known:
-        # 1. The service could not answer: the account is unknown, and a retry may help.
-        # 2. It shows only campaigns of other accounts, or refuses to show any: the key is another
-        #    account's.
-        # 3. It shows campaigns without account ids: the key may be the same account's.
-        if plan.account_ids:
-            if problem is not None and problem.retryable:
-                raise problem
-            is_hidden = isinstance(problem, AuthenticationError)
-            is_other = set(plan.account_ids).isdisjoint(visible.account_ids)
-            if is_other and (visible.account_ids or is_hidden):
-                raise _other_account(plan, visible)
-        await self.run(self.check_accounts, plan.account_ids or visible.account_ids)
-
-    async def _visible_campaigns(self, plan: Plan) -> tuple[list[Campaign], SeoRepError | None]:
-        """Return the sample of a plan, otherwise all campaigns, or the error of their list."""
+        # without a sample, the service does not say whose its campaigns are
         if plan.sample is not None:
             try:
-                return [await self.client.campaigns.get(plan.sample)], None
+                campaigns = [await self.client.campaigns.get(plan.sample)]
             except SeoRepError as error:
-                # the campaign may be gone, or another account's key can't see it
                 if concerns_all(error):
                     raise
-        try:
-            return await listed(self.client), None
-        except SeoRepError as error:
-            if concerns_all(error):
-                raise
-            return [], error
+                # the campaign may be gone, or another account's key can't see it
+                campaigns = await listed(self.client)
+            visible = Plan.of((), campaigns)
+            # campaigns without account ids may be of the same account
+            if visible.account_ids and set(plan.account_ids).isdisjoint(visible.account_ids):
+                raise ConfigurationError(
+                    f"campaign {visible.sample} is of account {visible.account_ids[0]}, and what "
+                    f"is staged is of account {plan.account_ids[0]}; finish it with that account's "
+                    "key, or drop it with restart=True",
+                    argument="account",
+                )
+        await self.run(self.check_accounts, plan.account_ids)
 
     async def _fetch_feed(self, feed: Feed, *, retried: set[int]) -> None:
         """Fetch missing reports of a feed.
@@ -279,39 +264,59 @@ class Fetcher:
             self.tracker.start(Stage.ROWS, feed, stored + len(ids), stored)
         else:
             self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, stored + len(ids), stored)
-        async with Group(self.run, self.staging, feed, self.tracker, ids) as group:
-            valid_ids, errors = listed_ids(ids)
-            for id_, error in errors.items():
-                await group.add(FailedReport(id_, error))
-            pull = self.client.rankings.pull(
-                # each report takes at least one request; None means no limit
-                valid_ids[: self.tracker.requests_left()],
-                request.start_date,
-                request.end_date,
-                feed=feed,
-                **self.options,
-            )
-            async with pull as outcomes:
-                async for outcome in outcomes:
-                    # reports that have begun are finished, so the limit is exceeded by a few
-                    if self.tracker.requests_left() == 0:
-                        outcomes.finish()
-                    _check_outcome(outcomes, outcome)
-                    await group.add(outcome)
-                _check_key(outcomes)
+        fetched = outcomes_of_feed(self.client, request, feed, ids, self.options, self.tracker)
+        # an error in this block must end the pull before the group stores the rest
+        async with (
+            Group(self.run, self.staging, feed, self.tracker, ids) as group,
+            aclosing(fetched) as outcomes,
+        ):
+            async for outcome in outcomes:
+                await group.add(outcome)
 
 
-def _other_account(plan: Plan, visible: Plan) -> ConfigurationError:
-    """Refuse to resume with another account's key."""
-    if visible.account_ids:
-        whose = f"campaign {visible.sample} is of account {visible.account_ids[0]}"
-    else:
-        whose = "no campaign can be seen"
-    return ConfigurationError(
-        f"{whose}, and what is staged is of account {plan.account_ids[0]}; finish it with that "
-        "account's key, or drop it with restart=True",
-        argument="account",
+async def outcomes_of_feed(
+    client: SeoRepClient,
+    request: ExportRequest,
+    feed: Feed,
+    ids: Iterable[int],
+    options: FeedOptions,
+    tracker: Tracker,
+    *,
+    ordered: bool = False,
+) -> AsyncGenerator[PullOutcome[Any], None]:
+    """Yield the outcomes of reports of a feed, as long as the tracker has requests left.
+
+    Raises:
+        SeoRepError: a failure that concerns the whole pull: a refused key, or a wrong argument.
+    """
+    valid_ids, errors = listed_ids(ids)
+    for id_, error in errors.items():
+        yield FailedReport(id_, error)
+    pull = client.rankings.pull(
+        # each report takes at least one request; None means no limit
+        valid_ids[: tracker.requests_left()],
+        request.start_date,
+        request.end_date,
+        feed=feed,
+        ordered=ordered,
+        **options,
     )
+    async with pull as outcomes:
+        async for outcome in outcomes:
+            # reports that have begun are finished, so the limit is exceeded by a few
+            if tracker.requests_left() == 0:
+                outcomes.finish()
+            if outcome.error is not None:
+                _check_key(outcomes)
+                if concerns_all(outcome.error):
+                    raise outcome.error.evolve(subject=None)
+            yield outcome
+        _check_key(outcomes)
+
+
+def _check_key(outcomes: Pull[Any]) -> None:
+    if outcomes.key_refusal is not None:
+        raise outcomes.key_refusal
 
 
 @attrs.frozen
@@ -342,25 +347,14 @@ class OrderedFetcher:
         self, feed: Feed, owners: Mapping[int, list[int]]
     ) -> AsyncIterator[RankingReport[Any]]:
         """Yield the reports that succeed, and note the failures of the others."""
-        valid_ids, errors = listed_ids(owners)
-        for id_, error in errors.items():
-            self.fail(feed, id_, owners, error)
-        pull = self.client.rankings.pull(
-            valid_ids,
-            self.request.start_date,
-            self.request.end_date,
-            feed=feed,
-            ordered=True,
-            **self.options,
+        fetched = outcomes_of_feed(
+            self.client, self.request, feed, owners, self.options, self.tracker, ordered=True
         )
-        async with pull as outcomes:
-            async for outcome in outcomes:
-                _check_outcome(outcomes, outcome)
-                if outcome.report is not None:
-                    yield outcome.report
-                elif outcome.error is not None:
-                    self.fail(feed, outcome.id, owners, outcome.error)
-            _check_key(outcomes)
+        async for outcome in fetched:
+            if outcome.report is not None:
+                yield outcome.report
+            elif outcome.error is not None:
+                self.fail(feed, outcome.id, owners, outcome.error)
 
     def fail(
         self, feed: Feed, id_: int, owners: Mapping[int, list[int]], error: SeoRepError
@@ -372,17 +366,3 @@ class OrderedFetcher:
             failure = PullFailure(self.request.feeds[0], campaign_id, keyword_id, *facts)
             self.failures.append(failure)
         self.tracker.advance(0, 0, 1)
-
-
-def _check_outcome(outcomes: Pull[Any], outcome: PullOutcome[Any]) -> None:
-    """Raise a failure that concerns the whole pull: a refused key, or a wrong argument."""
-    if outcome.error is None:
-        return
-    _check_key(outcomes)
-    if concerns_all(outcome.error):
-        raise outcome.error.evolve(subject=None)
-
-
-def _check_key(outcomes: Pull[Any]) -> None:
-    if outcomes.key_refusal is not None:
-        raise outcomes.key_refusal

@@ -27,7 +27,8 @@ from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Contents, other_row_options
 from seorep_async.tables.columns import FeedTable, Table
-from seorep_async.tables.output_tables import all_tables, failures_table, pulls_table, table_of
+from seorep_async.tables.html import counted
+from seorep_async.tables.output_tables import all_tables, pulls_table, table_of
 
 IN_USE_SECONDS = 2.0
 """How long to retry the replacement of a file that another program has open."""
@@ -88,9 +89,34 @@ class Target:
     def check_accounts(self, account_ids: Sequence[int]) -> None:
         """Do nothing: files hold one pull, so no account can mix with another."""
 
-    def earlier_pull(self) -> Mapping[str, Any]:
+    def replaced_pull(self) -> Mapping[str, Any]:
         """Return the row of the pull that would be replaced. A database replaces none."""
         return {}
+
+    def earlier_pull(self) -> dict[str, str]:
+        """Return the row of the replaced pull as strings: CSV has no null and no other type."""
+        return {
+            name: "" if value is None else str(value)
+            for name, value in self.replaced_pull().items()
+        }
+
+    def requested_pull(self) -> dict[str, str]:
+        """Return the same columns for this pull, as far as they are known before it."""
+        request = self.request
+        columns = {**request.labels, "feeds": request.feed_names, "selection": request.selection}
+        return {name: "" if value is None else str(value) for name, value in columns.items()}
+
+    def failed(self) -> Retry:
+        """Find out whether the target holds the same request without a failure.
+
+        If it holds failures, the staging folder has what is needed to retry them.
+        """
+        pull = self.earlier_pull()
+        complete_pull = {**self.requested_pull(), "failures": "0"}
+        # a workbook leaves empty columns out
+        if all(pull.get(name, "") == value for name, value in complete_pull.items()):
+            return Retry([], check_row_options(self.request, pull["reading"]))
+        return Retry()
 
     def row_files(self) -> list[Path]:
         return [self.out]
@@ -102,8 +128,19 @@ class Target:
             complete: campaigns without a failure in this pull.
         """
         pull = self.earlier_pull()
-        losses = [_other_pull(self.request, pull), _fewer_campaigns(pull, complete)]
-        return tuple(loss for loss in losses if loss is not None)
+        # nothing is replaced
+        if not pull.get("start_date"):
+            return ()
+        requested = self.requested_pull()
+        names = ("account", "start_date", "end_date")
+        is_other = any(pull[name] != requested[name] for name in names)
+        lost_feeds = {*pull["feeds"].split(",")} - {*self.request.feed_names.split(",")}
+        earlier = int(pull["campaigns"]) - int(pull["failures"])
+        if not is_other and not lost_feeds and complete >= earlier:
+            return ()
+        contents = "{start_date} to {end_date} of {account} ({feeds})".format_map(pull)
+        campaigns = counted(earlier, "complete campaign")
+        return (f"replaces {contents}: {campaigns}, now {complete:,}",)
 
 
 def has_content(file: Path) -> bool:
@@ -224,24 +261,11 @@ class Files(Target):
             for table in all_tables()
         )
 
-    def failed(self) -> Retry:
-        """Find out whether the files hold the same request without a failure.
-
-        If they hold failures, the staging folder has what is needed to retry them.
-        """
-        request = self.request
-        has_rows = all(self.file(table_of(feed)).exists() for feed in request.feeds)
-        if not has_rows or self.file(failures_table()).exists():
-            return Retry()
-        return retry_of(request, self.earlier_pull())
-
-    def earlier_pull(self) -> Mapping[str, Any]:
-        """Read the table `pulls`. Without it, use the rows, which at least name their period."""
-        for table in (pulls_table(), table_of(self.request.feeds[0])):
-            file = self.file(table)
-            if file.is_file():
-                return self.format.read(file)
-        return {}
+    def replaced_pull(self) -> Mapping[str, Any]:
+        files = [pulls_table(), *map(table_of, self.request.feeds)]
+        if not all(self.file(table).is_file() for table in files):
+            return {}
+        return self.format.read(self.file(pulls_table()))
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write every table to a file, put all files in place, and return them, rows first.
@@ -274,48 +298,6 @@ class Files(Target):
             return None
         sync_file(file)
         return file
-
-
-def retry_of(request: ExportRequest, pull: Mapping[str, Any]) -> Retry:
-    """Return the retry of a request after an earlier pull without failures."""
-    requested = {**request.labels, "feeds": request.feed_names, "selection": request.selection}
-    if all(_comparable(pull.get(name)) == _comparable(requested[name]) for name in requested):
-        # It was the same request, and nothing of it failed.
-        return Retry([], check_row_options(request, pull.get("reading")))
-    return Retry()
-
-
-def _other_pull(request: ExportRequest, pull: Mapping[str, Any]) -> str | None:
-    """Return a note that other days, another account or more feeds are replaced, or None."""
-    names = ("start_date", "end_date", "account", "feeds")
-    start_date, end_date, account, feeds = (_comparable(pull.get(name)) for name in names)
-    # a file may have no rows
-    if not start_date:
-        return None
-    note = f"replaces {start_date} to {end_date}"
-    is_other = note != f"replaces {request.start_date} to {request.end_date}"
-    if account != request.account:
-        note += f" of {account}"
-        is_other = True
-    # rows don't name their feed
-    if not {*feeds.split(",")} <= {"", *request.feed_names.split(",")}:
-        note += f" ({feeds})"
-        is_other = True
-    return note if is_other else None
-
-
-def _fewer_campaigns(pull: Mapping[str, Any], complete: int) -> str | None:
-    """Return a note that an earlier pull had more campaigns; None if it had not."""
-    requested = int(_comparable(pull.get("campaigns")) or 0)
-    earlier = requested - int(_comparable(pull.get("failures")) or 0)
-    if complete >= earlier:
-        return None
-    return f"replaces {earlier:,} campaigns with {complete:,}"
-
-
-def _comparable(value: object) -> str:
-    """Return a value as a string, because CSV has no null and no other type."""
-    return "" if value is None else str(value)
 
 
 def put(new: Path, file: Path, *, permissions_of: Path) -> None:

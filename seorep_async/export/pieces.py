@@ -171,11 +171,10 @@ class BlockFile:
         else:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def load(self, *, only_look: bool) -> Iterator[Block]:
+    def load(self) -> Iterator[Block]:
         """Check the whole file, and yield the record of each block.
 
-        Args:
-            only_look: leave a last block that was cut off in the file.
+        A last block that was cut off is removed.
 
         Raises:
             DamagedError: a block differs from what was written.
@@ -205,8 +204,7 @@ class BlockFile:
                 # a crash may also leave zeros where space was only reserved
                 if not is_last and not self._is_zero(start, size):
                     raise
-                if not only_look:
-                    self._file.truncate(start)
+                self._file.truncate(start)
                 return
             yield block
 
@@ -320,27 +318,15 @@ def drop_staged(folder: Path) -> None:
         return
     file = opened_in(folder)
     try:
-        drop_leftovers(folder, restart=True)
+        drop_unfinished(folder)
         file.clear()
     finally:
         file.close()
 
 
-def drop_leftovers(folder: Path, *, restart: bool) -> None:
-    """Remove unfinished files. Other files are refused, or removed as well if `restart` is true.
-
-    Raises:
-        ExportError: another version has staged reports in a file of its own.
-    """
-    for path in folder.iterdir():
-        if path.name == PIECES:
-            continue
-        if not path.name.startswith(_MADE) and not restart:
-            raise ExportError(
-                f"{folder} has reports that another version of seorep staged ({path.name}); "
-                f"{_START_OVER}",
-                file=folder,
-            )
+def drop_unfinished(folder: Path) -> None:
+    """Remove the unfinished files of a run that was killed."""
+    for path in folder.glob(f"{_MADE}*"):
         # only a link itself is removed, not its target
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -359,6 +345,9 @@ def errors_of(folder: Path) -> Iterator[None]:
             f"{_START_OVER}",
             file=folder,
         ) from error
+    except OverflowError as error:
+        # the ids of campaigns are stored before any report, so none of these reports failed
+        raise ExportError(f"can't write the tables: {error}", file=folder) from error
     except OSError as error:
         # an error about an open file, such as a full disk, has no file name
         path = Path(error.filename) if isinstance(error.filename, str) else folder

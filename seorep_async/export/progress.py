@@ -172,7 +172,9 @@ class PullSummary:
     def __repr__(self) -> str:
         counts = [counted(self.campaigns, "campaign"), counted(self.rows, "row")]
         if self.failures:
-            counts.append(f"{counted(len(self.failures), 'report')} failed")
+            errors = ", ".join(sorted({failure.error for failure in self.failures}))
+            reports = counted(len(self.failures), "report")
+            counts.append(f"{reports} failed ({errors}; retry_failed=True fetches them)")
         counts += [f"in {self.seconds:.3g} s", *self.notes]
         return f"<PullSummary of {self.account}, {self.snapshot_date}: {', '.join(counts)}>"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable
+from typing import TextIO
 
 from seorep_async.export.progress import PullProgress, Stage
 from seorep_async.tables.html import counted
@@ -17,12 +18,17 @@ _CLEAR_LINE = "\r\x1b[K"
 class ProgressBar:
     """Shows the progress of a pull: `pull_to(…, on_progress=ProgressBar())`.
 
-    In a notebook it is a widget, if ipywidgets is installed; on a terminal it is a line on stderr.
-    Elsewhere nothing is shown.
+    In a notebook it is a widget, or a line if ipywidgets is missing; on a terminal it is a line on
+    stderr. Elsewhere nothing is shown.
     """
 
     def __init__(self) -> None:
-        self._show = _notebook_bar() or _terminal_line()
+        self._show: Callable[[PullProgress], None] | None = None
+        if _is_in_notebook():
+            # a notebook shows stderr in red
+            self._show = _notebook_bar() or _line(sys.stdout)
+        elif sys.stderr is not None and sys.stderr.isatty():
+            self._show = _line(sys.stderr)
 
     def __call__(self, progress: PullProgress) -> None:
         if self._show is not None:
@@ -49,21 +55,30 @@ def _part_done(progress: PullProgress) -> tuple[int, int]:
     return progress.done, progress.total or 1
 
 
-def _notebook_bar() -> Callable[[PullProgress], None] | None:
-    """Return a function that moves a widget, or None if there is no notebook or no ipywidgets."""
+def _is_in_notebook() -> bool:
     # IPython puts this function among the built-ins; only the shell of a notebook has a kernel
     get_shell = getattr(builtins, "get_ipython", None)
-    if get_shell is None or getattr(get_shell(), "kernel", None) is None:
-        return None
+    return get_shell is not None and getattr(get_shell(), "kernel", None) is not None
+
+
+def _notebook_bar() -> Callable[[PullProgress], None] | None:
+    """Return a function that moves a widget, or None if there is no ipywidgets."""
     try:
         widgets = require("ipywidgets")
     except ImportError:
         return None
     bar = widgets.IntProgress(min=0, max=1)
     label = widgets.Label()
-    require("IPython.display").display(widgets.HBox([bar, label]))
+    box = widgets.HBox([bar, label])
+    display = require("IPython.display").display
+    is_displayed = False
 
     def show(progress: PullProgress) -> None:
+        nonlocal is_displayed
+        # a pull that fails before the campaigns are listed must leave no empty bar behind
+        if not is_displayed and progress.total:
+            display(box)
+            is_displayed = True
         filled, total = _part_done(progress)
         bar.max = total
         bar.value = filled
@@ -74,18 +89,15 @@ def _notebook_bar() -> Callable[[PullProgress], None] | None:
     return show
 
 
-def _terminal_line() -> Callable[[PullProgress], None] | None:
-    """Return a function that rewrites a line of stderr, or None if stderr is not a terminal."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        return None
-    stderr = sys.stderr
+def _line(stream: TextIO) -> Callable[[PullProgress], None]:
+    """Return a function that rewrites a line of a stream."""
 
     def show(progress: PullProgress) -> None:
         done, total = _part_done(progress)
         filled = _BAR_LETTERS * done // total
         bar = "".ljust(filled, "█").ljust(_BAR_LETTERS, "░")
         end = "\n" if progress.stage is Stage.DONE else ""
-        stderr.write(f"{_CLEAR_LINE}{bar} {in_words(progress)}{end}")
-        stderr.flush()
+        stream.write(f"{_CLEAR_LINE}{bar} {in_words(progress)}{end}")
+        stream.flush()
 
     return show

@@ -33,7 +33,13 @@ from seorep_async.export.database import Database
 from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher
 from seorep_async.export.files import Files, Retry, refusal
 from seorep_async.export.formats import Arrow, Parquet, Text, WorkbookRows, format_of, with_lead
-from seorep_async.export.lookups import concerns_all, estimate, requested_ids, require_begun
+from seorep_async.export.lookups import (
+    concerns_all,
+    estimate,
+    requested_ids,
+    require_begun,
+    selected,
+)
 from seorep_async.export.pieces import drop_staged, errors_of
 from seorep_async.export.progress import (
     OnProgress,
@@ -129,9 +135,10 @@ async def pull_to(
     place = Place(out, force=force, engine_names=names)
     try:
         return await _pulled(client, request, place, beginning, tracker, feed_options(options))
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
         # what was written to the end stays written, so the caller gets its summary
         if tracker.written is None:
+            error.add_note("the reports that arrived are kept: the same call of pull_to resumes")
             raise
         return tracker.written
 
@@ -302,7 +309,11 @@ async def preview(
     # nothing is staged, so the campaigns are not known yet
     if not plan.ids:
         before = client.stats.attempts
-        campaign_ids = await requested_ids(client, request)
+        campaigns = [] if request.campaigns else await selected(client, request)
+        campaign_ids = request.campaigns or tuple(campaign.id for campaign in campaigns)
+        if earlier_target is not None and campaigns:
+            account_ids = Plan.of((), campaigns).account_ids
+            await asyncio.to_thread(earlier_target.check_accounts, account_ids)
         # named campaigns are looked up as well, for their names
         listing_requests = client.stats.attempts - before or min(1, len(campaign_ids))
         feeds = [feed for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE]
@@ -381,10 +392,7 @@ async def opened_target(
             if beginning.retry_failed:
                 retry = await run(target.failed)
             if retry.campaign_ids is not None:
-                failed_ids = retry.campaign_ids
-                if retry.refusal is None:
-                    failed_ids = await _requested_failures(client, request, failed_ids)
-                requests.append(request.only(failed_ids))
+                requests.append(request.only(retry.campaign_ids))
             stack = ExitStack()
             try:
                 opening = opened(folder, target.format, requests, beginning, retry.refusal)
@@ -401,17 +409,6 @@ async def opened_target(
                 yield OpenTarget(run, target, staging, tuple(notes))
             finally:
                 await run(stack.close)
-
-
-async def _requested_failures(
-    client: SeoRepClient, request: ExportRequest, failed_ids: Sequence[int]
-) -> list[int]:
-    """Return the failed campaigns that a request takes, also by its groups and its filter."""
-    chosen_ids = failed_ids if request.campaigns is None else request.campaigns
-    if failed_ids and (request.groups or request.filter is not None):
-        # only the service knows which campaigns its filter finds
-        chosen_ids = await requested_ids(client, request)
-    return [id_ for id_ in failed_ids if id_ in chosen_ids and id_ not in request.exclude]
 
 
 async def _under_known_name(client: SeoRepClient, target: Database, notes: list[str]) -> Database:
@@ -534,7 +531,6 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
         raise refusal(name, f"the name must end in {_ENDINGS}")
     for library in format_.needs:
         require(library)
-    request = msgspec.structs.replace(request, format=format_.ending)
     # a link is followed once, so that its target is replaced and the link stays
     real_path = Path(os.path.realpath(path))
     if isinstance(format_, WorkbookRows):

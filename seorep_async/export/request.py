@@ -7,8 +7,7 @@ import difflib
 import hashlib
 import json
 import logging
-import zlib
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, cast
 
 import attrs
@@ -32,10 +31,9 @@ from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.session.base_url import BaseURL
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import all_tables
+from seorep_async.version import __version__
 
 _log = logging.getLogger("seorep_async")
-STAGING_VERSION = 3
-"""The version of the staging file's contents; a pull never resumes another version's."""
 _ROW_OPTIONS = ("options", "compared", "engine_names", "feed_search_param")
 """The fields that change how a response becomes rows. Pulls with others don't mix in a target."""
 _NEAR_TITLES = 5
@@ -79,8 +77,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     that the caller did not give.
 
     Attributes:
-        version: of the staging file and of the tables' columns.
-        format: the target's ending, such as `.csv`; empty until the target is known.
+        version: of this package; a pull never resumes what another version has staged.
         service: the address of the service.
         options: a digest of each option of the feeds, by name. Values may be secret.
         engine_names: the engines' names in responses, as `Settings.engine_names` has them.
@@ -89,8 +86,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         names_account, names_night: whether the caller gave `account` and `snapshot_date`.
     """
 
-    version: tuple[int, int]
-    format: str = ""
+    version: str
     service: str
     account: str
     names_account: bool
@@ -139,7 +135,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             search_param = client.settings.feed_search_param.value
         now = client.now()
         return cls(
-            version=(STAGING_VERSION, _checksum_of_columns()),
+            version=__version__,
             service=client.base_url,
             account=client.account if account is None else check_account_name(account),
             names_account=account is not None or client.account != host,
@@ -332,9 +328,7 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> dict[str, Any]
 def _unknown_group(group: str, titles: Mapping[str, str]) -> str:
     """Say that a group does not exist, and name similar ones, otherwise any."""
     folded = _folded(group)
-    near = [title for title in titles if folded in title]
-    # no title contains the word, so it may be misspelt
-    near = near or difflib.get_close_matches(folded, titles, _NEAR_TITLES, 0.5)
+    near = difflib.get_close_matches(folded, titles, _NEAR_TITLES, 0.5)
     suggested = list(near or titles)[:_NEAR_TITLES]
     names = ", ".join(repr(titles[title]) for title in suggested)
     return f"there is no group {group!r}; there is, for example: {names or 'none'}"
@@ -374,14 +368,6 @@ def _in_words(value: object) -> str:
     return one_line(words or "none")[:_LONGEST_VALUE]
 
 
-def _checksum_of_columns() -> int:
-    """Return a checksum of all columns, because a version with other columns must not resume."""
-    columns = [
-        (column.name, column.type.value) for table in all_tables() for column in table.columns
-    ]
-    return zlib.crc32(repr(columns).encode())
-
-
 def _digests(options: FeedOptions) -> dict[str, str]:
     """Return a digest of each option that changes rows.
 
@@ -396,13 +382,5 @@ def _digests(options: FeedOptions) -> dict[str, str]:
 
 
 def _digest(value: object) -> str:
-    as_json = json.dumps(value, sort_keys=True, default=_json_of_any)
+    as_json = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(as_json.encode()).hexdigest()[:32]
-
-
-def _json_of_any(value: object) -> object:
-    """Convert an object of a type that JSON does not have."""
-    # sorted, because the digest must be the same in each process
-    if isinstance(value, Set):
-        return sorted(map(str, value))
-    return str(value)

@@ -94,7 +94,11 @@ _COLUMNS = """
         lower(table_name),
         lower(column_name),
         comment,
-        replace(data_type, '"', '') || CASE WHEN is_nullable THEN '' ELSE ' NOT NULL' END
+        replace(data_type, '"', '') || CASE
+            WHEN is_nullable THEN ''
+            WHEN column_default IS NULL THEN ' NOT NULL'
+            ELSE ' NOT NULL, with a default'
+        END
     FROM duckdb_columns()
     WHERE schema_name = 'main' AND database_name = current_database()
 """
@@ -238,6 +242,8 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
     tables = {table.name: table for table in all_tables()}
     if "pulls" not in existing and existing.keys() & tables.keys():
         yield "its table pulls, which says whose rows it holds, is missing; restore it"
+    if "as_of" in existing.get("keyword_rankings", {}):
+        yield "its table keyword_rankings has a column as_of, as our views have; rename the column"
     for name, kind, comment in database.execute(_RELATIONS).fetchall():
         if not _may_be_replaced(name, kind, comment or ""):
             yield f"its {kind} {name} was not made by a pull; rename the {kind}"
@@ -278,14 +284,20 @@ def _changed_columns(table: Table, existing: Columns) -> Iterator[str]:
     """
     changed = f"its table {table.name} was changed, or is another program's: its column"
     restore = f"change it back (ALTER TABLE {table.name} …)"
+    own_names = existing.keys() - {column.name for column in table.columns}
+    for name in sorted(own_names):
+        _, type_name = existing[name]
+        # a pull has no value for it
+        if type_name.endswith("NOT NULL"):
+            yield f"{changed} {name} is {type_name}, without a default; allow NULL in it"
     for column in table.columns:
         needed = _TYPES[column.type]
-        accepted = {needed} if column.nullable else {needed, f"{needed} NOT NULL"}
         if column.name in existing:
             _, type_name = existing[column.name]
         elif column.name in table.key:
             type_name = "missing"
         else:
             continue
-        if type_name not in accepted:
+        may_differ = not column.nullable and type_name.startswith(f"{needed} NOT NULL")
+        if type_name != needed and not may_differ:
             yield f"{changed} {column.name} is {type_name}, not {needed}; {restore}"

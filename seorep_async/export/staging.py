@@ -24,7 +24,6 @@ from seorep_async.export.formats import (
     Source,
     StagedReport,
     in_groups,
-    single_column,
     without_lead,
 )
 from seorep_async.export.pieces import (
@@ -32,7 +31,7 @@ from seorep_async.export.pieces import (
     BlockFile,
     Failure,
     Record,
-    drop_leftovers,
+    drop_unfinished,
     errors_of,
     opened_in,
 )
@@ -40,9 +39,8 @@ from seorep_async.export.request import ExportRequest, Plan, is_about_row_option
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.settings import require_booleans
-from seorep_async.tables.columns import Columns, Table, fits, model_columns
+from seorep_async.tables.columns import Columns, Table, model_columns
 from seorep_async.tables.output_tables import (
-    TOTALS,
     campaigns_table,
     keywords_table,
     table_of,
@@ -120,9 +118,9 @@ class Staging:
         for by_table in (self.rows, self._stored, self._failed):
             by_table.clear()
 
-    def load(self, *, only_look: bool) -> None:
+    def load(self) -> None:
         """Find out what earlier runs have stored."""
-        for number, block in enumerate(self.file.load(only_look=only_look), 1):
+        for number, block in enumerate(self.file.load(), 1):
             self._note(number, block)
         if self.plan.ids:
             request = self.request
@@ -171,9 +169,8 @@ class Staging:
             # all campaigns of a piece are stored as one report, because they are only read together
             group.add(table, columns, [len(group.pieces)], [len(part)])
 
-        # a campaign with an id of more than 64 bits is in no table, and its reports fail
-        storable = (campaign for campaign in campaigns if fits(campaign.id))
-        for part in in_groups(storable, lambda _: 1, _PIECE_ROWS):
+        # a campaign with an id of more than 64 bits may be in no table, and its reports fail
+        for part in in_groups(campaigns, lambda _: 1, _PIECE_ROWS):
             _add_without_unstorable(add, part)
         failures = {}
         if error is not None:
@@ -198,7 +195,8 @@ class Staging:
         failures = [Failure.of(id_, error) for id_, error in errors]
         for part in in_groups(reports, lambda report: 1 + len(report.rows), _PIECE_ROWS):
             for report, error in _add_without_unstorable(partial(self._encode, feed, group), part):
-                failures.append(Failure.of(report.id, self._unstorable(feed, report, error)))
+                problem = f"a value can't be written to {self._format.ending}: {error}"
+                failures.append(Failure.of(report.id, ExportError(problem)))
         block = Block(records=group.records)
         if failures:
             block.failures = {name: failures}
@@ -213,7 +211,12 @@ class Staging:
         columns = prepared(self._format, request, feed, reports)
         ids = [report.id for report in reports]
         sizes = [len(report.rows) for report in reports]
-        totals = [self._totals(report) for report in reports]
+        totals = [
+            tuple(totals_values(report.totals, compared=request.compared))
+            if report.totals
+            else None
+            for report in reports
+        ]
         keywords: Iterable[tuple[int, ...]] = repeat(())
         # a resumed pull must know the keywords without fetching the campaigns' reports again
         if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
@@ -227,33 +230,6 @@ class Staging:
                 for column in without_lead(keywords_table()).columns
             ]
             group.add(keywords_table(), keyword_columns, ids, sizes)
-
-    def _totals(self, report: RankingReport[Any]) -> tuple[Any, ...] | None:
-        """Return the values of a report's totals for their record."""
-        if not report.totals:
-            return None
-        values = tuple(totals_values(report.totals, compared=self.request.compared))
-        # text holds integers of any size, Arrow those of 64 bits
-        if not self._format.stages_keywords:
-            for name, value in zip(TOTALS, values, strict=True):
-                if isinstance(value, int) and not fits(value):
-                    raise OverflowError(f"totals.{name} has more than 64 bits")
-        return values
-
-    def _unstorable(self, feed: Feed, report: RankingReport[Any], error: Exception) -> ExportError:
-        """Return an error that names the column whose value the format can't hold."""
-        problem = f"a value can't be written to {self._format.ending}"
-        table = table_of(feed)
-        values = table.column_values(report.rows, compared=self.request.compared)
-        # the format's error names no column, so each column is tried alone
-        for index, column in enumerate(values):
-            alone = single_column(table, index)
-            try:
-                columns = self._format.prepare(alone, [column])
-                self._format.encode(alone, columns, [len(column)])
-            except UNSTORABLE as error_of_column:
-                return ExportError(f"{problem}: {alone.columns[0].name}: {error_of_column}")
-        return ExportError(f"{problem}: {error}")
 
     @property
     def is_too_large(self) -> bool:
@@ -459,11 +435,9 @@ def opened(
     only_look = beginning.only_look
     try:
         staging = Staging(format_, requests[-1], file)
-        # restart=True removes the files of another version, but a check must change nothing
-        if not (beginning.restart and only_look):
-            drop_leftovers(folder, restart=beginning.restart)
+        drop_unfinished(folder)
         if not beginning.restart:
-            staging.load(only_look=only_look)
+            staging.load()
         differences = [request.differences(staging.request) for request in requests]
         is_another = all(differences)
         is_resumed = not is_another and staging.earlier_pull is not None
@@ -594,13 +568,12 @@ class Contents:
     ) -> tuple[Any, ...]:
         """Return the first values of a row about a report."""
         request = self.request
-        # databases have no ids of more than 64 bits
-        ids = (id_ if id_ is not None and fits(id_) else None for id_ in (campaign_id, keyword_id))
         return (
             request.account,
             request.snapshot_date,
             table.name,
-            *ids,
+            campaign_id,
+            keyword_id,
             request.start_date,
             request.end_date,
         )

@@ -20,13 +20,11 @@ from typing import Any, Self
 import attrs
 
 from seorep_async.export.files import (
-    Retry,
     Target,
     check_file,
     has_content,
     overwriting,
     put,
-    retry_of,
     sync_file,
     sync_folder,
 )
@@ -46,7 +44,6 @@ from seorep_async.tables.columns import (
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import (
     campaigns_table,
-    failures_table,
     keywords_table,
     pulls_table,
 )
@@ -118,16 +115,7 @@ class WorkbookFile(Target):
         if was_changed(self.path):
             raise overwriting(self.out, self.path, "was changed since a pull wrote it")
 
-    def failed(self) -> Retry:
-        """Find out whether the workbook holds the same request without a failure.
-
-        If it holds failures, the staging folder has what is needed to retry them.
-        """
-        if not self.path.exists() or read_sheet(self.path, failures_table()):
-            return Retry()
-        return retry_of(self.request, self.earlier_pull())
-
-    def earlier_pull(self) -> Mapping[str, Any]:
+    def replaced_pull(self) -> Mapping[str, Any]:
         return read_sheet(self.path, pulls_table()) if has_content(self.path) else {}
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
@@ -213,11 +201,13 @@ class Sheet:
         return cls(table, ordered_columns, parts, not isinstance(table, FeedTable))
 
     def header(self, column: Column) -> str:
-        """Return the name of a column, in words if it has an engine whose name is known."""
-        for letter, name in zip("ab", self.engine_names or (), strict=False):
-            if f"engine_{letter}_" in column.name:
-                return column.name.replace("_", " ").replace(f"engine {letter}", name)
-        return column.name
+        """Return the name of a column, in words for people who have named their engines."""
+        if self.engine_names is None:
+            return column.name
+        words = column.name.replace("_", " ")
+        for letter, name in zip("ab", self.engine_names, strict=True):
+            words = words.replace(f"engine {letter} ", f"{name} ")
+        return words
 
 
 @attrs.frozen
@@ -282,17 +272,7 @@ def _sheets(
     heading = f"{request.start_date} to {request.end_date}, {request.account}"
     for table in request.tables:
         sheet = Sheet.of(table, names, partial(read, table))
-        columns = tuple(_explained(column, engine_names) for column in sheet.columns)
-        yield attrs.evolve(sheet, columns=columns, heading=heading, engine_names=engine_names)
-
-
-def _explained(column: Column, engine_names: tuple[str, str] | None) -> Column:
-    """Return a column whose description has the real name of its engine."""
-    for letter, name in zip("ab", engine_names or (), strict=False):
-        if f"engine_{letter}_" in column.name:
-            description = f"{column.description} Engine {letter.upper()} is {name}."
-            return attrs.evolve(column, description=description)
-    return column
+        yield attrs.evolve(sheet, heading=heading, engine_names=engine_names)
 
 
 def _position(table: Table, name: str) -> int:
@@ -539,9 +519,11 @@ def read_sheet(file: Path, table: Table) -> dict[str, Any]:
         header = rows[0] if rows else ()
         cells = rows[1] if len(rows) == 2 else [None] * len(header)
         kinds = {column.name: column.type for column in table.columns}
+        # the names of columns may be in words
+        names = [str(name).replace(" ", "_") for name in header]
         return {
             name: _read_value(kinds.get(name), cell)
-            for name, cell in zip(header, cells, strict=True)
+            for name, cell in zip(names, cells, strict=True)
         }
     finally:
         workbook.close()

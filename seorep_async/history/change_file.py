@@ -19,7 +19,7 @@ from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_w
 from seorep_async.history.comparing import ENGINES, KINDS, Change
 from seorep_async.history.counting import CampaignChanges, CountedChanges
 from seorep_async.resources.arguments import check_engine_names
-from seorep_async.tables.columns import Columns, Table, columns_of_model
+from seorep_async.tables.columns import Column, Columns, ColumnType, Table, columns_of_model
 
 _LONGEST_HEADER = 1024
 _DESCRIPTIONS: dict[str, str] = {
@@ -41,16 +41,23 @@ _DESCRIPTIONS: dict[str, str] = {
     "places": "Places by which these ranks became better, minus those by which they became worse.",
     **{kind: f"Number of changes of the kind {kind}." for kind in KINDS},
 }
-_KEY_OF_CHANGES = (
+_COLUMNS_OF_CHANGES = (
+    "company",
     "keyword_phrase",
+    "location",
     "engine",
     "before",
     "after",
     "moved",
     "kinds",
+    "url",
     "campaign_id",
+    "keyword_id",
+    "account",
+    "before_date",
+    "after_date",
 )
-_COUNTS = (
+_COLUMNS_OF_COUNTS = (
     "company",
     "changes",
     "places",
@@ -60,43 +67,9 @@ _COUNTS = (
     "before_date",
     "after_date",
 )
-"""The columns of a file of numbers, in order."""
 
 
-@attrs.frozen
-class ChangeRow:
-    """A change for people: the columns of a table or a file, in order.
-
-    Attributes:
-        moved: the places by which the rank became better, negative if it became worse.
-        kinds: the kinds, separated by commas.
-    """
-
-    company: str | None
-    keyword_phrase: str
-    location: str | None
-    engine: str | None
-    before: int | None
-    after: int | None
-    moved: int | None
-    kinds: str
-    url: str | None
-    campaign_id: int
-    keyword_id: int
-    account: str
-    before_date: dt.date
-    after_date: dt.date
-
-    @classmethod
-    def of(cls, change: Change, engine_names: Mapping[str, str]) -> Self:
-        engine = change.engine
-        if engine is not None:
-            engine = engine_names.get(engine, engine)
-        values = {field.name: getattr(change, field.name) for field in attrs.fields(cls)}
-        return cls(**values | {"engine": engine, "kinds": ", ".join(change.kinds)})
-
-
-Row: TypeAlias = ChangeRow | CampaignChanges
+Row: TypeAlias = Change | CampaignChanges
 
 
 def write_changes(
@@ -129,8 +102,20 @@ def write_changes(
     counts = [row for row in rows if isinstance(row, CampaignChanges)]
     if counts and len(counts) == len(rows):
         return file.write(counts, CampaignChanges)
-    changed_ranks = cast("list[Change]", rows)
-    return file.write([ChangeRow.of(change, names) for change in changed_ranks], ChangeRow)
+    return file.write(with_names_of_engines(cast("list[Change]", rows), names), Change)
+
+
+def with_names_of_engines(
+    changes: Iterable[Change], engine_names: Mapping[str, str]
+) -> list[Change]:
+    """Return changes with the names of their engines for people."""
+    named_changes = []
+    for change in changes:
+        engine = change.engine
+        if engine is not None:
+            engine = engine_names.get(engine, engine)
+        named_changes.append(attrs.evolve(change, engine=engine))
+    return named_changes
 
 
 def names_of_engines(engine_names: object) -> dict[str, str]:
@@ -194,7 +179,7 @@ class ChangeFile:
         return self.path.suffix.lower() == ".xlsx"
 
     def _holds_changes(self) -> bool:
-        tables = [_table(ChangeRow), _table(CampaignChanges)]
+        tables = [_table(Change), _table(CampaignChanges)]
         if self._is_workbook:
             is_ours = any(_has_sheet(self.path, table) for table in tables)
             return is_ours and not was_changed(self.path)
@@ -226,20 +211,29 @@ class ChangeFile:
 
 
 def _table(model: type[Row]) -> Table:
-    columns = {column.name: column for column in columns_of_model(model)}
     if model is CampaignChanges:
         name = "changes_by_campaign"
         description = "The number of changed ranks of a campaign."
-        columns = {column_name: columns[column_name] for column_name in _COUNTS}
+        column_names: Sequence[str] = _COLUMNS_OF_COUNTS
         key: tuple[str, ...] = ("changes", "places", "campaign_id")
     else:
         name = "changes"
         description = "A changed rank."
-        key = _KEY_OF_CHANGES
-    described_columns = [
-        attrs.evolve(column, description=_DESCRIPTIONS[column.name]) for column in columns.values()
-    ]
+        column_names = _COLUMNS_OF_CHANGES
+        key = ("keyword_phrase", "engine", "before", "after", "moved", "kinds", "campaign_id")
+    columns = {column.name: column for column in columns_of_model(model)}
+    # people read the kinds of a change as words
+    columns["kinds"] = Column("kinds", ColumnType.STRING, "")
+    described_columns = []
+    for column_name in column_names:
+        column_description = _DESCRIPTIONS[column_name]
+        described_columns.append(attrs.evolve(columns[column_name], description=column_description))
     return Table(name, description, tuple(described_columns), key)
+
+
+def _value(row: Row, name: str) -> object:
+    value = getattr(row, name)
+    return ", ".join(value) if isinstance(value, tuple) else value
 
 
 def _names(table: Table) -> list[str]:
@@ -253,7 +247,7 @@ def _has_sheet(file: Path, table: Table) -> bool:
 def _write_workbook(file: Path, table: Table, rows: Sequence[Row]) -> None:
     def parts() -> Iterator[Columns]:
         if rows:
-            yield [[getattr(row, name) for row in rows] for name in _names(table)]
+            yield [[_value(row, name) for row in rows] for name in _names(table)]
 
     heading = ""
     if rows:
@@ -269,4 +263,4 @@ def _write_csv(file: Path, table: Table, rows: Iterable[Row]) -> None:
     with open(file, "w", encoding="utf-8", newline="") as opened:
         writer = csv.writer(opened)
         writer.writerow(names)
-        writer.writerows([getattr(row, name) for name in names] for row in rows)
+        writer.writerows([_value(row, name) for name in names] for row in rows)

@@ -13,7 +13,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, short_repr, suggestion
 from seorep_async.history.selection import (
-    FAILURE_REASON,
+    REPORTS,
     DayOfPulls,
     Selection,
     last_day,
@@ -22,7 +22,7 @@ from seorep_async.history.selection import (
 from seorep_async.history.source import History, listed, opened
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.resources.arguments import check_date, check_id
-from seorep_async.tables.columns import Column, ColumnType, Table
+from seorep_async.tables.columns import Column, Table, columns_of_model
 from seorep_async.tables.html import counted, html_table
 from seorep_async.tables.tabular import ModelList
 
@@ -53,42 +53,25 @@ _NEIGHBOURS: tuple[tuple[ChangeKind, ChangeKind, str], ...] = (
 )
 """Kinds whose names suggest more than they include, and the kinds that they leave out."""
 _SHOWN_COLUMNS = (
-    ("keyword_phrase", ColumnType.STRING),
-    ("before", ColumnType.INTEGER),
-    ("after", ColumnType.INTEGER),
-    ("moved", ColumnType.INTEGER),
-    ("engine", ColumnType.STRING),
-    ("company", ColumnType.STRING),
-    ("location", ColumnType.STRING),
+    "keyword_phrase",
+    "before",
+    "after",
+    "moved",
+    "engine",
+    "company",
+    "location",
     # not `kind`: of a keyword that left the top 10, it hides that it fell
-    ("kinds", ColumnType.STRING),
-    ("campaign_id", ColumnType.INTEGER),
-    ("keyword_id", ColumnType.INTEGER),
-    ("url", ColumnType.STRING),
+    "kinds",
+    "campaign_id",
+    "keyword_id",
+    "url",
 )
 """The columns of a notebook's table, and the first of a frame. The account and the days are in the
 table's caption.
 """
 
 _CAMPAIGNS = f"""
-    WITH reports AS (
-        SELECT DISTINCT campaign_id, as_of, snapshot_date, NULL AS error
-        FROM keyword_rankings_by_day
-        WHERE account = $account
-            AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
-            AND as_of IN ($before, $after)
-        UNION ALL
-        SELECT
-            campaign_id,
-            least(end_date, greatest(start_date, snapshot_date)) AS as_of,
-            snapshot_date,
-            {FAILURE_REASON} AS error
-        FROM failures
-        WHERE account = $account
-            AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
-            AND table_name = 'keyword_rankings'
-            AND campaign_id IS NOT NULL
-    )
+    {REPORTS}
     SELECT
         campaign_id,
         -- a failure is nothing where the day has rows
@@ -98,6 +81,7 @@ _CAMPAIGNS = f"""
         arg_max(error, snapshot_date) FILTER (as_of = $after) AS error_after
     FROM reports
     WHERE as_of IN ($before, $after)
+        AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
     GROUP BY campaign_id
     ORDER BY campaign_id
 """
@@ -326,7 +310,8 @@ class Changes(ModelList[Change]):
         return f"<{self._title}: {count}>"
 
     def _repr_html_(self) -> str:
-        columns = [Column(name, kind, "") for name, kind in _SHOWN_COLUMNS]
+        all_columns = {column.name: column for column in columns_of_model(Change)}
+        columns = [all_columns[name] for name in _SHOWN_COLUMNS]
         title = self._title
         if len(self) < self.total:
             title += f", the largest of {self.total:,}"
@@ -334,7 +319,7 @@ class Changes(ModelList[Change]):
 
     def _frame_columns(self, table: Table) -> Sequence[Column]:
         columns = {column.name: column for column in table.columns}
-        shown = [columns.pop(name) for name, _ in _SHOWN_COLUMNS]
+        shown = [columns.pop(name) for name in _SHOWN_COLUMNS]
         return [*shown, *columns.values()]
 
     @property
@@ -347,7 +332,7 @@ class Changes(ModelList[Change]):
 
 def _shown_values(change: Change) -> tuple[object, ...]:
     values = []
-    for name, _ in _SHOWN_COLUMNS:
+    for name in _SHOWN_COLUMNS:
         value = getattr(change, name)
         # a notebook hides columns that are empty in every row
         if value is None and name in ("before", "after", "moved"):
@@ -410,9 +395,9 @@ def changes(
         moved=moved,
     )
     with opened(database) as history:
-        comparison = compare(history, request)
-    log_notes(comparison.notes, comparison.changes.left_out)
-    return comparison.changes
+        result, notes = compare(history, request)
+    log_notes(notes, result.left_out)
+    return result
 
 
 def log_notes(notes: Sequence[str], left_out: Mapping[int, str]) -> None:
@@ -504,14 +489,6 @@ def check_group(group: object, campaign: object) -> None:
 
 
 @attrs.frozen
-class Comparison:
-    """Changes, and notes about their limits."""
-
-    changes: Changes
-    notes: Sequence[str]
-
-
-@attrs.frozen
 class ComparedDays:
     """Two days to compare.
 
@@ -539,13 +516,13 @@ class ComparedDays:
         return {campaign_id: reason for campaign_id, reason in self.reasons.items() if reason}
 
 
-def compare(history: History, request: ComparisonRequest) -> Comparison:
-    """Compare two days of an open history; see `changes`."""
+def compare(history: History, request: ComparisonRequest) -> tuple[Changes, Sequence[str]]:
+    """Compare two days of an open history. The second value has notes about the limits."""
     compared = compared_days(history, request)
     find_changes = partial(changes_between, compared, engines=request.engines, moved=request.moved)
     result = find_changes(kinds=request.kinds, limit=request.limit)
     neighbours = _notes_on_neighbours(find_changes, request.kinds or ())
-    return Comparison(result, [*compared.notes, *neighbours])
+    return result, [*compared.notes, *neighbours]
 
 
 def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
@@ -555,6 +532,8 @@ def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
     pulls = selection.days_of_pulls()
     days = _days(selection, pulls, request.before, request.after)
     notes: list[str | None] = []
+    if request.before is None:
+        notes.append(selection.note_on_days_between(*days))
     # a caller who names a day knows its nights
     if request.after is None:
         notes.append(selection.note_on_nights())
@@ -563,14 +542,9 @@ def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
     return ComparedDays(
         selection=selection,
         days=days,
-        reasons=_reasons_against(selection, days),
+        reasons=reasons_against(selection, days),
         notes=[note for note in notes if note is not None],
     )
-
-
-def compared_for(selection: Selection, days: Days) -> ComparedDays:
-    """Return two days of a selection, without notes."""
-    return ComparedDays(selection, days, _reasons_against(selection, days), notes=())
 
 
 def _notes_on_neighbours(
@@ -624,12 +598,15 @@ def _nothing_before(
     problem = f"there is no day before {after} to compare it with: {ranking_days}"
     # with several days, another one can be named; with one, only more pulls help
     if len(days) == 1:
-        advice = selection.note_on_nights() or f"To have more, {selection.advice_on_days}."
+        advice = (
+            selection.note_on_nights()
+            or f"To have more, pull another period, or {selection.advice_on_days}."
+        )
         problem = f"{problem}. {advice}"
     return ConfigurationError(problem)
 
 
-def _reasons_against(selection: Selection, days: Days) -> dict[int, str]:
+def reasons_against(selection: Selection, days: Days) -> dict[int, str]:
     """Return why each campaign of two days can't be compared, or "" if it can."""
     before, after = days
     rows = selection.execute(_CAMPAIGNS, before=before, after=after).fetchall()

@@ -14,9 +14,10 @@ from seorep_async.history.comparing import (
     ENGINES,
     ChangeKind,
     Changes,
+    ComparedDays,
     Days,
     changes_between,
-    compared_for,
+    reasons_against,
 )
 from seorep_async.history.selection import REPORTS, DayOfPulls, Selection, last_day
 from seorep_async.history.source import listed
@@ -367,7 +368,7 @@ def _is_ranked(engine: str, days: Sequence[Day]) -> bool:
 def _moves(selection: Selection, ends: Days) -> dict[str, Changes]:
     """Return the largest changes of each list. For lost keywords, the best ranks come first."""
     # only once, because it is the same for each list, and the query reads all rows of two days
-    compared = compared_for(selection, ends)
+    compared = ComparedDays(selection, ends, reasons_against(selection, ends), notes=())
     moves = {}
     for title, kinds in _MOVES.items():
         moves[title] = changes_between(

@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 
 from seorep_async.errors import ConfigurationError, short_repr
-from seorep_async.export.files import check_file, refusal, replacing
+from seorep_async.export.files import check_file, has_content, refusal, replacing
 from seorep_async.history.change_file import names_of_engines
 from seorep_async.history.comparing import check_group
 from seorep_async.history.figures import BANDS, Figures, figures_of
@@ -183,15 +183,11 @@ def marks(lowest: float, highest: float, *, steps: int = 4, first: int = 0) -> l
 
 def _checked_target(out: str | os.PathLike[str]) -> Path:
     """Return the path of the page if it can be written and replaces only a report."""
-    if not isinstance(out, str | os.PathLike) or "\0" in os.fspath(out):
-        problem = f"out must be the path of a file, got {short_repr(out)}"
-        raise ConfigurationError(problem, argument="out")
     target = Path(out)
     if target.suffix.lower() not in (".html", ".htm"):
         raise refusal(target, "the name must end in .html")
     check_file(target, Path(os.path.realpath(target)))
-    is_empty = not target.exists() or target.stat().st_size == 0
-    if not is_empty and not _is_report(target):
+    if has_content(target) and not _is_report(target):
         raise refusal(target, "no report wrote it; name another file, or delete this one first")
     return target
 

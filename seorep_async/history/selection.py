@@ -295,6 +295,16 @@ class Selection:
             f"campaigns; its last day is {after}."
         )
 
+    def note_on_days_between(self, before: dt.date, after: dt.date) -> str | None:
+        """Return a sentence about ranking days between two days that were chosen."""
+        days = [day for day in self.days() if before < day < after]
+        if not days:
+            return None
+        return (
+            f"Between the compared days, with fewer campaigns than is usual: {listed(days)}. To "
+            "compare with one of them, name it as the earlier day."
+        )
+
     def note_on_windows(self, before: dt.date, after: dt.date) -> str | None:
         """Return a sentence about the windows of two days if their lengths differ much."""
         row = self.execute(_DIFFERING_WINDOWS, before=before, after=after).fetchone()

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "false"}
 _RETRY_SECONDS = 0.1
+WAIT_SECONDS = 10.0
+"""How long a question of this package waits while a pull writes the database."""
 _PERMANENT_ERRORS = (
     "AuthenticationError",
     "NotFoundError",
@@ -265,7 +267,7 @@ def opened(database: str | os.PathLike[str]) -> Generator[History, None, None]:
     """Open a database for this package's own questions. Errors become an `ExportError`."""
     duckdb = require("duckdb")
     try:
-        with open_history(database) as history:
+        with open_history(database, wait_seconds=WAIT_SECONDS) as history:
             yield history
     except duckdb.Error as error:
         problem = why_closed(error) or first_line(error)

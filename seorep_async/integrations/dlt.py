@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import attrs
 
 from seorep_async.errors import ConfigurationError, SeoRepError
-from seorep_async.integrations.engines import CountedTable, pull_counted_table, table_schema
+from seorep_async.integrations.engines import pull_table, table_schema
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import Date, check_feeds, check_id, check_ids
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
@@ -65,7 +65,7 @@ def dlt_source(
     """Return a source with a resource for each feed. Rows are merged by the table's key.
 
     A failed report becomes a row of the table `failures`, and its earlier rows stay. A warning
-    gives the number of failures. If every report of a feed fails, the run fails.
+    gives the number of failures. If a feed gives failures and no rows, the run fails.
 
     Args:
         ids: campaign ids.
@@ -78,7 +78,8 @@ def dlt_source(
     Raises:
         ConfigurationError: an argument is wrong; nothing was sent. In a run, as its cause: the
             destination is a filesystem, and `table_format` was not given.
-        SeoRepError: in a run, as its cause: every report of a feed failed, or the key was refused.
+        SeoRepError: in a run, as its cause: a feed gave failures and no rows, or the key was
+            refused.
         ImportError: the extra `dlt` is missing.
     """
     dlt = require("dlt")
@@ -118,8 +119,8 @@ class _FeedPull:
     feed: Feed
     _arguments: dict[str, Any]
 
-    def part(self, campaign_ids: Sequence[int]) -> CountedTable:
-        return pull_counted_table(campaign_ids, feed=self.feed, on_error="rows", **self._arguments)
+    def part(self, campaign_ids: Sequence[int]) -> pa.Table:
+        return pull_table(campaign_ids, feed=self.feed, on_error="rows", **self._arguments)
 
 
 def _resource(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> DltResource:
@@ -157,70 +158,31 @@ def _items(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> Iterator[Any
     failures = failures_table()
     columns_of_failures = (_ROW_ID, *failures.columns)
     hints_of_failures = _table_hints(failures, [_ROW_ID.name], columns_of_failures)
-    tally = _Tally(table.name)
+    row_count = 0
+    failure_count = 0
+    example: dict[str, Any] = {}
     with _no_warning_of_json():
         for campaign_ids in parts:
-            counted = feed_pull.part(campaign_ids)
-            part = counted.table
+            part = feed_pull.part(campaign_ids)
             # a row with an error stands for a failed report
             is_failure = pc.is_valid(part["error"])
             rows = part.filter(pc.invert(is_failure)).select(schema.names)
             rows = _with_json(rows.cast(schema))
             failed = _failures(feed_pull.feed, part.filter(is_failure))
-            tally.add(counted, failed)
+            row_count += rows.num_rows
+            failure_count += failed.num_rows
+            for failure in failed.slice(0, 1).to_pylist():
+                example = example or failure
             # also empty ones, because they create the tables
             yield dlt.mark.with_hints(rows, hints, create_table_variant=True)
             yield dlt.mark.with_hints(failed, hints_of_failures, create_table_variant=True)
-        tally.report()
-
-
-@attrs.define
-class _Tally:
-    """Counts the successful and the failed reports of a feed."""
-
-    table_name: str
-    successes: int = 0
-    without_keywords: int = 0
-    failures: int = 0
-    failed_keywords: int = 0
-    example: str = ""
-
-    def add(self, counted: CountedTable, failed: pa.Table) -> None:
-        if failed.num_rows and not self.failures:
-            first = failed.slice(0, 1).to_pylist()[0]
-            self.example = f"{first['error']}: {first['message']}"
-        self.successes += counted.successes
-        self.without_keywords += counted.without_keywords
-        self.failures += failed.num_rows
-        self.failed_keywords += failed.num_rows - failed["keyword_id"].null_count
-
-    @property
-    def nothing_succeeded(self) -> bool:
-        """Whether every report failed. Campaigns without keywords count if no keyword failed."""
-        if self.successes:
-            return False
-        return self.failed_keywords > 0 or not self.without_keywords
-
-    def report(self) -> None:
-        """Log the failures.
-
-        Raises:
-            SeoRepError: every report failed. A run that loads nothing but failures would look like
-                a success.
-        """
-        if not self.failures:
-            return
-        if self.nothing_succeeded:
-            raise SeoRepError(
-                f"every report of {self.table_name} failed, such as {self.example}; nothing was "
-                "loaded"
-            )
-        _log.warning(
-            "failed reports of %s: %d, such as %s; the table failures has all of them",
-            self.table_name,
-            self.failures,
-            self.example,
-        )
+    if not failure_count:
+        return
+    problem = f"{failure_count} reports failed, such as {example['error']}: {example['message']}"
+    if not row_count:
+        # a run that loads nothing but failures would look like a success
+        raise SeoRepError(f"{table.name} has no rows, because {problem}; nothing was loaded")
+    _log.warning("%s: %s; the table failures has all of them", table.name, problem)
 
 
 def _require_table_format() -> None:

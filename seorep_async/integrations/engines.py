@@ -88,59 +88,6 @@ def pull_table(
             been, refused.
         ImportError: the extra `arrow` is missing.
     """
-    counted = pull_counted_table(
-        ids,
-        start_date,
-        end_date,
-        feed=feed,
-        snapshot_date=snapshot_date,
-        account=account,
-        base_url=base_url,
-        api_key_env=api_key_env,
-        settings=settings,
-        on_error=on_error,
-        **options,
-    )
-    return counted.table
-
-
-# type checkers know the signature, and would lose it here
-if not TYPE_CHECKING:
-    pull_table = names_unknown_arguments(pull_table, FeedOptions.__annotations__)
-
-
-@attrs.frozen
-class CountedTable:
-    """A table, and the numbers of successes that its rows don't show.
-
-    Attributes:
-        successes: the reports of the feed that succeeded, also those without rows.
-        without_keywords: the campaigns that succeeded, but have no keywords to pull.
-    """
-
-    table: pa.Table
-    successes: int
-    without_keywords: int
-
-
-def pull_counted_table(
-    ids: Iterable[int],
-    start_date: Date,
-    end_date: Date,
-    *,
-    feed: Feed | FeedValue,
-    snapshot_date: Date | None,
-    account: str | None,
-    base_url: str | None,
-    api_key_env: str,
-    settings: Settings,
-    on_error: Literal["raise", "rows"],
-    **options: Unpack[FeedOptions],
-) -> CountedTable:
-    """Pull a table with the arguments of `pull_table`, and count the successful reports.
-
-    A report without rows leaves no trace in a table, so the table alone can't tell.
-    """
     checked_feed = check_feed(feed)
     request = _Request(
         ids=tuple(check_ids("campaign", ids)),
@@ -166,6 +113,11 @@ def pull_counted_table(
         )
     work = partial(_pull, request, base_url, api_key_env, settings, account)
     return _run(work)
+
+
+# type checkers know the signature, and would lose it here
+if not TYPE_CHECKING:
+    pull_table = names_unknown_arguments(pull_table, FeedOptions.__annotations__)
 
 
 def table_schema(
@@ -212,7 +164,7 @@ async def _pull(
     api_key_env: str,
     settings: Settings,
     account: str | None,
-) -> CountedTable:
+) -> pa.Table:
     errors: set[type[BaseException] | None] = set()
 
     def note(attempt: Attempt) -> None:
@@ -229,13 +181,13 @@ async def _pull(
             account=account,
             on_attempt=note,
         ) as client:
-            counted = await _TablePull(client, request).run()
+            table = await _TablePull(client, request).run()
             nothing_succeeded = None not in errors
             if AuthenticationError in errors and nothing_succeeded:
                 # If the pull's own question about the key failed, it is unknown whether the key or
                 # each campaign was refused. This request decides it, or raises.
                 await client.campaigns.list(limit=1).page(1)
-            return counted
+            return table
 
 
 @contextlib.contextmanager
@@ -266,9 +218,8 @@ class _TablePull:
         """By campaign and keyword. In feeds by campaign, the keyword is None."""
         self._keyword_ids: dict[int, list[int]] = {}
         """The keywords of each campaign, for the feed by keyword."""
-        self._successes = 0
 
-    async def run(self) -> CountedTable:
+    async def run(self) -> pa.Table:
         """Pull every report and return the table."""
         owners = {campaign_id: [campaign_id] for campaign_id in self._request.ids}
         # the rows of the campaigns have the ids of their keywords
@@ -283,8 +234,7 @@ class _TablePull:
                 if batch is not None:
                     batches.append(batch)
         table = require("pyarrow").Table.from_batches(batches, self._request.schema)
-        without_keywords = sum(not keyword_ids for keyword_ids in self._keyword_ids.values())
-        return CountedTable(table.combine_chunks(), self._successes, without_keywords)
+        return table.combine_chunks()
 
     def _owners_of_keywords(self) -> dict[int, list[int]]:
         """Return the campaigns of each keyword. A keyword whose id can't be sent is a failure."""
@@ -306,30 +256,28 @@ class _TablePull:
         """
         request = self._request
         forbidden: AuthenticationError | None = None
-        start, end = request.dates
-        pull = self._client.rankings.pull(owners, start, end, feed=feed, **request.options)
-        async with pull:
+        async with self._client.rankings.pull(
+            owners, *request.dates, feed=feed, **request.options
+        ) as pull:
             async for outcome in pull:
-                if pull.key_refusal is not None:
-                    break
-                error = outcome.error
-                if isinstance(error, AuthenticationError) and not request.failures_are_rows:
+                if isinstance(outcome.error, AuthenticationError) and not request.failures_are_rows:
                     # At its end, the pull finds out whether this campaign or the key was refused.
-                    forbidden = forbidden or error
                     pull.finish()
-                    continue
-                for campaign_id in owners[outcome.id]:
-                    self._store(outcome, feed, campaign_id)
+                    forbidden = forbidden or outcome.error
+                elif pull.key_refusal is None:
+                    self._store(outcome, feed, owners[outcome.id])
         refusal = pull.key_refusal or forbidden
         if refusal is not None:
             raise refusal
 
-    def _store(self, outcome: PullOutcome[Any], feed: Feed, campaign_id: int) -> None:
-        if outcome.report is not None:
-            self._add(outcome.report, campaign_id)
-        elif outcome.error is not None:
-            keyword_id = outcome.id if feed is Feed.KEYWORD_BY_DATE else None
-            self._fail(outcome.error, campaign_id, keyword_id)
+    def _store(self, outcome: PullOutcome[Any], feed: Feed, campaign_ids: Iterable[int]) -> None:
+        """Store a report or a failure for each of its campaigns."""
+        for campaign_id in campaign_ids:
+            if outcome.report is not None:
+                self._add(outcome.report, campaign_id)
+            elif outcome.error is not None:
+                keyword_id = outcome.id if feed is Feed.KEYWORD_BY_DATE else None
+                self._fail(outcome.error, campaign_id, keyword_id)
 
     def _add(self, report: RankingReport[Any], campaign_id: int) -> None:
         request = self._request
@@ -351,7 +299,6 @@ class _TablePull:
         nulls = [pa.nulls(rows.num_rows, kind) for kind in columns_of_failures]
         batch = pa.RecordBatch.from_arrays([*rows.columns, *nulls], schema=request.schema)
         self._batches[campaign_id, report.keyword_id] = batch
-        self._successes += 1
 
     def _fail(self, error: SeoRepError, campaign_id: int, keyword_id: int | None) -> None:
         """Store a failure as a row, or raise it."""
@@ -377,7 +324,7 @@ class _TablePull:
         self._batches[campaign_id, keyword_id] = batch
 
 
-def _run(work: Callable[[], Coroutine[Any, Any, CountedTable]]) -> CountedTable:
+def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
     """Run a coroutine to its end, whether or not this thread runs an event loop."""
     if _is_in_a_loop():
         return _run_in_thread(work, asyncio.current_task())
@@ -396,12 +343,12 @@ def _is_in_a_loop() -> bool:
 
 
 def _run_in_thread(
-    work: Callable[[], Coroutine[Any, Any, CountedTable]], caller: asyncio.Task[Any] | None
-) -> CountedTable:
+    work: Callable[[], Coroutine[Any, Any, pa.Table]], caller: asyncio.Task[Any] | None
+) -> pa.Table:
     """Run a coroutine in another thread, and end it if this one is interrupted."""
     cancelling: Future[Callable[[], object]] = Future()
 
-    async def cancellable() -> CountedTable:
+    async def cancellable() -> pa.Table:
         task = asyncio.ensure_future(work())
         loop = asyncio.get_running_loop()
         cancelling.set_result(partial(loop.call_soon_threadsafe, task.cancel))

@@ -13,12 +13,10 @@ import re
 import sys
 import threading
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-import attrs
 import msgspec
 
 from seorep_async.errors import ConfigurationError, SeoRepError, short_repr
@@ -26,14 +24,12 @@ from seorep_async.export.schema import first_line
 from seorep_async.history import open_history
 from seorep_async.history.comparing import (
     Changes,
-    Comparison,
     ComparisonRequest,
     campaigns_by_reason,
     compare,
 )
 from seorep_async.history.counting import CountedChanges, count_changes
-from seorep_async.history.source import History, listed
-from seorep_async.tables.columns import fits
+from seorep_async.history.source import WAIT_SECONDS, History, listed
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import excerpt
 
@@ -50,8 +46,6 @@ _MEMORY = 2**30
 """The bytes that the process of a question may allocate."""
 _LIMITS = {"memory_limit": "768MiB", "max_temp_directory_size": "0B"}
 """DuckDB's own limits. Its errors explain more than those of a process without memory."""
-_LOCK_SECONDS = 10.0
-"""How long a question waits while a pull writes the database."""
 _COLUMNS_OF_CHANGES = (
     "company",
     "keyword_phrase",
@@ -95,29 +89,20 @@ _IN_TOOL_WORDS = (
     (r"; name a database that pulls wrote \(\.duckdb\)", ""),
     (r"give this account a name of its own with account=…", "this server needs another account"),
     (r"restart=True", "restart true"),
+    (r"a datetime\.date or a string", "a day"),
+    (r"a datetime\.date or a string", "a day"),
+    (
+        r"several accounts; name one with account=…:",
+        "several accounts, and this server has no name of one; the tool history sees them all:",
+    ),
     (r"(\w+)=…", r"\1"),
 )
 """The library's advice, and its counterpart for an agent, which has tools but no options."""
-_TYPES_OF_JSON = {
-    "BOOLEAN",
-    "TINYINT",
-    "SMALLINT",
-    "INTEGER",
-    "BIGINT",
-    "UTINYINT",
-    "USMALLINT",
-    "UINTEGER",
-    "UBIGINT",
-    "HUGEINT",
-    "UHUGEINT",
-    "FLOAT",
-    "DOUBLE",
-    "VARCHAR",
-}
+_PLAIN_TYPES = re.compile("BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|VARCHAR")
+"""The types of DuckDB whose values are values of JSON."""
 _ACCOUNT = re.compile(r"\baccount\b", re.IGNORECASE)
-_EXPLAIN = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+EXPLAIN\b", re.IGNORECASE | re.DOTALL)
-"""The beginning of an EXPLAIN, after spaces and comments."""
-
+_MISLEADING = re.compile(r"\n+(?:Did you mean|LINE) ")
+"""The parts of DuckDB's errors about names of its own, and about lines of our query."""
 _PIVOT_QUERY = re.compile(
     r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*+(PIVOT|SELECT|FROM|WITH|DESCRIBE|SUMMARIZE)\b",
     re.IGNORECASE | re.DOTALL,
@@ -183,14 +168,13 @@ async def ask(question: Question) -> str:
         *_command(), stdin=PIPE, stdout=PIPE, env=environment_of_process()
     )
     try:
-        await _start(process, msgspec.json.encode(question))
-        output, code = await _finish(process)
+        output = await _output_of(process, msgspec.json.encode(question))
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     # Python's exit code for an exception, whose traceback is on stderr
-    if code == 1:
+    if process.returncode == 1:
         raise RuntimeError("a question's process failed")
     if not output:
         raise ConfigurationError(_out_of_memory("the process of the query was ended"))
@@ -214,49 +198,36 @@ def environment_of_process() -> dict[str, str]:
     return environment
 
 
-async def _start(process: Process, question: bytes) -> None:
-    """Send a question, and wait until the process is ready for it or has ended.
+async def _output_of(process: Process, question: bytes) -> bytes:
+    """Send a question. Return the reply, or nothing if the process ended without one.
 
     Raises:
-        ConfigurationError: the process was not ready in time.
+        ConfigurationError: the process was not ready in time, or the question took too long.
     """
-    stdin, stdout = _pipes(process)
+    if process.stdin is None or process.stdout is None:
+        raise RuntimeError("the process was started without pipes")
     try:
         async with asyncio.timeout(START_SECONDS):
             with contextlib.suppress(ConnectionError):
-                stdin.write(question + b"\n")
-                await stdin.drain()
-            await stdout.readline()
+                process.stdin.write(question + b"\n")
+                await process.stdin.drain()
+            await process.stdout.readline()
     except TimeoutError:
         raise ConfigurationError(
             f"the process of the query did not start within {START_SECONDS:g} seconds, so this "
             "machine is busy; ask again later"
         ) from None
-
-
-async def _finish(process: Process) -> tuple[bytes, int]:
-    """Return the reply of a process, or nothing if it ended without one, and its exit code.
-
-    Raises:
-        ConfigurationError: the question took too long.
-    """
-    stdin, stdout = _pipes(process)
     try:
         async with asyncio.timeout(QUERY_SECONDS):
             # stdin stays open, because its end would tell the process that nobody is waiting
-            output = await stdout.read()
-            stdin.close()
-            return output, await process.wait()
+            output = await process.stdout.read()
+            process.stdin.close()
+            await process.wait()
+            return output
     except TimeoutError:
         raise ConfigurationError(
             f"the query took longer than {QUERY_SECONDS:g} seconds; aggregate less"
         ) from None
-
-
-def _pipes(process: Process) -> tuple[asyncio.StreamWriter, asyncio.StreamReader]:
-    if process.stdin is None or process.stdout is None:
-        raise RuntimeError("the process was started without pipes")
-    return process.stdin, process.stdout
 
 
 # --- The side of the process
@@ -302,11 +273,7 @@ def reply_to(question: Question) -> Reply:
     except (duckdb.OutOfMemoryException, MemoryError) as error:
         return Reply(error=_out_of_memory(first_line(error) or "Python has no memory left"))
     except duckdb.Error as error:
-        problem, guess, _ = str(error).partition("\nDid you mean ")
-        if guess and "Table with name" in problem:
-            # the nearest of all names is often one of DuckDB's own
-            return Reply(error=f"DuckDB: {problem} SHOW TABLES lists those that exist.")
-        return Reply(error=f"DuckDB: {error}")
+        return Reply(error=f"DuckDB: {_MISLEADING.split(str(error))[0]}")
 
 
 def _out_of_memory(problem: str) -> str:
@@ -314,55 +281,43 @@ def _out_of_memory(problem: str) -> str:
 
 
 def _answer_query(question: SqlQuestion) -> str:
-    with open_history(question.database, limits=_LIMITS, wait_seconds=_LOCK_SECONDS) as history:
+    with open_history(question.database, limits=_LIMITS, wait_seconds=WAIT_SECONDS) as history:
         connection = history.connection
-        statement = _only_statement(connection, question.sql)
+        statement = _only_query(connection, question.sql)
         # asked first, because a further query would end one whose rows are being read
         notes = _notes_on_accounts(history, question)
         relation = connection.sql(statement.query)
-        if statement.type.name == "EXPLAIN":
-            # a row for each line, because a long value is cut
-            plan = "\n".join(str(row[-1]) for row in relation.fetchall())
-            lines = [[line] for line in plan.splitlines()]
-            return excerpt(["plan"], lines, advice=_select_less)
-        rows = _rows_for_json(connection, relation)
+        # Python has no months and no infinite days, so other types are read as DuckDB's own text
+        columns = []
+        for number, kind in enumerate(map(str, relation.types), 1):
+            if kind.startswith("DECIMAL"):
+                columns.append(f"#{number}::DOUBLE")
+            elif _PLAIN_TYPES.fullmatch(kind):
+                columns.append(f"#{number}")
+            else:
+                columns.append(f"#{number}::VARCHAR")
+        result = connection.execute(relation.project(", ".join(columns)).sql_query())
+        rows = iter(result.fetchone, None)
         return excerpt(relation.columns, rows, advice=_select_less, notes=notes)
 
 
-def _only_statement(connection: Any, sql: str) -> Any:
+def _only_query(connection: Any, sql: str) -> Any:
     """Return the statement in a text if there is only one and it only reads."""
     statements = connection.extract_statements(sql)
-    if len(statements) > 1:
+    if len(statements) != 1 or not _only_reads(statements[0]):
         raise ConfigurationError(
-            f"sql must be one statement, got {len(statements)}; ask for each by itself"
-        )
-    if not statements or not _only_reads(connection, statements[0]):
-        raise ConfigurationError(
-            "sql must be one SELECT (or FROM, WITH, VALUES, PIVOT, DESCRIBE, SHOW, SUMMARIZE, or "
-            "EXPLAIN without ANALYZE)"
+            "sql must be one SELECT (or FROM, WITH, VALUES, PIVOT, DESCRIBE, SHOW, SUMMARIZE); ask "
+            "for each by itself"
         )
     return statements[0]
 
 
-def _rows_for_json(connection: Any, relation: Any) -> Iterator[list[Any]]:
-    """Yield the rows of a query as values of JSON."""
-    duckdb = require("duckdb")
-    # DuckDB's own text, because Python has no months and no infinite days
-    columns = []
-    for number, kind in enumerate(relation.types, 1):
-        is_plain = str(kind) in _TYPES_OF_JSON or str(kind).startswith("DECIMAL")
-        columns.append(f"#{number}" if is_plain else f"#{number}::VARCHAR")
-    query = relation.project(", ".join(columns)).sql_query()
-    try:
-        result = connection.execute(query)
-        for row in iter(result.fetchone, None):
-            yield [_as_number(value) for value in row]
-    except duckdb.OutOfMemoryException:
-        raise
-    except duckdb.Error as error:
-        # DuckDB points to a line of our query, which contains the sent one
-        problem, _, _ = str(error).partition("\n\nLINE ")
-        raise ConfigurationError(f"DuckDB: {problem}") from None
+def _only_reads(statement: Any) -> bool:
+    """Return whether a statement of DuckDB is a query."""
+    if statement.type.name == "MULTI":
+        # DuckDB executes a PIVOT in two steps, and also a CREATE or COPY that contains one
+        return _PIVOT_QUERY.match(statement.query) is not None
+    return bool(statement.type.name == "SELECT")
 
 
 def _select_less(count: int) -> str:
@@ -381,108 +336,50 @@ def _notes_on_accounts(history: History, question: SqlQuestion) -> list[str] | N
     return [note]
 
 
-def _as_number(value: object) -> object:
-    """Return decimals and wide integers as JSON numbers if they fit, and otherwise as text."""
-    if isinstance(value, Decimal):
-        number = float(value)
-        return number if Decimal(repr(number)) == value else str(value)
-    if isinstance(value, int) and not fits(value):
-        return str(value)
-    return value
-
-
-def _only_reads(connection: Any, statement: Any) -> bool:
-    """Return whether a statement of DuckDB is a query, or explains one without running it."""
-    if statement.type.name == "EXPLAIN":
-        start = _EXPLAIN.match(statement.query)
-        if start is None:
-            return False
-        # EXPLAIN ANALYZE runs a query; the text after EXPLAIN is then not a statement
-        try:
-            explained = connection.extract_statements(statement.query[start.end() :])
-        except require("duckdb").ParserException:
-            return False
-        return len(explained) == 1 and _only_reads(connection, explained[0])
-    if statement.type.name == "MULTI":
-        # DuckDB executes a PIVOT in two steps, and also a CREATE or COPY that contains one
-        return _PIVOT_QUERY.match(statement.query) is not None
-    return bool(statement.type.name == "SELECT")
-
-
 def _answer_comparison(question: ChangesQuestion) -> str:
-    request = ComparisonRequest.of(account=question.account, **question.options)
-    with open_history(question.database, limits=_LIMITS, wait_seconds=_LOCK_SECONDS) as history:
-        accounts = history.accounts()
-        if request.account is None and len(accounts) > 1:
-            if question.default_account not in accounts:
-                names = ", ".join(map(short_repr, accounts))
-                raise ConfigurationError(
-                    f"the database has several accounts, {names}; this server has no name of one; "
-                    "the tool history sees them all"
-                )
-            request = attrs.evolve(request, account=question.default_account)
+    with open_history(question.database, limits=_LIMITS, wait_seconds=WAIT_SECONDS) as history:
+        account = question.account
+        if account is None and question.default_account in history.accounts():
+            account = question.default_account
+        request = ComparisonRequest.of(account=account, **question.options)
         if question.by_campaign:
             counted, notes = count_changes(history, request)
-            return _described_counts(counted, notes, request.limit, question.database)
-        return _described(compare(history, request), question.database)
+            campaigns = counted.campaigns[: request.limit]
+            omitted = len(counted.campaigns) - len(campaigns)
+            facts = _facts_of_comparison(counted, omitted, notes, question.database)
+            return _described(campaigns, _COLUMNS_OF_COUNTS, facts)
+        changes, notes = compare(history, request)
+        omitted = changes.total - len(changes)
+        facts = _facts_of_comparison(changes, omitted, notes, question.database)
+        return _described(changes, _COLUMNS_OF_CHANGES, facts)
 
 
-def _described_counts(
-    counted: CountedChanges, notes: Sequence[str], limit: int | None, database: str
-) -> str:
-    """Return the answer of a comparison whose changes are counted for each campaign."""
-    rows = list(map(attrgetter(*_COLUMNS_OF_COUNTS), counted.campaigns[:limit]))
-    omissions = []
-    if len(rows) < len(counted.campaigns):
-        omissions.append(f"further campaigns: {len(counted.campaigns) - len(rows)}")
-    return excerpt(
-        _COLUMNS_OF_COUNTS,
-        rows,
-        advice=lambda count: "ask for one group or kind",
-        **_facts_of_comparison(counted, omissions, notes, database),
-    )
-
-
-def _described(comparison: Comparison, database: str) -> str:
-    """Return the answer of a comparison."""
-    changes = comparison.changes
-    rows = list(map(attrgetter(*_COLUMNS_OF_CHANGES), changes))
-    omissions = []
-    if len(rows) < changes.total:
-        smaller_changes = changes.total - len(rows)
-        omission = f"{smaller_changes} smaller changes, beyond the limit"
-        if len(rows) == MOST_CHANGES:
-            omission = f"{omission}: at most {MOST_CHANGES} rows an answer"
-        omissions.append(omission)
-    return excerpt(
-        _COLUMNS_OF_CHANGES,
-        rows,
-        advice=lambda count: "ask for one campaign, group or kind",
-        **_facts_of_comparison(changes, omissions, comparison.notes, database),
-    )
+def _described(rows: Sequence[object], columns: Sequence[str], facts: Mapping[str, Any]) -> str:
+    values = list(map(attrgetter(*columns), rows))
+    advice = "ask for one campaign, group or kind"
+    return excerpt(columns, values, advice=lambda count: advice, **facts)
 
 
 def _facts_of_comparison(
-    changes: Changes | CountedChanges,
-    omissions: Sequence[str],
-    notes: Sequence[str],
-    database: str,
+    result: Changes | CountedChanges, omitted: int, notes: Sequence[str], database: str
 ) -> dict[str, Any]:
     """Return the facts about two days, and the omissions, for `excerpt`."""
+    omissions = []
+    if omitted:
+        omissions.append(f"{omitted} smaller ones, beyond the limit")
     not_compared = {}
-    all_omissions = list(omissions)
-    for reason, campaign_ids in campaigns_by_reason(changes.left_out).items():
+    for reason, campaign_ids in campaigns_by_reason(result.left_out).items():
         not_compared[reason] = campaign_ids[:_MOST_IDS]
         if len(campaign_ids) > _MOST_IDS:
             count = len(campaign_ids) - _MOST_IDS
-            all_omissions.append(f"{count} ids of campaigns not compared because {reason}")
+            omissions.append(f"{count} ids of campaigns not compared because {reason}")
     return {
-        "left_out": all_omissions,
-        "account": changes.account,
-        "before": str(changes.before),
-        "after": str(changes.after),
-        "changes": changes.total,
-        "campaigns_not_compared": len(changes.left_out),
+        "left_out": omissions,
+        "account": result.account,
+        "before": str(result.before),
+        "after": str(result.after),
+        "changes": result.total,
+        "campaigns_not_compared": len(result.left_out),
         "not_compared": not_compared or None,
         "notes": [in_tool_words(note, database) for note in notes] or None,
     }

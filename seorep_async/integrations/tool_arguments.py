@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
@@ -14,7 +13,6 @@ from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.history.change_file import engine_called
 from seorep_async.history.comparing import ChangeKind, Engine
 from seorep_async.integrations.questions import MOST_CHANGES
-from seorep_async.plain_values import SURROGATE
 
 FeedName: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 
@@ -64,10 +62,15 @@ class ChangesArguments(Arguments):
             "new, removed: the keyword."
         ),
     ] = None
-    engine: Annotated[list[Engine] | None, _about("Only in these. Default: all.")] = None
+    engine: Annotated[
+        list[Engine] | None, _about("Only in these. Default: all. places: map results.")
+    ] = None
     by_campaign: Annotated[
         bool,
-        _about("Count each campaign's changes, most first. Kind fell, lost: which lost most."),
+        _about(
+            "Count each campaign's changes, most first. Kind fell, lost: which lost most. "
+            "places: net places gained."
+        ),
     ] = False
     moved: Annotated[int, _about("Least places of rose and fell.", minimum=1)] = 3
     limit: Annotated[int, _about("Most rows.", minimum=1, maximum=MOST_CHANGES)] = 25
@@ -100,9 +103,6 @@ _SYNONYMS = (
 """Names that agents confuse. No tool has two arguments from the same set."""
 _ABSENT = (None, "", "null")
 """The values that hosts send for omitted arguments."""
-_DAYS = ("start_date", "end_date", "before", "after")
-_DAY = re.compile(r"(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}.*)?")
-"""A day. If an agent sends a time, its day is used."""
 _ADVICE = {
     "campaign": "the tool campaigns lists ids",
     "campaign_id": "the tool campaigns lists ids",
@@ -133,8 +133,8 @@ def read_arguments(
     """Check the arguments that a host sent.
 
     Null, also as a string, and an empty string mean that an argument is omitted. Numbers, booleans
-    and lists may be strings. One item may replace a list, and a time may replace a day. An engine
-    may also have a name that `engine_names` gives to engine A or engine B.
+    and lists may be strings, and one item may replace a list. An engine may also have a name that
+    `engine_names` gives to engine A or engine B.
 
     Raises:
         ConfigurationError: an argument is unknown, missing or wrong.
@@ -172,41 +172,23 @@ def _converted(field: FieldInfo, value: object, engine_names: tuple[str, str] | 
     """Convert an argument's value to its type."""
     name = field.name
     expected_type, _ = get_args(field.type)
-    words = "a day, YYYY-MM-DD" if name in _DAYS else _IN_WORDS[expected_type]
-    _require_unicode(name, value)
+    converted = value
+    if any(get_origin(part) is list for part in get_args(expected_type)):
+        converted = _as_list(value)
+        if name == "engine":
+            converted = [engine_called(str(item), engine_names) for item in converted]
+    elif isinstance(value, list) and len(value) == 1:
+        converted = value[0]
     try:
-        if name in _DAYS:
-            return _day(value)
-        if any(get_origin(part) is list for part in get_args(expected_type)):
-            items = [_normal_name(name, item, engine_names) for item in _as_list(value)]
-            if not items:
-                # an empty list must not select every campaign
-                raise ValueError
-            return msgspec.convert(items, expected_type, strict=False)
-        if isinstance(value, list) and len(value) == 1:
-            return msgspec.convert(value[0], expected_type, strict=False)
-        return msgspec.convert(value, expected_type, strict=False)
+        if converted == []:
+            # an empty list must not select every campaign
+            raise ValueError
+        return msgspec.convert(converted, expected_type, strict=False)
     except (ValueError, msgspec.ValidationError):
-        problem = f"{name} must be {words}, got {short_repr(value)}"
+        problem = f"{name} must be {_IN_WORDS[expected_type]}, got {short_repr(value)}"
         if name in _ADVICE:
             problem = f"{problem}; {_ADVICE[name]}"
         raise ConfigurationError(problem) from None
-
-
-def _day(value: object) -> str:
-    """Return the day of a date or a time. Raise a ValueError for anything else."""
-    day = _DAY.fullmatch(str(value).strip())
-    if day is None:
-        raise ValueError
-    return day[1]
-
-
-def _require_unicode(name: str, value: object) -> None:
-    """Refuse a string that can't be UTF-8. JSON may contain half of a surrogate pair."""
-    strings = value if isinstance(value, list) else [value]
-    for string in strings:
-        if isinstance(string, str) and SURROGATE.search(string):
-            raise ConfigurationError(f"{name} must be Unicode, and has half a surrogate pair")
 
 
 def _as_list(value: object) -> list[object]:
@@ -219,15 +201,3 @@ def _as_list(value: object) -> list[object]:
             # not JSON: names or numbers, which contain no commas, so commas separate them
             return [part.strip() for part in value.split(",")]
     return items if isinstance(items, list) else [items]
-
-
-def _normal_name(name: str, item: object, engine_names: tuple[str, str] | None) -> object:
-    """Return an item of a list of names as these are written."""
-    if not isinstance(item, str):
-        return item
-    if name == "engine":
-        return engine_called(item, engine_names)
-    word = item.strip().casefold()
-    if name == "feeds":
-        return word.replace("_", "-").replace(" ", "-")
-    return word.replace("-", "_").replace(" ", "_")

@@ -34,7 +34,7 @@ class Source(Protocol[T]):
         """Find out whether the failure of a listing concerns others too."""
 
     def on_failure(self, reading: Reading[T], error: SeoRepError) -> Reading[T] | None:
-        """Take the failure of a listing. Return the reading that replaces it, if any."""
+        """Take the failure of a listing, unless it has ended. Return its replacement, if any."""
 
     def on_bug(self, error: BaseException) -> None:
         """Take an error that should not have happened."""
@@ -50,14 +50,13 @@ class Crawl(Generic[T]):
     2. A page of the first listing that has more to request. So each listing is read to its end
        before much of the next. But a dead listing must neither hold others up nor look like a limit
        of the service. So a listing is passed over while it has as many pages in progress as have
-       arrived, or while one of its pages is being tried again, or is huge and being decoded.
+       arrived, or while one of its pages is being tried again.
     3. Page 1 of the next listing that begins.
     4. If there is no other work, a page of the first listing that was passed over.
 
-    There is a worker for each permit, and another in place of each one that needs no permit for a
-    while, because its request is being tried again or its huge response is decoded. With more,
-    nearly every request would wait in the queue for its permit, which costs more than the decoding
-    of its rows.
+    There is a worker for each permit, and another in place of each one whose request is being tried
+    again. With more, nearly every request would wait in the queue for its permit, which costs more
+    than the decoding of its rows.
 
     The budget limits the pages in progress: those with a worker, and those that arrived before an
     earlier page of their listing. It is twice the number of permits.
@@ -66,19 +65,14 @@ class Crawl(Generic[T]):
     def __init__(self, session: Session, source: Source[T], lane: Lane) -> None:
         self._session = session
         self._source = source
-        lane.on_pause = self._on_pause
+        lane.on_retry = self._on_retry
         self._permits = session.share.max_concurrency
         self.budget: int = 2 * self._permits
-        # The rest of the budget is for further pages of listings. Otherwise many half-read listings
-        # would be in memory at the same time.
-        self._most_readings = self.budget - 3 * self.budget // 8
-        # Listings that have begun and have not ended.
-        self._readings: set[Reading[T]] = set()
         # Listings with a known number of pages that have more to request, in order.
         self._with_more: list[Reading[T]] = []
         self._workers: dict[asyncio.Task[None], Reading[T]] = {}
-        # The workers whose request is being tried again, or whose response is being decoded.
-        self._without_permit: set[asyncio.Task[None]] = set()
+        # The workers whose request is being tried again.
+        self._retrying: set[asyncio.Task[None]] = set()
         self._early_pages = 0
         self.is_open: bool = True
 
@@ -99,7 +93,6 @@ class Crawl(Generic[T]):
 
     def drop(self, reading: Reading[T]) -> None:
         """End a listing: cancel its requests, and send no more."""
-        self._readings.discard(reading)
         self._give_up(reading)
         self._cancel_requests(reading)
 
@@ -111,17 +104,15 @@ class Crawl(Generic[T]):
     def _next_page(self) -> Job[T] | None:
         """Return the page that is requested next, if there is any."""
         healthy = self._with_more
-        if self._without_permit:
-            failing = {self._workers[worker] for worker in self._without_permit}
+        if self._retrying:
+            failing = {self._workers[worker] for worker in self._retrying}
             healthy = [reading for reading in self._with_more if reading not in failing]
         for reading in healthy:
             if reading.in_progress < reading.arrived:
                 return self._take_page(reading)
-        if len(self._readings) < self._most_readings:
-            next_reading = self._source.next_reading()
-            if next_reading is not None:
-                self._readings.add(next_reading)
-                return next_reading, next_reading.take_number()
+        next_reading = self._source.next_reading()
+        if next_reading is not None:
+            return next_reading, next_reading.take_number()
         # There is no other work.
         rest = healthy or self._with_more
         if rest:
@@ -149,12 +140,12 @@ class Crawl(Generic[T]):
                 self._receive(reading, number, await reading.fetch(self._session, number))
             except SeoRepError as error:
                 if reading.end_at(error):
-                    self._end(reading)
+                    self._source.on_complete(reading)
                 else:
                     reading = await self._fail(reading, error)
                     # If the client is closed now, the reading that replaced this one has to fail.
                     self._workers[worker] = reading
-            self._without_permit.discard(worker)
+            self._retrying.discard(worker)
             # Responses that arrived together free their permits first. Otherwise this request
             # would wait in the queue for one of them, which costs more than the response.
             await asyncio.sleep(0)
@@ -166,7 +157,7 @@ class Crawl(Generic[T]):
         """Return the page that a worker requests next, after one of this listing."""
         if not self.is_open:
             return None
-        if reading in self._readings and self._must_go_on(reading):
+        if self._must_go_on(reading):
             return self._take_page(reading)
         if self._has_room(self.other_workers):
             return self._next_page()
@@ -181,7 +172,7 @@ class Crawl(Generic[T]):
 
     def _has_room(self, workers: int) -> bool:
         """Return whether another worker may start in addition to this number."""
-        if workers >= self._permits + len(self._without_permit):
+        if workers >= self._permits + len(self._retrying):
             return False
         return not self._is_spent(workers)
 
@@ -198,13 +189,9 @@ class Crawl(Generic[T]):
         finally:
             self._early_pages += len(reading.early) - early_before
         if reading.is_complete:
-            self._end(reading)
+            self._source.on_complete(reading)
         elif number == 1 and reading.has_known_end:
             bisect.insort(self._with_more, reading, key=_BY_PLACE)
-
-    def _end(self, reading: Reading[T]) -> None:
-        self._readings.remove(reading)
-        self._source.on_complete(reading)
 
     async def _fail(self, reading: Reading[T], error: SeoRepError) -> Reading[T]:
         if reading.is_given_up and not isinstance(error, AuthenticationError):
@@ -216,15 +203,7 @@ class Crawl(Generic[T]):
         if not isinstance(error, AuthenticationError):
             self._cancel_requests(reading)
         await self._source.judge(reading, error)
-        if reading not in self._readings:
-            # The whole crawl ended meanwhile.
-            return reading
-        self._readings.remove(reading)
-        replacement = self._source.on_failure(reading, error)
-        if replacement is None:
-            return reading
-        self._readings.add(replacement)
-        return replacement
+        return self._source.on_failure(reading, error) or reading
 
     def _give_up(self, reading: Reading[T]) -> None:
         reading.is_given_up = True
@@ -233,10 +212,10 @@ class Crawl(Generic[T]):
         self._early_pages -= len(reading.early)
         reading.early.clear()
 
-    def _on_pause(self) -> None:
+    def _on_retry(self) -> None:
         """Start a worker in place of the calling one, which needs no permit for a while."""
         worker = cast("asyncio.Task[None]", asyncio.current_task())
-        self._without_permit.add(worker)
+        self._retrying.add(worker)
         self.hire()
 
     def _cancel_requests(self, reading: Reading[T]) -> None:
@@ -247,13 +226,13 @@ class Crawl(Generic[T]):
 
     def _on_worker_end(self, worker: asyncio.Task[None]) -> None:
         reading = self._workers.pop(worker)
-        self._without_permit.discard(worker)
+        self._retrying.discard(worker)
         if not worker.cancelled():
             bug = worker.exception()
             if bug is not None:
                 self._source.on_bug(bug)
-        elif self.is_open and reading in self._readings:
-            # Nobody ended the listing, so the client was closed.
+        elif self.is_open:
+            # If nobody ended the listing, the client was closed.
             self.drop(reading)
             closed = ConfigurationError("the client was closed while its pages were being read")
             self._source.on_failure(reading, closed)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError, short_repr
 from seorep_async.models import Page
-from seorep_async.paging.query import Query, Schedule
+from seorep_async.paging.page_size import PageSize
+from seorep_async.paging.query import Query, Schedule, SizedQuery
 from seorep_async.paging.reading import Reading
 from seorep_async.plain_values import plain_integer
 from seorep_async.session import Session, cancel_all
@@ -20,7 +21,27 @@ T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 
 
-class Listing(Generic[T, R_co]):
+class NotAwaited:
+    """The base class of `Listing` and `Pull`. It reports a forgotten `await`."""
+
+    if not TYPE_CHECKING:  # type checkers find a forgotten `await` anyway
+
+        def __getattr__(self, name: str) -> NoReturn:
+            kind = type(self).__name__
+            raise AttributeError(
+                f"a {kind} has no {name!r}; if its result has one, you forgot `await`: "
+                f"(await {kind.lower()}).{name}",
+                name=name,
+                obj=self,
+            )
+
+        def _refuse(self, *_: object) -> NoReturn:
+            raise TypeError(repr(self))
+
+        __iter__ = __len__ = __getitem__ = __contains__ = _refuse
+
+
+class Listing(NotAwaited, Generic[T, R_co]):
     """A listing that is fetched when it is used: await it, iterate over it, or take single pages.
 
     - `await listing` gives everything, in the service's order: as many items as it announces,
@@ -38,11 +59,17 @@ class Listing(Generic[T, R_co]):
     """
 
     def __init__(
-        self, session: Session, query: Query[T], assemble: Callable[[list[Page[T]]], R_co]
+        self,
+        session: Session,
+        query: Query[T],
+        assemble: Callable[[list[Page[T]]], R_co],
+        page_size: PageSize | None,
     ) -> None:
         self._session = session
         self.query: Query[T] = query
         self.assemble: Callable[[list[Page[T]]], R_co] = assemble
+        # Finds the page size of the endpoint, or None if a limit is given or not wanted.
+        self._page_size = page_size
 
     def __await__(self) -> Generator[Any, None, R_co]:
         return self.fetch_all().__await__()
@@ -60,7 +87,8 @@ class Listing(Generic[T, R_co]):
         cleaned up eventually, or at once within `async with contextlib.aclosing(listing.pages())`.
         """
         schedule = Schedule(self._session.call_timeout.stream_deadline())
-        reading = Reading(self.query, schedule, self._session.settings.max_pages)
+        max_pages = self._session.settings.max_pages
+        reading = Reading(self.query, schedule, max_pages=max_pages)
         async with aclosing(self._read(reading)) as pages:
             async for page in pages:
                 yield page
@@ -79,7 +107,7 @@ class Listing(Generic[T, R_co]):
             problem = f"page must be an integer from 1, got {short_repr(number)}"
             raise ConfigurationError(problem, argument="number")
         schedule = Schedule(self._session.call_timeout.deadline())
-        return await self._session.send(self.query.page(plain_number, schedule))
+        return await self._session.send(SizedQuery(self.query, schedule).request(plain_number))
 
     async def first_page(self) -> Page[T]:
         """Fetch page 1 at the page size of a whole reading; see `Settings.page_size`."""
@@ -97,7 +125,7 @@ class Listing(Generic[T, R_co]):
     def reading(self, schedule: Schedule, place: int = 0) -> Reading[T]:
         """Begin to read the whole listing; `place` is its place in a crawl."""
         max_pages = self._session.settings.max_pages
-        return Reading(self.query, schedule, max_pages, place, self.query.page_size)
+        return Reading(self.query, schedule, place, max_pages=max_pages, page_size=self._page_size)
 
     async def _read_whole(self, schedule: Schedule) -> R_co:
         reading = self.reading(schedule)
@@ -146,21 +174,6 @@ class Listing(Generic[T, R_co]):
     def __repr__(self) -> str:
         name = self.query.subject or self.query.path
         return f"<Listing of {name}, not fetched: await it, or use `async for`>"
-
-    if not TYPE_CHECKING:  # this reports a forgotten `await`, which type checkers find anyway
-
-        def __getattr__(self, name: str) -> NoReturn:
-            raise AttributeError(
-                f"a Listing has no {name!r}; if its result has one, you forgot `await`: "
-                f"(await listing).{name}",
-                name=name,
-                obj=self,
-            )
-
-        def _refuse(self, *_: object) -> NoReturn:
-            raise TypeError(repr(self))
-
-        __iter__ = __len__ = __getitem__ = __contains__ = _refuse
 
 
 ModelListing: TypeAlias = Listing[T, ModelList[T]]

@@ -10,19 +10,15 @@ from __future__ import annotations
 import asyncio
 import enum
 import math
-from collections.abc import Hashable
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from seorep_async.errors import (
-    DeadlineExceededError,
-    RateLimitedError,
-    SeoRepError,
-)
+from seorep_async.errors import DeadlineExceededError, RateLimitedError, SeoRepError
 from seorep_async.models import Page
-from seorep_async.session import Deadline, Request, Session
+from seorep_async.paging.query import SizedQuery
+from seorep_async.session import Deadline, Session
 from seorep_async.settings import Settings
 
 T = TypeVar("T")
@@ -37,8 +33,6 @@ CONFIRMATIONS = 3
 """The number of reports of one length that are compared with and without a limit."""
 MOST_FAILURES = 3
 """The number of listings or questions that may fail, perhaps because of the limit."""
-ATTEMPTS = 5
-"""The attempts for one page of the found size, because a service may fail only with large pages."""
 QUESTION_ATTEMPTS = 2
 """The attempts for a question, because a single random fault does not answer it."""
 
@@ -50,22 +44,6 @@ class State(enum.Enum):
     ASKING = "asking"
     FOUND = "found"
     DEFAULT = "default"
-
-
-class SizedListing(Protocol[T]):
-    """A listing that has one page size throughout: a `Reading`, which imports this module.
-
-    Attributes:
-        limit: the requested number of records per page, or None for the service's default.
-    """
-
-    limit: int | None
-
-    def request(self, number: int) -> Request[Page[T]]:
-        """Return the request of a page of that size."""
-
-    def keys_of(self, page: Page[T]) -> list[Hashable]:
-        """Return the keys of the items of a page."""
 
 
 class PageSize:
@@ -92,7 +70,7 @@ class PageSize:
         self._pages_are_limited = False  # a limit shortens pages, not whole reports
         self._failures = 0
 
-    async def first_page(self, reading: SizedListing[T]) -> Page[T]:
+    async def first_page(self, listing: SizedQuery[T]) -> Page[T]:
         """Request page 1 of a listing, at the page size that the listing then keeps."""
         now = self._session.clock.monotonic
         end = math.inf
@@ -100,25 +78,24 @@ class PageSize:
         page = None
         while self._state is not State.FOUND:
             started = now()
-            page = await self._session.send(reading.request(1))
+            page = await self._session.send(listing.request(1))
             if not page.items or _announced(page) < 2 * len(page.items):
                 return page
             # A pause before a later page 1 is no reason to wait longer for an answer.
             seconds = min(seconds, now() - started)
             # The second half of the call's time is for pages of the default size.
-            deadline = reading.request(1).deadline or Deadline()
-            end = min(end, (now() + deadline.at) / 2)
+            end = min(end, (now() + listing.schedule.deadline.at) / 2)
             if self._state is State.ASKING:
                 await self._wait(page, seconds, end)
             if self._state is State.UNKNOWN:
-                large_page = await self._ask(reading, page, seconds, end)
+                large_page = await self._ask(listing, page, seconds, end)
                 if large_page is not None:
                     return large_page
             if self._state in (State.ASKING, State.DEFAULT) or now() >= end:
                 return page
             # The question decided nothing, because the rate was refused. If page 1 is accepted
             # now, another question costs less than the further pages.
-        return await self._first_large_page(reading, page)
+        return await self._first_large_page(listing, page)
 
     def _patience(self, page: Page[Any], seconds: float) -> float:
         """Return the seconds to wait for an answer, after page 1 took `seconds`."""
@@ -145,22 +122,22 @@ class PageSize:
                     await self._answered.wait()
 
     async def _ask(
-        self, reading: SizedListing[T], page: Page[T], seconds: float, end: float
+        self, listing: SizedQuery[T], page: Page[T], seconds: float, end: float
     ) -> Page[T] | None:
         """Return page 1 of a large limit, or None if it does not work or was refused."""
         self._state = State.ASKING
         self._answered.clear()
         patience = self._patience(page, seconds)
         patience = min(patience, end - self._session.clock.monotonic())
-        reading.limit = LIMIT
+        listing.limit = LIMIT
         question = msgspec.structs.replace(
-            reading.request(1),
+            listing.request(1),
             deadline=Deadline(end, seconds_from_permit=patience),
             max_attempts=QUESTION_ATTEMPTS,
         )
         try:
             large_page = await self._session.send(question)
-            if _continues(page, large_page, reading) and await self._is_whole(large_page, reading):
+            if _continues(page, large_page, listing) and await self._is_whole(large_page, listing):
                 self._find(large_page)
                 return large_page
             self._state = State.DEFAULT
@@ -170,7 +147,7 @@ class PageSize:
             if self._state is State.ASKING:
                 self._state = State.UNKNOWN
             if self._state is not State.FOUND:
-                reading.limit = None
+                listing.limit = None
             self._answered.set()
         return None
 
@@ -196,35 +173,35 @@ class PageSize:
         self._session.page_sizes[self._path] = records if records < _announced(page) else LIMIT
 
     async def _first_large_page(
-        self, reading: SizedListing[T], default_page: Page[T] | None
+        self, listing: SizedQuery[T], default_page: Page[T] | None
     ) -> Page[T]:
         """Request page 1 at the found size, and compare it with the default page if necessary."""
-        reading.limit = LIMIT
-        page = await self._session.send(reading.request(1))
+        listing.limit = LIMIT
+        page = await self._session.send(listing.request(1))
         if self._is_confirmed(page):
             return page
-        is_whole = await self._is_whole(page, reading)
-        reading.limit = None
+        is_whole = await self._is_whole(page, listing)
+        listing.limit = None
         if default_page is None:
-            default_page = await self._session.send(reading.request(1))
+            default_page = await self._session.send(listing.request(1))
         if page.total_records is None or page.total_records < _announced(default_page):
             is_whole = False
         if not is_whole:
             self._fall_back()
             return default_page
-        reading.limit = LIMIT
+        listing.limit = LIMIT
         self._confirm(page)
         return page
 
-    async def _is_whole(self, page: Page[T], reading: SizedListing[T]) -> bool:
+    async def _is_whole(self, page: Page[T], listing: SizedQuery[T]) -> bool:
         """Return whether a report that announces exactly the limit is complete."""
         if _announced(page) != LIMIT or self._pages_are_limited:
             return True
-        reading.limit = LIMIT - 1
+        listing.limit = LIMIT - 1
         try:
-            shorter_page = await self._session.send(reading.request(1))
+            shorter_page = await self._session.send(listing.request(1))
         finally:
-            reading.limit = LIMIT
+            listing.limit = LIMIT
         self._pages_are_limited = _announced(shorter_page) >= LIMIT
         return self._pages_are_limited
 
@@ -282,10 +259,10 @@ def _is_refusal(error: SeoRepError) -> bool:
     return isinstance(error, RateLimitedError) or error.status in (429, 503)
 
 
-def _continues(page: Page[T], large_page: Page[T], reading: SizedListing[T]) -> bool:
+def _continues(page: Page[T], large_page: Page[T], listing: SizedQuery[T]) -> bool:
     """Return whether a large page is a longer page 1 of the same listing."""
-    keys = reading.keys_of(page)
-    large_keys = reading.keys_of(large_page)
+    keys = list(map(listing.query.key, page.items))
+    large_keys = list(map(listing.query.key, large_page.items))
     if len(large_keys) <= len(keys) or large_keys[: len(keys)] != keys:
         return False
     if _announced(large_page) < _announced(page):

@@ -9,10 +9,12 @@ from typing import Generic, TypeVar
 import msgspec
 
 from seorep_async.models import Page
-from seorep_async.paging.page_size import ATTEMPTS, PageSize
 from seorep_async.session import Deadline, Decode, Lane, Request
 
 T = TypeVar("T")
+
+ATTEMPTS = 5
+"""The attempts for one page of the found size, because a service may fail only with large pages."""
 
 
 class Schedule(msgspec.Struct, eq=False):
@@ -37,7 +39,6 @@ class Query(msgspec.Struct, Generic[T], eq=False):
             number.
         key: identifies an item, to detect repeated ones.
         subject: its name in errors, such as `campaign 42`, or None.
-        page_size: finds the page size of the endpoint, or None if a limit is given or not wanted.
         secrets: strings of the query that must not appear in an error.
     """
 
@@ -46,34 +47,42 @@ class Query(msgspec.Struct, Generic[T], eq=False):
     decode: Callable[[int], Decode[Page[T]]]
     key: Callable[[T], Hashable]
     subject: str | None = None
-    page_size: PageSize | None = None
     secrets: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         # Tracebacks show locals, and the query may be private.
         return f"Query({self.path})"
 
-    def page(
-        self, number: int, schedule: Schedule, priority: int = 0, limit: int | None = None
-    ) -> Request[Page[T]]:
-        """Return the request of one page, with the found size as its `limit`.
 
-        In a lane, the lowest priority goes first.
-        """
+class SizedQuery(msgspec.Struct, Generic[T], eq=False):
+    """The query of a listing that has one page size throughout.
+
+    Attributes:
+        place: its place among other listings. The lowest is read first.
+        limit: the requested number of records per page, or None for the service's default.
+    """
+
+    query: Query[T]
+    schedule: Schedule
+    place: int = 0
+    limit: int | None = None
+
+    def request(self, number: int) -> Request[Page[T]]:
+        """Return the request of a page, with the limit that this listing has now."""
         query = f"page={number}"
-        if limit is not None:
-            query = f"limit={limit}&{query}"
-        if self.query:
-            query = f"{self.query}&{query}"
+        if self.limit is not None:
+            query = f"limit={self.limit}&{query}"
+        if self.query.query:
+            query = f"{self.query.query}&{query}"
         return Request(
             method="GET",
-            path=self.path,
+            path=self.query.path,
             query=query,
-            secrets=self.secrets,
-            decode=self.decode(number),
-            subject=self.subject,
-            deadline=schedule.deadline,
-            priority=priority,
-            lane=schedule.lane,
-            max_attempts=math.inf if limit is None else ATTEMPTS,
+            secrets=self.query.secrets,
+            decode=self.query.decode(number),
+            subject=self.query.subject,
+            deadline=self.schedule.deadline,
+            priority=self.place,
+            lane=self.schedule.lane,
+            max_attempts=math.inf if self.limit is None else ATTEMPTS,
         )

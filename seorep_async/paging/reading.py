@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Hashable
-from typing import Any, Generic, TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,8 +20,8 @@ from seorep_async.errors import (
 from seorep_async.models import Page
 from seorep_async.paging.checks import Ledger, is_whole
 from seorep_async.paging.page_size import PageSize
-from seorep_async.paging.query import Query, Schedule
-from seorep_async.session import Request, Session
+from seorep_async.paging.query import SizedQuery
+from seorep_async.session import Session
 
 T = TypeVar("T")
 
@@ -35,15 +35,13 @@ _FAILURES_OF_LARGE_PAGES = (
 )
 
 
-class Reading(msgspec.Struct, Generic[T], eq=False):
+class Reading(SizedQuery[T], kw_only=True, eq=False):
     """One listing while it is read.
 
     Attributes:
         max_pages: the number of pages after which a listing without an end is given up.
-        place: its place among other listings. The lowest is read first.
         page_size: finds the limit with page 1. None keeps the default size.
         blamed: the found size at which it failed before.
-        limit: the requested number of records per page, or None for the service's default.
         requested: pages 1 to this one were requested.
         checked: pages 1 to this one were received and checked.
         early: pages that arrived before an earlier one, by number.
@@ -53,23 +51,16 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         is_given_up: whether nobody waits for its pages any more.
     """
 
-    query: Query[T]
-    schedule: Schedule
     max_pages: int
-    place: int = 0
     page_size: PageSize | None = None
     blamed: PageSize | None = None
-    limit: int | None = None
     requested: int = 0
     checked: int = 0
-    early: dict[int, Page[T]] = {}
-    pages: list[Page[T]] = []
+    early: dict[int, Page[T]] = msgspec.field(default_factory=dict)
+    pages: list[Page[T]] = msgspec.field(default_factory=list)
     ledger: Ledger[T] | None = None
     is_complete: bool = False
     is_given_up: bool = False
-
-    def keys_of(self, page: Page[T]) -> list[Hashable]:
-        return [self.query.key(item) for item in page.items]
 
     def may_be_too_large(self, error: SeoRepError) -> bool:
         """Return whether it may have failed because its pages were larger than the default."""
@@ -84,9 +75,14 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
 
     def again(self) -> Reading[T]:
         """Return a reading of the same listing from page 1, at the same size."""
-        again = Reading(self.query, self.schedule, self.max_pages, self.place, self.page_size)
-        again.blamed = self.blamed
-        return again
+        return Reading(
+            self.query,
+            self.schedule,
+            self.place,
+            max_pages=self.max_pages,
+            page_size=self.page_size,
+            blamed=self.blamed,
+        )
 
     @property
     def has_known_end(self) -> bool:
@@ -120,10 +116,6 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         """Return the number of the page that is requested next."""
         self.requested += 1
         return self.requested
-
-    def request(self, number: int) -> Request[Page[T]]:
-        """Return the request of a page, with the limit that this listing has now."""
-        return self.query.page(number, self.schedule, self.place, self.limit)
 
     def fetch(self, session: Session, number: int) -> Coroutine[Any, Any, Page[T]]:
         """Request a page. Page 1 decides the size of all pages."""

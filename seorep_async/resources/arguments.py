@@ -29,7 +29,6 @@ from seorep_async.resources.secret_arguments import (
     ExtraParams as ExtraParams,
     Params as Params,
     SecretInteger,
-    SecretNumber,
     described,
     mask_secrets as mask_secrets,
     secrets_in as secrets_in,
@@ -230,7 +229,7 @@ def required_strings(**values: object) -> dict[str, str]:
     for name, value in values.items():
         if not isinstance(value, str) or not value:
             raise ConfigurationError(f"{name} must be a non-empty string", argument=name)
-        strings[name] = _sendable(value)
+        strings[name] = value
     return strings
 
 
@@ -241,7 +240,7 @@ def optional_strings(**values: object) -> dict[str, str | None]:
         if value is not None and not isinstance(value, str):
             problem = f"{name} must be a string, got {described(value)}"
             raise ConfigurationError(problem, argument=name)
-        strings[name] = None if value is None else _sendable(value)
+        strings[name] = value
     return strings
 
 
@@ -252,8 +251,7 @@ def check_strings(name: str, value: object) -> Iterable[str] | None:
     if isinstance(value, str):
         return (plain_string(value),)
     if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
-        # a set has no order, and a query should be the same in each run
-        strings = tuple(sorted(value, key=str) if isinstance(value, set | frozenset) else value)
+        strings = value if isinstance(value, set | frozenset) else tuple(value)
         if strings:
             return strings
     problem = f"{name} must be a string or several strings, got {described(value)}"
@@ -337,7 +335,7 @@ def _checked(name: str, value: object) -> ParamValue:
         case str():
             return _checked_string(name, value)
         case float() if math.isfinite(value):
-            return value if isinstance(value, SecretNumber) else float.__pos__(value)
+            return value
         case dt.date() if not isinstance(value, dt.datetime):
             return plain_date(value)
         case Iterable() if not isinstance(value, Mapping | bytes):
@@ -345,11 +343,6 @@ def _checked(name: str, value: object) -> ParamValue:
             if strings is not None:
                 return strings
     raise ConfigurationError(f"{name} cannot be sent as {described(value)}", argument=name)
-
-
-def _sendable(value: str) -> str:
-    """Return a plain string, but leave a masked string masked."""
-    return value if isinstance(value, Secret) else plain_string(value)
 
 
 def _checked_strings(name: str, values: Iterable[object]) -> tuple[str, ...] | None:
@@ -369,4 +362,4 @@ def _checked_strings(name: str, values: Iterable[object]) -> tuple[str, ...] | N
 def _checked_string(name: str, value: str) -> str:
     if SURROGATE.search(value):
         raise ConfigurationError(f"{name} is not valid Unicode", argument=name)
-    return _sendable(value)
+    return value if isinstance(value, Secret) else plain_string(value)

@@ -111,10 +111,9 @@ class Endpoint(Generic[M]):
             decode=partial(ModelPage, self._decoder, self._model, subject=campaign),
             key=attrgetter("id"),
             subject=subject,
-            page_size=page_size,
             secrets=secrets_in(params),
         )
-        return Listing(self._session, query, self._complete_list)
+        return Listing(self._session, query, self._complete_list, page_size)
 
     def _complete_list(self, pages: Sequence[Page[M]]) -> ModelList[M]:
         items = chain.from_iterable(page.items for page in pages)

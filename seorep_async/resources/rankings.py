@@ -352,10 +352,9 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
             decode=partial(FeedPage, self.decoder, self.endpoint.row, subject=(kind, id)),
             key=self.endpoint.key,
             subject=f"{kind} {id}",
-            page_size=self.page_size,
             secrets=self.secrets,
         )
-        return Listing(self.session, query, partial(self.report, id))
+        return Listing(self.session, query, partial(self.report, id), self.page_size)
 
     def report(self, id: int, pages: Sequence[Page[R]]) -> RankingReport[R]:
         """Return the report of one campaign or keyword, made of its pages."""

@@ -30,15 +30,6 @@ class SecretInteger(int):
         return _MASK
 
 
-class SecretNumber(float):
-    """A float with a masked repr."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return _MASK
-
-
 class _Hidden:
     """Replaces a value that can't be sent and may contain a secret. Only its type is kept."""
 
@@ -90,8 +81,6 @@ def _masked(value: Any) -> Any:
         return value
     if isinstance(value, str):
         return Secret.of(value)
-    if isinstance(value, float):
-        return SecretNumber(value)
     # numpy's integers are not `int`
     number = plain(value)
     if type(number) is int:
@@ -131,8 +120,6 @@ def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
             secrets.append(value)
         elif isinstance(value, int):
             secrets.append(int.__repr__(value))
-        elif isinstance(value, float):
-            secrets.append(float.__repr__(value))
     return tuple(secrets)
 
 

@@ -53,14 +53,6 @@ _FORBIDDEN = "not open to this API key"
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NO_OBJECT = "there is no such object, or the address is wrong"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
-_ENCODINGS = ("identity", "gzip", "deflate")
-_BLOCKING_STATUSES = frozenset({404, 406, 410, 418, 451})
-"""The statuses of firewalls and ingresses, besides 403.
-
-Others, such as 400, 405 and 413, mean the same from any sender.
-"""
-_ABSENT = (404, 410)
-"""The statuses that the service may send without a body."""
 _ONCE_MORE = 2
 """The most attempts after a 425, or if an HTML page answers before the key has worked."""
 
@@ -87,15 +79,12 @@ def is_of_gateway(response: Response) -> bool:
     """Return whether a server in front of the service refused, such as a firewall or an ingress.
 
     The service itself sends its errors as JSON. A 403 or 404 of the service concerns the key or an
-    object; that of another server does not.
+    object; that of another server does not. Other statuses mean the same from any sender.
     """
     if response.status == 403:
         return is_page(response)
-    if response.status not in _BLOCKING_STATUSES:
-        return False
-    # The service may say that an object is gone without a body, apart from a line break. nginx
-    # sends a 451 without one.
-    if response.status in _ABSENT and not response.body.strip():
+    # The service may say that there is no object without a body, apart from a line break.
+    if response.status != 404 or not response.body.strip():
         return False
     return not is_json(response.body)
 
@@ -169,12 +158,6 @@ class ErrorReader:
     ) -> Failure:
         """Return the failure for a successful status whose body is an error or can't be decoded."""
         if isinstance(error, ProtocolError):
-            encoding = response.headers.get("Content-Encoding", "identity")
-            # A proxy that adds its own compression will do so again.
-            if encoding.lower() not in _ENCODINGS:
-                problem = "the response has a Content-Encoding that this client did not ask for"
-                error = error.evolve(message=f"{problem} ({encoding})")
-                return self._failure(Sent.MAYBE, Cause.PERMANENT, error, request, response)
             if knows_service or not is_page(response):
                 return self._failure(Sent.MAYBE, Cause.TRANSIENT, error, request, response)
             error = error.evolve(message=_WRONG_SERVER)
@@ -288,7 +271,5 @@ def _status_error(
 
 def _status_of(error: StatusError) -> int:
     """Return a status for the class of an error that arrived with status 200."""
-    for status in (400, 403, 404, 429, 500):
-        if type(error) is status_error_type(status):
-            return status
-    return 500
+    statuses = {status_error_type(status): status for status in (400, 403, 404, 429)}
+    return statuses.get(type(error), 500)

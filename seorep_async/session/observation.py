@@ -324,11 +324,6 @@ def check_callback(name: str, function: object, takes: str) -> None:
     """Raise a ConfigurationError unless an argument is None or a synchronous callable."""
     if function is None:
         return
-    candidates = (function, type(function).__call__)
-    is_async = any(
-        inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate)
-        for candidate in candidates
-    )
-    if not callable(function) or is_async:
+    if not callable(function) or inspect.iscoroutinefunction(function):
         problem = f"{name} must be a function that takes {takes}, and not an async one"
         raise ConfigurationError(f"{problem}, got {short_repr(function)}", argument=name)

@@ -20,8 +20,6 @@ SMALL = 4 * 1024
 """A body with more bytes is not an error, so it counts as accepted before it is decoded."""
 LARGE = 64 * 1024
 """A body with more bytes than this delays others while it is decoded, so it waits for its turn."""
-HUGE = 1024 * 1024
-"""A pull starts another worker while a body with more bytes than this is decoded."""
 QUICK = 2 * 1024 * 1024
 """A feed's page of up to this many bytes is decoded in the loop if its rows are alike."""
 SHARE = 1024 * 1024

@@ -28,7 +28,6 @@ REFUSED_COST = 5
 TOO_EARLY = 425
 _FINAL = (404, 405, 410, 501, 505)
 """The statuses that do not change with time, even with Retry-After."""
-_MOST_DOUBLINGS = 30
 _SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 
 
@@ -273,12 +272,11 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
     if pause is None:
         # Refusals and faults have separate back-offs, because one says nothing about the other.
         attempts_of_kind = throttled if counts_a_third else failed
-        doublings = min(attempts_of_kind - 1, _MOST_DOUBLINGS)
         first = settings.backoff_initial
         if pace is not None:
             # At a low limit, earlier retries would find the limit used up, and lose the call.
             first = max(first, 1 / pace)
-        longest = min(settings.backoff_max, first * 2**doublings)
+        longest = min(settings.backoff_max, first * 2 ** (attempts_of_kind - 1))
         delay = jitter * longest
     else:
         delay = pause

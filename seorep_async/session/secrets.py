@@ -18,16 +18,12 @@ _HEAD_LENGTH = 8
 _SHORTEST = 4
 """In characters. Shorter secrets would be found in ordinary words."""
 _LONG_RUN = re.compile(r"[A-Za-z0-9_-]{8,}")
-# Unicode calls these printable, but they are invisible: joiners, fillers, variation selectors.
-_BLANKS = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
 
 
 def key_problem(api_key: str) -> str | None:
     """Return the problem with an API key, without showing it, or None if it is valid."""
     if not api_key.strip():
-        return "api_key is empty: pass api_key, or set SEOREP_API_KEY"
+        return "api_key is empty"
     if any(ord(character) < 32 or ord(character) == 127 for character in api_key):
         problem = "api_key holds a line break or another control character"
         return f"{problem}: strip it after reading it from a file"
@@ -37,17 +33,11 @@ def key_problem(api_key: str) -> str | None:
         return "api_key begins and ends with a quotation mark: leave them out"
     if SURROGATE.search(api_key):
         return "api_key is not valid Unicode text"
-    invisible = _invisible_character(api_key)
-    if invisible is not None:
-        return f"api_key holds an invisible character, U+{ord(invisible):04X}: copy the key again"
-    return None
-
-
-def _invisible_character(text: str) -> str | None:
-    """Return the first character that a reader can't see, such as a byte order mark, or None."""
-    for character in text:
-        if not character.isprintable() or _BLANKS.match(character):
-            return character
+    for character in api_key:
+        # A reader can't see it, such as a byte order mark.
+        if not character.isprintable():
+            code = f"U+{ord(character):04X}"
+            return f"api_key holds an invisible character, {code}: copy the key again"
     return None
 
 

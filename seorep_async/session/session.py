@@ -23,7 +23,7 @@ from seorep_async.session.flow_control import (
 )
 from seorep_async.session.observation import Observer, OnAttempt, Stats
 from seorep_async.session.request import Call, Request
-from seorep_async.session.response import HUGE, Response, ResponseReader
+from seorep_async.session.response import Response, ResponseReader
 from seorep_async.session.retry_policy import Cause, Failure, Retry, deadline_exceeded, decide
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import CallTimeout
@@ -215,7 +215,7 @@ class Session:
     async def _wait_for_permit(self, call: Call[Any]) -> Permit:
         request = call.request
         try:
-            permit = await self.share.acquire(
+            return await self.share.acquire(
                 call.deadline,
                 request.subject,
                 request.lane,
@@ -227,11 +227,6 @@ class Session:
             raise late from late.__cause__
         except ClientClosed:
             raise self._closed_error(call.failure) from None
-        if self.clock.monotonic() >= call.deadline.at:
-            # The loop was blocked between the grant and now.
-            self.share.take_back_cancelled(permit)
-            raise self._late(call, permit.seconds_waited, permit.reason)
-        return permit
 
     def _late(
         self, call: Call[Any], seconds: float, reason: WaitReason | None
@@ -290,8 +285,6 @@ class Session:
             # Even a defect of a decoder must not keep others waiting for this permit.
             self.share.learn(permit, outcome)
         self.observer.log_outage(call, outcome, knows_limit=self.share.knows_limit)
-        if isinstance(outcome, Response) and len(outcome.body) > HUGE:
-            self._pause(call.request)
         return outcome
 
     def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
@@ -331,12 +324,9 @@ class Session:
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1
         self.observer.log_retry(call, failure, retry.delay)
-        self._pause(call.request)
-
-    def _pause(self, request: Request[Any]) -> None:
-        """Tell a pull that its request needs no permit for a while."""
-        if request.lane is not None:
-            request.lane.on_pause()
+        lane = call.request.lane
+        if lane is not None:
+            lane.on_retry()
 
     async def _back_off(self, seconds: float) -> None:
         """Sleep before a retry. Closing the client ends the sleep."""

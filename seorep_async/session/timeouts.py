@@ -14,10 +14,10 @@ from seorep_async.errors import ConfigurationError
 
 T = TypeVar("T")
 
+TICK = 0.03
+"""The seconds between two alarms while attempts are running."""
 LATE = 0.05
 """An alarm that is later than this, in seconds, means that the loop or the process was stopped."""
-GRACE = 0.1
-"""After a late alarm, attempts have this many seconds to read data that has already arrived."""
 
 
 class Deadline(msgspec.Struct, frozen=True):
@@ -59,7 +59,8 @@ class Deadline(msgspec.Struct, frozen=True):
 class AttemptTimeouts:
     """Ends attempts that take too long, like `asyncio.timeout`.
 
-    All attempts share one alarm, because an alarm for each would take 10 microseconds.
+    One alarm looks at all attempts from time to time, because an alarm for each would take 10
+    microseconds.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -67,7 +68,6 @@ class AttemptTimeouts:
         self.is_closed: bool = False
         self.running: set[TimeLimit] = set()
         self._alarm: asyncio.TimerHandle | None = None
-        self._alarm_due = math.inf
 
     def close(self) -> None:
         """End running attempts, and leave no alarm behind.
@@ -75,53 +75,36 @@ class AttemptTimeouts:
         Otherwise a reader of a body would wait: aiohttp 3.14 does not wake it on closing.
         """
         self.is_closed = True
-        if not self.loop.is_closed():
+        if self._alarm is not None and not self.loop.is_closed():
+            self._alarm.cancel()
             for limit in self.running:
                 limit.expire()
-            self._set_alarm(math.inf)
 
     def start(self, limit: TimeLimit) -> None:
         self.running.add(limit)
-        if limit.due < self._alarm_due:
-            self._set_alarm(limit.due)
+        if self._alarm is None:
+            self._set_alarm()
 
-    def _set_alarm(self, due: float) -> None:
-        self._cancel_alarm(due)
-        if due < math.inf:
-            self._alarm = self.loop.call_at(due, self._ring, due)
-
-    def _cancel_alarm(self, due: float) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm = None
-        self._alarm_due = due
+    def _set_alarm(self) -> None:
+        self._alarm = self.loop.call_later(TICK, self._ring, self.loop.time() + TICK)
 
     def _ring(self, due: float) -> None:
-        """Let attempts that are due read data that has already arrived, and then end them."""
+        """Mark the attempts that are due, and end those that were marked before."""
         now = self.loop.time()
-        due_limits = [limit for limit in self.running if limit.due <= now]
-        if not due_limits:
-            self._set_next_alarm()
-            return
-        # If the alarm was on time, one iteration of the loop is enough.
-        was_late = now - due > LATE
-        moment = now + GRACE if was_late else now
-        self._cancel_alarm(moment)
-        self._alarm = self.loop.call_at(moment, self._expire, due_limits, was_late)
-
-    def _expire(self, due_limits: list[TimeLimit], was_late: bool) -> None:
-        """End the attempts that are still running.
-
-        If the loop was blocked again, others are due as well. Those still get time to read.
-        """
-        for limit in due_limits:
-            if limit in self.running:
-                self.running.discard(limit)
-                limit.expire(late=was_late)
-        self._set_next_alarm()
-
-    def _set_next_alarm(self) -> None:
-        self._set_alarm(min((limit.due for limit in self.running), default=math.inf))
+        for limit in self.running:
+            if limit.is_over:
+                # It ends in this iteration of the loop.
+                continue
+            if limit.is_due:
+                limit.expire()
+            elif limit.due <= now:
+                # Until the next alarm, it may read data that has already arrived.
+                limit.is_due = True
+                if now - due > LATE:
+                    limit.inconclusive = True
+        self._alarm = None
+        if self.running:
+            self._set_alarm()
 
 
 class TimeLimit:
@@ -133,9 +116,9 @@ class TimeLimit:
 
     def __init__(self, timeouts: AttemptTimeouts, seconds: float, remaining: float) -> None:
         self._timeouts = timeouts
-        self._started = timeouts.loop.time()
+        self.is_due: bool = False
         self.is_over: bool = False
-        self.due: float = self._started + min(seconds, remaining)
+        self.due: float = timeouts.loop.time() + min(seconds, remaining)
         self.inconclusive: bool = remaining <= seconds
 
     def __enter__(self) -> TimeLimit:
@@ -146,20 +129,14 @@ class TimeLimit:
         self._timeouts.start(self)
         return self
 
-    def is_very_late(self, seconds: float) -> bool:
-        """Return whether a limit of `seconds` has long passed, because the loop was blocked."""
-        return self._timeouts.loop.time() - self._started > 1.25 * seconds
-
-    def expire(self, *, late: bool = False) -> None:
-        """End the block. `late` says that the loop was blocked."""
-        self.inconclusive = self.inconclusive or late
+    def expire(self) -> None:
+        """End the block."""
         self.is_over = True
         self._task.cancel()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
-        # The alarm stays for the next attempt.
         self._timeouts.running.discard(self)
         if not self.is_over:
             return

@@ -44,8 +44,8 @@ _KEYWORD = _required("keyword_id", _INTEGER, "Id of the keyword.")
 _START = _required("start_date", _DATE, "First day that the pull requested.")
 _END = _required("end_date", _DATE, "Last day that the pull requested.")
 _OF_CAMPAIGN = (
-    "Campaign of the report. In failures, null if its id has more than 64 bits, or if the "
-    "campaigns could not be listed (table_name is then campaigns)."
+    "Campaign of the report. In failures, null if the campaigns could not be listed (table_name is "
+    "then campaigns)."
 )
 _OF_KEYWORD = (
     "Keyword of the report; null for a report of a whole campaign. In failures of "

@@ -33,7 +33,6 @@ LONGEST = 20_000
 _LONGEST_VALUE = 500
 _NOTES = 500
 """Bytes reserved for the description of what is left out."""
-_EMPTY: tuple[object, ...] = (None, (), {})
 
 
 def csv_cells(columns: Sequence[Column], values: Columns) -> list[Sequence[str]]:
@@ -53,8 +52,8 @@ def _cells(column_type: ColumnType, values: Sequence[Any]) -> list[str]:
     return _CSV[column_type](values)
 
 
-def csv_lines(cells: Sequence[Sequence[str]]) -> bytes:
-    """Return cells as lines of CSV (RFC 4180, UTF-8). Invalid Unicode raises a ValueError."""
+def csv_lines(cells: Sequence[Sequence[str]]) -> str:
+    """Return cells as lines of CSV (RFC 4180)."""
     columns: list[Sequence[str]] = []
     for constant, neighbours in groupby(cells, partial(is_constant, ColumnType.STRING)):
         group = list(neighbours)
@@ -70,7 +69,7 @@ def csv_lines(cells: Sequence[Sequence[str]]) -> bytes:
     for place, column in enumerate(columns):
         flat[2 * place :: step] = column
     flat[step - 1 :: step] = [_LINE_END] * len(cells[0])
-    return "".join(flat).encode()
+    return "".join(flat)
 
 
 def _each(as_string: Callable[[Any], str], values: Sequence[Any]) -> list[str]:
@@ -203,8 +202,7 @@ def excerpt(
 ) -> str:
     """Return facts, columns and rows as JSON for agents, which pay for each character.
 
-    The JSON has a limited length, and says what it leaves out. If a list of rows has columns
-    without a value, only the names of these columns are included.
+    The JSON has a limited length, and says what it leaves out.
 
     Args:
         columns: the names of the columns.
@@ -217,9 +215,6 @@ def excerpt(
         ConfigurationError: there are too many columns.
     """
     names = [_cut(name) for name in columns]
-    if isinstance(rows, list) and rows:
-        names, empty_names, rows = _without_empty_columns(names, rows)
-        facts["columns_without_values"] = empty_names or None
     members = {name: value for name, value in facts.items() if value is not None}
     smallest = {**members, "left_out": list(left_out), "columns": names, "rows": []}
     room = LONGEST - _NOTES - _size(smallest)
@@ -243,22 +238,6 @@ def excerpt(
     if omissions:
         members["left_out"] = omissions
     return _printable({**members, "columns": names, "rows": rows_with_room})
-
-
-def _without_empty_columns(
-    names: Sequence[str], rows: Sequence[Sequence[Any]]
-) -> tuple[list[str], list[str], list[list[Any]]]:
-    """Return the columns with values, the names of the empty ones, and rows without them."""
-    places = []
-    empty_names = []
-    for place, values in enumerate(zip(*rows, strict=True)):
-        if all(value in _EMPTY for value in values):
-            empty_names.append(names[place])
-        else:
-            places.append(place)
-    kept_names = [names[place] for place in places]
-    kept_rows = [[row[place] for place in places] for row in rows]
-    return kept_names, empty_names, kept_rows
 
 
 def _too_many_rows(rows: Iterable[Sequence[Any]], kept: int, advice: Callable[[int], str]) -> str:

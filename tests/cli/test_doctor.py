@@ -20,7 +20,7 @@ import pytest
 from seorep_async.cli import doctor, target_check
 from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.findings import Findings
-from seorep_async.cli.nights import PullWords, add_nights
+from seorep_async.cli.nights import add_nights
 from tests.cli.running import Seorep
 from tests.history.databases import Pull, database_of
 
@@ -91,13 +91,6 @@ def test_a_target_needs_room(
     assert seorep("doctor", "-s", "campaigns=1", "-o", "b.csv").code in (0, code)
 
 
-def test_a_file_that_no_pull_wrote_is_refused_with_advice(seorep: Seorep, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-    ended = seorep("doctor", "-s", "campaigns=1", "-o", "a.csv")
-    assert ended.code == ExitCode.USAGE
-    assert "replace it with --force" in ended.out
-
-
 def test_a_stored_pull_is_named(seorep: Seorep) -> None:
     window = ("--from", "2023-01-01", "--to", "2023-01-31")
     pull = ("pull", "--sandbox", "-o", "a.csv", *window, "--max-requests", "8", "--quiet")
@@ -131,21 +124,13 @@ def stored(tmp_path: Path, nights: Sequence[int], failed: int = 0) -> None:
     database_of(tmp_path / "a.duckdb", pulls)
 
 
-def test_the_newest_night_is_named_not_that_of_the_last_pull(seorep: Seorep) -> None:
-    window = ("--month", "2023-02", "-s", "campaigns=1", "--quiet")
-    for night in ("2023-03-07", "2023-03-05"):
-        seorep("pull", "-o", "a.duckdb", *window, "--snapshot-date", night)
-    newest, *_ = lines(seorep, "nights", "-o", "a.duckdb")
-    assert "sandbox: 2 nights, the newest of 2023-03-07" in newest
-
-
 @pytest.mark.parametrize(
     ("nights", "missing"),
     [
         ([5], None),
         ([5, 6, 7], None),
-        ([5, 6, 8], "the night of 2023-03-07 is"),
-        ([1, 2, 3, 6, 7], "the nights of 2023-03-04, 2023-03-05 are"),
+        ([5, 6, 8], "2023-03-07"),
+        ([1, 2, 3, 6, 7], "2023-03-04, 2023-03-05"),
         ([1, 8, 15, 22], None),  # once a week
     ],
 )
@@ -156,12 +141,12 @@ def test_missing_nights_of_daily_pulls_are_named(
     output = "\n".join(lines(seorep, "nights", "-o", "a.duckdb"))
     assert ("missing" in output) is (missing is not None)
     if missing:
-        assert f"note  nights              sandbox: {missing} missing; " in output
+        assert f"note  nights              sandbox: missing are the nights of {missing}; " in output
 
 
 def test_a_night_without_any_report_is_missing(seorep: Seorep, tmp_path: Path) -> None:
     stored(tmp_path, [5, 6, 8], failed=7)
-    assert "the night of 2023-03-07 is missing" in lines(seorep, "nights", "-o", "a.duckdb")[1]
+    assert "missing are the nights of 2023-03-07" in lines(seorep, "nights", "-o", "a.duckdb")[1]
 
 
 def incomplete(tmp_path: Path, failed: tuple[int, ...], nights: int = 1) -> None:
@@ -182,7 +167,7 @@ def test_a_night_that_lacks_reports_is_named(seorep: Seorep, tmp_path: Path) -> 
     assert "a b, night of 2023-03-05: 2 reports failed (campaigns 1, 2: " in line
     window = "--from 2023-02-03 --to 2023-03-04 --retry-failed"
     command = f"seorep pull -o a.duckdb --account 'a b' --snapshot-date 2023-03-05 {window}"
-    assert line.endswith(f"to fetch only what failed: {command}")
+    assert line.endswith(f"to fetch only what failed, with the pull's other options: {command}")
 
 
 def test_a_report_that_would_fail_again_has_no_command(seorep: Seorep, tmp_path: Path) -> None:
@@ -199,32 +184,6 @@ def test_the_newest_incomplete_nights_are_listed(seorep: Seorep, tmp_path: Path)
     assert len(notes) == 7
     assert "night of 2023-03-13: " in notes[0]
     assert rest.endswith("a b: 2 earlier pulls with failed reports; --json lists them all")
-
-
-def test_json_lists_missing_and_incomplete_nights(seorep: Seorep, tmp_path: Path) -> None:
-    stored(tmp_path, [5, 6, 8])
-    ended = seorep("doctor", "-s", "campaigns=1", "-o", "a.duckdb", "--json")
-    (account,) = json.loads(ended.out)["nights"]
-    assert (account["missing"], account["incomplete"]) == (["2023-03-07"], [])
-
-
-def test_json_has_the_nights_of_every_account(seorep: Seorep, tmp_path: Path) -> None:
-    night = dt.date(2023, 3, 5)
-    names = [f"a{number:02}" for number in range(22)]
-    pulls = [Pull(night, night, night, {11: 1}, account=name) for name in names]
-    database_of(tmp_path / "a.duckdb", pulls)
-    ended = seorep("doctor", "-s", "campaigns=1", "-o", "a.duckdb", "--json")
-    assert [account["account"] for account in json.loads(ended.out)["nights"]] == names
-    assert lines(seorep, "nights", "-o", "a.duckdb")[-1].endswith(
-        "2 accounts more; --json lists them all"
-    )
-
-
-def test_daily_nights_that_ended_are_old(seorep: Seorep, tmp_path: Path) -> None:
-    stored(tmp_path, [5, 6])
-    old = lines(seorep, "nights", "-o", "a.duckdb")[-1]
-    assert "sandbox: the newest night is " in old
-    assert old.endswith(" days old")
 
 
 @pytest.mark.parametrize(
@@ -263,8 +222,7 @@ def test_nights_are_not_ok_while_a_retry_may_help(
 
 def nights_of(tmp_path: Path, today: dt.date, account: str | None = None) -> list[dict[str, Any]]:
     findings = Findings(shown=False)
-    pull_words = PullWords(("seorep", "pull"), {})
-    add_nights(findings, str(tmp_path / "a.duckdb"), account, today, pull_words)
+    add_nights(findings, str(tmp_path / "a.duckdb"), account, today)
     nights: list[dict[str, Any]] = findings.facts()["nights"]
     return nights
 
@@ -274,14 +232,6 @@ def test_nights_of_one_account_are_checked(tmp_path: Path) -> None:
     incomplete(tmp_path, (1,))
     names = [account["account"] for account in nights_of(tmp_path, dt.date(2023, 3, 6), "a b")]
     assert names == ["a b"]
-
-
-def test_a_lost_night_has_an_exit_code_for_monitors(seorep: Seorep, tmp_path: Path) -> None:
-    stored(tmp_path, [5, 6])
-    command = ("doctor", "-s", "campaigns=1", "-o", "a.duckdb", "--json")
-    assert seorep(*command).code == 0
-    ended = seorep(*command, "--exit-code")
-    assert ended.code == json.loads(ended.out)["exit_code"] == 10
 
 
 @pytest.mark.parametrize(
@@ -294,6 +244,14 @@ def test_a_monitor_is_told_that_no_night_is_found(
     command = ("doctor", "-s", "campaigns=1", "--exit-code")
     assert seorep(*command, "-o", "a.duckdb").code == 0
     assert seorep(*command, *target).code == 10
+
+
+def test_two_names_of_an_account_are_both_looked_at(seorep: Seorep) -> None:
+    pull = ("pull", "-s", "campaigns=1", "-o", "a.duckdb", "--quiet", "--account")
+    for account in ("acme", "other"):
+        assert seorep(*pull, account).code == 0
+    newest = lines(seorep, "nights", "-o", "a.duckdb")
+    assert [line.split()[1] for line in newest] == ["acme:", "other:"]
 
 
 def test_an_account_without_nights_is_named(seorep: Seorep, tmp_path: Path) -> None:
@@ -380,34 +338,12 @@ def test_the_command_of_a_night_selects_the_same_campaigns(
     assert f"--account 'a b' {words}--snapshot-date" in lines(seorep, "nights", "-o", "a.duckdb")[1]
 
 
-def test_options_that_doctor_does_not_know_are_to_be_added(seorep: Seorep, tmp_path: Path) -> None:
-    incomplete(tmp_path, (1,))
-    with duckdb.connect(tmp_path / "a.duckdb") as database:
-        database.execute("UPDATE pulls SET reading = 'of other engine names'")
-    line = lines(seorep, "nights", "-o", "a.duckdb")[1]
-    assert "add the options or engine names that the pull had to: seorep pull" in line
-
-
-def test_the_command_of_a_night_repeats_settings_without_a_proxy(
-    seorep: Seorep, tmp_path: Path
-) -> None:
-    incomplete(tmp_path, (1,))
-    settings = ("-c", "engine_names=a,b,w", "-c", "proxy=http://u:s3cret@127.0.0.1:9")
-    with seorep.account() as sandbox:
-        command = ("doctor", "-o", "a.duckdb", "--base-url", sandbox.base_url, *settings)
-        ended = seorep(*command, "-c", "call_timeout=1", "-c", "max_attempts=1")
-        address = sandbox.base_url
-    service = f"--base-url {address} -c engine_names=a,b,w -c call_timeout=1"
-    assert f"seorep pull -o a.duckdb {service} -c max_attempts=1 --account" in ended.out
-    assert "s3cret" not in ended.out
-
-
 @pytest.mark.heavy
 def test_each_feed_of_a_night_has_the_command_of_its_pull(seorep: Seorep) -> None:
     night = ("-o", "a.duckdb", "--snapshot-date", "2023-03-05", "--last", "7d")
     pull = ("pull", *night, "-c", "max_attempts=1")
     with seorep.account(campaigns=4, failing=[2]):
-        assert seorep(*pull, "--exclude", "3", "--compare-previous-period").code == 4
+        assert seorep(*pull, "--exclude", "3").code == 4
         assert seorep(*pull, "--feed", "campaign-by-date").code == 4
         ended = seorep("doctor", "-o", "a.duckdb", "--json")
     pulls = json.loads(ended.out)["nights"][0]["incomplete"]

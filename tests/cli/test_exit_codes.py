@@ -1,7 +1,6 @@
 """The exit code of a pull says whether a retry may help."""
 
 import datetime as dt
-import json
 from typing import Any
 
 import pytest
@@ -96,19 +95,6 @@ def test_an_argument_that_is_not_utf8_is_named_as_written(
     ended = seorep(*arguments, "--sandbox")
     assert (ended.code, "s3cr" in ended.err) == (2, False)
     assert problem in ended.err
-
-
-@pytest.mark.heavy
-def test_nothing_to_retry_in_a_group_is_said(seorep: Seorep) -> None:
-    with seorep.account(failing={2: 501}):
-        listed = seorep("campaigns", "list", "--json", "--columns", "id,company").out
-        companies = {campaign["id"]: campaign["company"] for campaign in json.loads(listed)}
-        pull = ("pull", "-o", "a.duckdb", "--month", "2023-03")
-        assert seorep(*pull).code == 4
-        # another pull of the night, so that nothing is staged for the first one
-        assert seorep(*pull, "--campaign", "4").code == 0
-        ended = seorep(*pull, "--filter", companies[1], "--retry-failed")
-    assert (ended.code, ended.err.partition(":")[0]) == (0, "Nothing to retry")
 
 
 def test_an_outage_between_months_hides_no_failure(

@@ -205,20 +205,6 @@ def test_as_json_the_columns_of_every_table_are_explained(seorep: Seorep) -> Non
     assert tables[0]["columns"][0].keys() == {"name", "type", "nullable", "description"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "beginning"),
-    [
-        ("csv", 'keyword_rankings,account,string,false,"Name of the account'),
-        ("jsonl", '{"table": "keyword_rankings", "name": "account", "type": "string", '),
-    ],
-)
-def test_a_program_reads_the_table_and_type_of_a_column(
-    seorep: Seorep, kind: str, beginning: str
-) -> None:
-    lines = seorep("columns", "--format", kind).out.splitlines()
-    assert any(line.startswith(beginning) for line in lines[:2])
-
-
 def test_a_person_reads_the_columns_by_name_and_type(seorep: Seorep) -> None:
     assert "* campaign_id (integer): " in seorep("columns", "keyword_rankings").out
 

@@ -13,7 +13,6 @@ import duckdb
 import pytest
 
 from seorep_async import guides
-from seorep_async.export import database
 from tests.cli.running import Ended, Seorep
 
 pytestmark = pytest.mark.heavy
@@ -167,43 +166,6 @@ def test_a_database_without_pulls_has_no_complete_month(
         assert "every month is complete" in seorep("pull", "-o", "a.duckdb", *months).err
 
 
-@pytest.mark.parametrize("options", [(), ("--skip-complete",)])
-def test_months_start_over_after_a_locked_database(
-    seorep: Seorep, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
-) -> None:
-    monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
-    command = ("pull", "-o", "a.duckdb", "--account", "acme", "--quiet")
-    months = (*command, "--month", "2023-01..2023-02", *options)
-    with seorep.account():
-        assert seorep(*command, "--month", "2022-12").code == 0
-        paused = ("--month", "2022-12", "--campaign", "1,2", "--max-requests", "2")
-        assert seorep(*command, *paused).code == 5
-        with duckdb.connect(config={"threads": "1"}) as other:
-            other.execute("ATTACH 'a.duckdb' AS attached")
-            assert seorep(*months, "--restart").code == 7
-        assert seorep(*months).code == 0
-
-
-def test_the_advice_on_failed_months_holds_on_a_later_day(seorep: Seorep) -> None:
-    command = ("pull", "-o", "a.duckdb", "--month", "2023-01..2023-02")
-    with seorep.account(failing={2: 501}):
-        ended = seorep(*command, "--skip-complete")
-    advice = re.search(r"with (--retry-failed --snapshot-date \S+) in place of --skip", ended.err)
-    assert advice is not None
-    with seorep.account() as sandbox:
-        assert seorep(*command, *advice[1].split()).code == 0
-    # the list and a report for each month, and the look at the campaign of a staged pull
-    assert sandbox.stats.requests <= 6
-
-
-def test_a_night_that_names_other_months_is_not_advised(seorep: Seorep) -> None:
-    # the night is a day of UTC: on the first of a month, `last` may be another month from there
-    command = ("pull", "-o", "a.duckdb", "--month", "2023-05..last")
-    with seorep.account(failing={2: 501}):
-        ended = seorep(*command, "--skip-complete")
-    assert "with --retry-failed in place of --skip-complete" in ended.err
-
-
 # --- The guide
 
 
@@ -232,13 +194,6 @@ def test_systemd_accepts_the_timer(tmp_path: Path) -> None:
     )
     about_ours = [line for line in ended.stderr.splitlines() if "nightly" in line]
     assert (ended.returncode, about_ours) == (0, [])
-
-
-def test_the_container_has_the_commands_that_were_tried() -> None:
-    """They were run in an empty root; a change here must be tried again."""
-    (dockerfile,) = fenced("dockerfile")
-    commands = [line.removeprefix("RUN ") for line in dockerfile.splitlines() if "RUN" in line]
-    assert commands == ["pip install --no-cache-dir '/src[cli,duckdb]' && rm -r /src"]
 
 
 @pytest.mark.parametrize("starter", [r"^ExecStart=(/srv.*)$", r"^docker run .* (\S+)$"])

@@ -171,8 +171,6 @@ class Session:
 
     def profile(self, *lines: str) -> None:
         names = {line.partition(" ")[0] for line in lines}
-        if "key_command" in names:
-            names.add("key")
         usual = [line for name, line in USUAL_PROFILE.items() if name not in names]
         self.write(".config/seorep/config.toml", "[acme]", *lines, *usual)
 

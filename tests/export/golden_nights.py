@@ -15,7 +15,7 @@ import duckdb
 import openpyxl
 import pyarrow.parquet as pq
 
-from seorep_async import Feed, PullPausedError, SeoRepClient, Settings
+from seorep_async import Feed, SeoRepClient, Settings
 from seorep_async.export import PullSummary, pull_to
 from tests.sandbox.calls import client_of_sandbox
 
@@ -54,12 +54,12 @@ Tables: TypeAlias = dict[str, tuple[list[str], list[list[Any]]]]
 
 
 @asynccontextmanager
-async def account(seed: int = 1, **options: Any) -> AsyncIterator[SeoRepClient]:
+async def account(**options: Any) -> AsyncIterator[SeoRepClient]:
     """Serve a small account.
 
     It is pulled with one request at a time, so that pulls are cut at the same report each time.
     """
-    usual: dict[str, Any] = {"campaigns": 4, "keywords": 3, "seed": seed, "failing": {2: 404}}
+    usual: dict[str, Any] = {"campaigns": 4, "keywords": 3, "failing": {2: 404}}
     settings = Settings(max_concurrency=1)
     async with client_of_sandbox(settings=settings, **usual | options) as client:
         yield client
@@ -86,67 +86,13 @@ async def nested(out: Path) -> None:
         await pull(client, out)
 
 
-async def flat(out: Path) -> None:
-    async with account(shape="flat", rows="older") as client:
-        await pull(client, out, compare_previous_period=True)
-
-
 async def mixed(out: Path) -> None:
     """Chosen campaigns, in an order of their own; one that does not exist."""
     async with account(shape="mixed", rows="mixed", failing={3: 404}) as client:
         await pull(client, out, [4, 1, 99, 3], compare_previous_period=True)
 
 
-async def by_keyword(out: Path) -> None:
-    async with account(shape="mixed", rows="mixed") as client:
-        await pull(client, out, [3, 1, 2], feeds=Feed.KEYWORD_BY_DATE, end=dt.date(2023, 2, 7))
-
-
-async def resumed(out: Path) -> None:
-    """A pull that is paused several times and resumed; at the end, what failed is retried."""
-    async with account(shape="mixed", rows="mixed", failing={2: 404, 4: 404}) as client:
-        paused = 0
-        while True:
-            try:
-                await pull(client, out, max_requests=5)
-                break
-            except PullPausedError:
-                paused += 1
-        assert paused
-        await pull(client, out, retry_failed=True)
-
-
-async def again(out: Path) -> None:
-    """One night pulled twice: in between a campaign was healed, and another failed."""
-    async with account(failing={2: 404}) as client:
-        await pull(client, out)
-    port = int(client.base_url.rpartition(":")[2])
-    async with account(failing={3: 404}, shape="flat", rows="older", port=port) as client:
-        await pull(client, out)
-
-
-async def nights(out: Path) -> None:
-    """Two nights of one window, and the campaigns' feed of another window."""
-    second = dt.date(2023, 4, 3)
-    march = dt.date(2023, 3, 1)
-    async with account(shape="mixed") as client:
-        await pull(client, out)
-        await pull(client, out, snapshot_date=second)
-        await pull(client, out, snapshot_date=second, feeds=Feed.CAMPAIGN, start=march)
-
-
-async def accounts(out: Path) -> None:
-    """Three accounts, the last one twice."""
-    feeds = (Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE)
-    for seed, name in enumerate(("acme", "globex", "initech"), 1):
-        async with account(seed, shape="mixed", rows="mixed", campaigns=2) as client:
-            await pull(client, out, account=name, force=True, feeds=feeds)
-            if name == "initech":
-                await pull(client, out, account=name, force=True, feeds=feeds)
-
-
-ALL_NIGHTS = (nested, flat, mixed, by_keyword, resumed, again, nights, accounts)
-NIGHTS = {night.__name__: night for night in ALL_NIGHTS}
+NIGHTS = {"nested": nested, "mixed": mixed}
 
 
 def read(out: Path) -> Tables:

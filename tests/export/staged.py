@@ -6,8 +6,6 @@ from pathlib import Path
 import attrs
 
 from seorep_async.export.pieces import PIECES, BlockFile
-from seorep_async.export.request import ExportRequest
-from tests.export.random_nights import Pull
 
 
 @attrs.frozen
@@ -17,26 +15,10 @@ class Staged:
     Attributes:
         ended: whether the pull ended with failures.
         stored: the ids of stored reports, by table.
-        lacks_list: whether the list of campaigns failed and was not stored later.
     """
 
-    request: ExportRequest
     ended: bool
     stored: dict[str, set[int]]
-    lacks_list: bool
-
-    def is_request_of(self, pull: Pull) -> bool:
-        """Return whether the pull made this request."""
-        request = self.request
-        request_values = (
-            request.account,
-            request.snapshot_date,
-            request.start_date,
-            request.end_date,
-            request.feeds,
-            request.campaigns,
-        )
-        return request_values == pull.asks
 
 
 def folder_of(out: Path, account: str | None = None) -> Path:
@@ -53,16 +35,13 @@ def staged_in(out: Path, account: str | None = None) -> Staged | None:
         return None
     opened = BlockFile(file)
     try:
-        blocks = list(opened.load(only_look=True))
+        blocks = list(opened.load())
     finally:
         opened.close()
-    requests = [block.request for block in blocks if block.request is not None]
-    if not requests:
+    if not blocks:
         return None
     stored: dict[str, set[int]] = {}
     for block in blocks:
         for name, records in block.records.items():
             stored.setdefault(name, set()).update(record.id for record in records)
-    list_failed = any("campaigns" in block.failures for block in blocks)
-    lacks_list = list_failed and "campaigns" not in stored
-    return Staged(requests[-1], blocks[-1].ended, stored, lacks_list)
+    return Staged(blocks[-1].ended, stored)

@@ -12,6 +12,7 @@ import pytest
 from seorep_async import ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import PullSummary, preview, pull_to
 from tests.export.accounts import Account, reports_in
+from tests.export.golden_nights import FILE_FORMATS
 from tests.scripted_api import quick_client, serving
 
 pytestmark = pytest.mark.usefixtures("tables_at_once")
@@ -99,11 +100,13 @@ async def test_a_misspelt_name_is_refused_before_any_report(pulled: Path, name: 
     async with serving(Account(7).answer) as (client, service):
         with pytest.raises(ConfigurationError) as caught:
             await pull(client, pulled, "2023-04-02", account=name)
+        with pytest.raises(ConfigurationError, match="no account"):
+            await preview(client, None, START, END, out=pulled, account=name)
         assert not reports_in(service)
         assert caught.value.argument == "account"
         assert str(caught.value) == (
-            f"the database has no account {name} yet, and has the service's account 7 as acme. "
-            "Did you mean acme? With force=True, this begins a new account"
+            f"the database has no account {name} yet, and has these campaigns under acme; "
+            "name that with account=…, or begin a new account with force=True"
         )
         await pull(client, pulled, "2023-04-02", account=name, force=True)
     assert accounts(pulled) == sorted(["acme", name])
@@ -112,9 +115,9 @@ async def test_a_misspelt_name_is_refused_before_any_report(pulled: Path, name: 
 @pytest.mark.parametrize(
     ("account_id", "name", "warning"),
     [
-        (7, "other", "account other yet, and has the service's account 7 as acme; this begins a"),
-        (8, "acme2", "no account acme2 yet; this begins a new one. Did you mean acme?"),
-        (None, "acme2", "no account acme2 yet; this begins a new one. Did you mean acme?"),
+        (7, "other", "account other yet, and has these campaigns under acme; this begins a new"),
+        (8, "acme2", "no account acme2 yet; this begins a new one"),
+        (None, "acme2", "no account acme2 yet; this begins a new one"),
     ],
     ids=["own account", "another account", "unknown account"],
 )
@@ -155,77 +158,31 @@ async def test_another_account_gets_its_own_name(pulled: Path, account: Account)
     assert accounts(pulled) == ["127.0.0.1", "acme"]
 
 
-async def test_an_account_with_rows_under_its_host_is_not_looked_up(tmp_path: Path) -> None:
-    out = tmp_path / "x.duckdb"
-    async with serving(Account(7).answer) as (client, service):
-        await pull(client, out, "2023-04-01")
-        service.requests.clear()
-        await pull(client, out, "2023-04-02")
-    assert len([request for request in service.requests if request.path == "/v3/campaigns"]) == 1
-
-
-@pytest.mark.parametrize("format_", ["csv", "jsonl", "xlsx", "parquet"])
-async def test_a_file_of_another_period_is_replaced_with_a_note(
-    tmp_path: Path, format_: str
-) -> None:
+@pytest.mark.parametrize("format_", FILE_FORMATS)
+async def test_a_file_of_another_pull_is_replaced_with_a_note(tmp_path: Path, format_: str) -> None:
     out = tmp_path / f"x.{format_}"
-    async with serving(Account(7).answer) as (client, _):
-        first = await pull_to(client, None, "2023-02-01", "2023-02-28", out=out)
-        assert first.notes == ()
-        summary = await pull_to(client, None, START, END, out=out)
-        assert summary.notes == ("replaces 2023-02-01 to 2023-02-28",)
-        assert (await pull_to(client, None, START, END, out=out)).notes == ()
-        other = await pull_to(client, None, START, END, out=out, account="acme")
-        assert other.notes == ("replaces 2023-03-01 to 2023-03-31 of 127.0.0.1",)
-        feed = Feed.CAMPAIGN_BY_DATE
-        by_date = await pull_to(client, None, START, END, out=out, account="acme", feeds=feed)
-    assert by_date.notes == ("replaces 2023-03-01 to 2023-03-31 (campaign)",)
-
-
-@pytest.mark.parametrize("format_", ["csv", "jsonl", "xlsx", "parquet"])
-async def test_fewer_campaigns_in_a_file_are_noted(tmp_path: Path, format_: str) -> None:
-    out = tmp_path / f"x.{format_}"
+    pulls: list[dict[str, Any]] = [
+        {"start_date": "2023-03-02"},
+        {},
+        {"account": "acme"},
+        {"account": "acme", "feeds": Feed.CAMPAIGN_BY_DATE},
+        {"account": "acme", "feeds": Feed.CAMPAIGN_BY_DATE, "ids": [1]},
+    ]
+    usual: dict[str, Any] = {"ids": None, "start_date": START, "end_date": END, "out": out}
+    notes: list[str] = []
     async with serving(Account(7, campaigns=3).answer) as (client, _):
-        await pull_to(client, None, START, END, out=out)
-        estimate = await preview(client, [1], START, END, out=out)
-        summary = await pull_to(client, [1], START, END, out=out)
-        more = await pull_to(client, None, START, END, out=out)
-    assert estimate.notes == summary.notes == ("replaces 3 campaigns with 1",)
-    assert more.notes == ()
-
-
-async def test_failures_that_leave_fewer_campaigns_are_noted(tmp_path: Path) -> None:
-    out = tmp_path / "x.csv"
-    account = Account(7, campaigns=3)
-    async with serving(account.answer) as (client, _):
-        await pull_to(client, None, START, END, out=out)
-        account.hidden = {1: 403, 3: 403}
-        summary = await pull_to(client, None, START, END, out=out)
-        again = await pull_to(client, None, START, END, out=out, restart=True)
-    assert summary.notes == ("replaces 3 campaigns with 1",)
-    assert again.notes == ()
-
-
-async def test_a_preview_names_the_period_that_it_would_replace(tmp_path: Path) -> None:
-    out = tmp_path / "x.csv"
-    async with serving(Account(7).answer) as (client, _):
-        await pull_to(client, None, "2023-02-01", "2023-02-28", out=out)
-        other_month = await preview(client, None, START, END, out=out)
-        same_month = await preview(client, None, "2023-02-01", "2023-02-28", out=out)
-        nothing = await preview(
-            client, None, "2023-02-01", "2023-02-28", out=out, retry_failed=True
-        )
-    assert other_month.notes == ("replaces 2023-02-01 to 2023-02-28",)
-    assert same_month.notes == nothing.notes == ()
-
-
-async def test_rows_without_their_pulls_have_a_period(tmp_path: Path) -> None:
-    out = tmp_path / "x.csv"
-    async with serving(Account(7).answer) as (client, _):
-        await pull_to(client, None, "2023-02-01", "2023-02-28", out=out)
-        (tmp_path / "x.pulls.csv").unlink()
-        summary = await pull_to(client, None, START, END, out=out)
-    assert summary.notes == ("replaces 2023-02-01 to 2023-02-28",)
+        for options in pulls:
+            estimate = await preview(client, **usual | options)
+            summary = await pull_to(client, **usual | options)
+            assert estimate.notes == summary.notes
+            assert (await pull_to(client, **usual | options)).notes == ()
+            notes += summary.notes
+    assert notes == [
+        "replaces 2023-03-02 to 2023-03-31 of 127.0.0.1 (campaign): 3 complete campaigns, now 3",
+        "replaces 2023-03-01 to 2023-03-31 of 127.0.0.1 (campaign): 3 complete campaigns, now 3",
+        "replaces 2023-03-01 to 2023-03-31 of acme (campaign): 3 complete campaigns, now 3",
+        "replaces 2023-03-01 to 2023-03-31 of acme (campaign-by-date): 3 complete campaigns, now 1",
+    ]
 
 
 @pytest.mark.parametrize("feed", Feed)

@@ -1,7 +1,7 @@
 """Any nights of three accounts in one database, against plain dicts after every step.
 
-They are pulled in any order, paused, cut off at any step, resumed, retried and started over, while
-campaigns come, go and fail. `pytest -m heavy tests/export/test_nights.py` tries a few examples, and
+They are pulled in any order, paused, resumed, retried and started over, while campaigns come, go
+and fail. `pytest -m heavy tests/export/test_nights.py` tries a few examples, and
 `pytest -m slow tests/export/test_nights.py` a hundred longer ones.
 """
 
@@ -22,9 +22,8 @@ import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from seorep_async import ConfigurationError, ExportError, Feed, NotFoundError, PullPausedError
+from seorep_async import ConfigurationError, Feed, NotFoundError, PullPausedError
 from seorep_async.export import PullSummary, pull_to
-from tests.export.cutting import PowerFailure, cut_off
 from tests.export.random_nights import (
     CAMPAIGNS,
     COLUMNS,
@@ -40,7 +39,6 @@ from tests.export.random_nights import (
     no_rows,
     world,
 )
-from tests.export.staged import staged_in
 from tests.scripted_api import ApiRequest, serving
 
 pytestmark = [pytest.mark.heavy, pytest.mark.usefixtures("no_waiting_for_the_disk")]
@@ -195,12 +193,11 @@ class AnyNights(RuleBasedStateMachine):
                 return "refused"
         return "retry" if failed == () else pulls[-1]
 
-    async def run(self, pull: Pull, way: str, limit: int | None, steps: int | None) -> None:
+    async def run(self, pull: Pull, way: str, limit: int | None) -> None:
         """Run a pull, check its result, and do the same to the model.
 
         Args:
             limit: the number of requests after which it pauses.
-            steps: the number of steps after which it is cut off.
         """
         begun = self.begin(pull, way)
         self.pull_at_work = pull if isinstance(begun, str) else begun
@@ -215,19 +212,12 @@ class AnyNights(RuleBasedStateMachine):
             "feeds": pull.feeds,
         }
         sent_before = self.client.stats.attempts
-        error: BaseException | None = None
+        error: Exception | None = None
         summary = None
         try:
-            with cut_off(10**9 if steps is None else steps):
-                summary = await pull_to(self.client, pull.ids, pull.start, pull.end, **options)
-        except (ConfigurationError, NotFoundError, PullPausedError, PowerFailure) as caught:
+            summary = await pull_to(self.client, pull.ids, pull.start, pull.end, **options)
+        except (ConfigurationError, NotFoundError, PullPausedError) as caught:
             error = caught
-        except ExportError as caught:
-            # DuckDB tells only the text of an error of a reader.
-            error = PowerFailure() if "PowerFailure" in str(caught.__cause__) else caught
-        if isinstance(error, PowerFailure):
-            self.after_a_cut(pull.account, begun)
-            return
         assert not self.pull_at_work.twice
         sent = self.client.stats.attempts - sent_before
         if isinstance(begun, str):
@@ -249,7 +239,7 @@ class AnyNights(RuleBasedStateMachine):
             self.after_the_end(begun, summary)
 
     def after_nothing(
-        self, account: str, reason: str, error: BaseException | None, summary: PullSummary | None
+        self, account: str, reason: str, error: Exception | None, summary: PullSummary | None
     ) -> None:
         if reason == "refused":
             assert "unfinished pull" in str(error)
@@ -267,44 +257,9 @@ class AnyNights(RuleBasedStateMachine):
         if pull.failures:
             self.staged[pull.account] = pull, True
 
-    def after_a_cut(self, account: str, begun: Pull | str) -> None:
-        """Check that either all or none of its rows are in the database."""
-        if isinstance(begun, Pull):
-            after = {name: [*rows] for name, rows in self.tables.items()}
-            begun.apply_to(after)
-            if self.rows() == expected(after):
-                self.tables = after
-        staged = staged_in(self.out, account)
-        before, _ = self.staged.pop(account, (None, False))
-        if staged is None:
-            return
-        pull = before
-        is_before = before is not None and staged.is_request_of(before)
-        is_begun = isinstance(begun, Pull) and (staged.is_request_of(begun) or not is_before)
-        # A pull that repeats an ended one may have been cut off before it changed anything. Then
-        # the list is that of the ended one.
-        has_list = "campaigns" in staged.stored
-        if isinstance(begun, Pull) and is_begun:
-            is_unlisted = begun.ids is None and begun.listed is None
-            if not (is_before and has_list and is_unlisted):
-                pull = begun
-        assert pull is not None
-        stored = set()
-        for feed, table in TABLE.items():
-            stored |= {(feed, id_) for id_ in staged.stored.get(table, ())}
-        received = pull.received
-        pull.received = {report: received[report] for report in received if report in stored}
-        if staged.lacks_list:
-            pull.listed = None
-        self.staged[account] = pull, staged.ended
-
     @rule(night=nights, way=ways, limit=st.none() | st.integers(1, 9))
     def pull(self, night: Night, way: str, limit: int | None) -> None:
-        self.loop.run_until_complete(self.run(self.new_pull(night), way, limit, None))
-
-    @rule(night=nights, way=ways, steps=st.integers(0, 2000))
-    def cut(self, night: Night, way: str, steps: int) -> None:
-        self.loop.run_until_complete(self.run(self.new_pull(night), way, None, steps))
+        self.loop.run_until_complete(self.run(self.new_pull(night), way, limit))
 
     def rows(self) -> dict[str, Counter[tuple[Any, ...]]]:
         if not self.out.exists():

@@ -1,7 +1,6 @@
 """Targets that can't be written, or not yet: mounts, odd names, files in use."""
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,7 +14,6 @@ from tests.export import golden_nights
 from tests.export.accounts import Account, served
 from tests.export.golden_nights import FILE_FORMATS, read
 
-IS_LINUX_ROOT = os.path.isdir("/proc/self") and os.geteuid() == 0
 NAMES = ("x.csv", "x.xlsx", "x.parquet", "x.duckdb")
 
 
@@ -40,24 +38,6 @@ async def test_a_mount_of_a_single_file_is_refused_before_any_request(
         with pytest.raises(ConfigurationError, match="is a mount of a single file; mount its"):
             await pull(client, out)
         assert not service.requests
-
-
-@pytest.mark.skipif(not IS_LINUX_ROOT, reason="only root may mount")
-@pytest.mark.parametrize("name", NAMES)
-async def test_a_real_mount_of_a_single_file_is_refused(tmp_path: Path, name: str) -> None:
-    out = tmp_path / name
-    out.touch()
-    (tmp_path / "elsewhere").touch()
-    command = ["mount", "--bind", str(tmp_path / "elsewhere"), str(out)]
-    if subprocess.run(command, capture_output=True, check=False).returncode:  # noqa: ASYNC221
-        pytest.skip("this machine refuses mounts")
-    try:
-        async with served(Account()) as (client, service):
-            with pytest.raises(ConfigurationError, match="is a mount of a single file"):
-                await pull(client, out)
-            assert not service.requests
-    finally:
-        subprocess.run(["umount", out], check=True)  # noqa: ASYNC221
 
 
 async def test_without_a_table_of_mounts_the_device_decides(
@@ -158,20 +138,6 @@ async def test_a_file_that_is_in_use_for_a_moment_is_replaced(
         await pull(client, out)
         monkeypatch.setattr(os, "replace", refused(os.replace, error))
         assert (await pull(client, out)).ok
-
-
-async def test_a_side_file_that_is_in_use_for_a_moment_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "x.csv"
-    account = Account(hidden={2: 404})
-    async with served(account) as (client, _):
-        await pull(client, out)
-        account.hidden = {}
-        failures = tmp_path / "x.failures.csv"
-        monkeypatch.setattr(Path, "unlink", refused(Path.unlink, path=failures))
-        assert (await pull(client, out)).ok
-    assert not failures.exists()
 
 
 @pytest.mark.parametrize("place", ["rows", "beside"])

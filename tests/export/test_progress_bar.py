@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from seorep_async import AuthenticationError
 from seorep_async.export import ProgressBar, progress_bar, pull_to
 from tests.export.accounts import Account, served
 
@@ -18,8 +19,8 @@ class Terminal(io.StringIO):
         return True
 
 
-async def pull(tmp_path: Path) -> None:
-    async with served(Account(hidden={2: 404})) as (client, _):
+async def pull(tmp_path: Path, account: Account | None = None) -> None:
+    async with served(account or Account(hidden={2: 404})) as (client, _):
         await pull_to(
             client,
             None,
@@ -82,8 +83,19 @@ async def test_a_notebook_has_a_widget(tmp_path: Path, monkeypatch: pytest.Monke
     assert widgets.bar.bar_style == "warning"
 
 
-async def test_a_notebook_without_widgets_works(
+async def test_a_failed_pull_leaves_no_empty_bar(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    widgets = Widgets()
+    monkeypatch.setattr(builtins, "get_ipython", notebook_shell, raising=False)
+    monkeypatch.setattr(progress_bar, "require", lambda _: widgets)
+    with pytest.raises(AuthenticationError):
+        await pull(tmp_path, Account(lists=False))
+    assert widgets.displayed == []
+
+
+async def test_a_notebook_without_widgets_has_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(_: str) -> Any:
         raise ImportError
@@ -91,3 +103,4 @@ async def test_a_notebook_without_widgets_works(
     monkeypatch.setattr(builtins, "get_ipython", notebook_shell, raising=False)
     monkeypatch.setattr(progress_bar, "require", refuse)
     await pull(tmp_path)
+    assert "done, 1 row, 1 failed\n" in capsys.readouterr().out

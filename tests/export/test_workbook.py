@@ -2,6 +2,7 @@
 # ruff: noqa: RUF001
 
 import datetime as dt
+import io
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ import pytest
 import python_calamine
 from openpyxl.utils.escape import unescape
 
-from seorep_async import ConfigurationError, ExportError, Feed, PullPausedError, SeoRepClient
+from seorep_async import ConfigurationError, ExportError, Feed, SeoRepClient
 from seorep_async.export import PullProgress, PullSummary, Stage, stream
 from seorep_async.export.formats import WorkbookRows
 from seorep_async.export.workbook import cells_of
@@ -143,22 +144,27 @@ async def test_ranks_follow_the_names_of_a_row(tmp_path: Path) -> None:
     assert sheets["failures"][0][:3] == ["company", "error", "message"]
 
 
-async def test_dates_of_a_keyword_have_its_phrase(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "id_name", "source"),
+    [("company", "campaign_id", "campaigns"), ("keyword_phrase", "keyword_id", "keywords")],
+)
+async def test_a_row_has_the_names_of_its_ids(
+    tmp_path: Path, name: str, id_name: str, source: str
+) -> None:
     async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx", feeds=Feed)
-    sheets = sheets_by_openpyxl(tmp_path / "x.xlsx")
-    phrases = {}
-    for name in ("keywords", "keyword_periods"):
-        header, *rows = sheets[name]
-        id_place = header.index("keyword_id")
-        phrase_place = header.index("keyword_phrase")
-        phrases[name] = {(row[id_place], row[phrase_place]) for row in rows}
-    assert phrases["keyword_periods"] == phrases["keywords"]
+        await pull(client, tmp_path / "x.xlsx", feeds=Feed.KEYWORD_BY_DATE)
+    names = {}
+    for title, (header, *rows) in sheets_by_openpyxl(tmp_path / "x.xlsx").items():
+        if title in ("keyword_periods", source):
+            places = (header.index(id_name), header.index(name))
+            names[title] = {tuple(row[place] for place in places) for row in rows}
+    assert names["keyword_periods"]
+    assert names["keyword_periods"] <= names[source]
 
 
 async def test_a_printed_sheet_shows_names_and_ranks(tmp_path: Path) -> None:
     async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx")
+        await pull(client, tmp_path / "x.xlsx", account="A & B")
     sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"]
     assert sheet.page_setup.orientation == "landscape"
     assert sheet.sheet_properties.pageSetUpPr.fitToPage
@@ -166,29 +172,8 @@ async def test_a_printed_sheet_shows_names_and_ranks(tmp_path: Path) -> None:
     assert sheet.print_title_rows == "$1:$1"
     assert sheet.print_title_cols == "$A:$B"
     assert sheet.print_area == f"'keyword_rankings'!$A$1:$G${sheet.max_row}"
-
-
-async def test_a_printed_page_names_days_and_account(tmp_path: Path) -> None:
-    async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx", account="A & B")
-    for sheet in openpyxl.load_workbook(tmp_path / "x.xlsx"):
-        assert sheet.oddHeader.left.text == "2023-02-01 to 2023-03-31, A and B"
-        assert sheet.oddFooter.right.text == "&P / &N"
-
-
-async def test_a_sheet_of_rows_begins_with_the_company(tmp_path: Path) -> None:
-    async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx", feeds=Feed)
-    sheets = sheets_by_openpyxl(tmp_path / "x.xlsx")
-    campaigns = sheets["campaigns"]
-    header, *rows = campaigns
-    company = header.index("company")
-    id_ = header.index("campaign_id")
-    companies = {row[id_]: row[company] for row in rows}
-    for feed in Feed:
-        header, *rows = sheets[table_of(feed).name]
-        assert header[0] == "company"
-        assert {(row[header.index("campaign_id")], row[0]) for row in rows} <= {*companies.items()}
+    assert sheet.oddHeader.left.text == "2023-02-01 to 2023-03-31, A and B"
+    assert sheet.oddFooter.right.text == "&P / &N"
 
 
 async def test_a_header_is_bold_frozen_filtered_and_explained(tmp_path: Path) -> None:
@@ -208,25 +193,15 @@ async def test_a_header_is_bold_frozen_filtered_and_explained(tmp_path: Path) ->
             assert 8 <= sheet.column_dimensions[cell.column_letter].width <= 62
 
 
-async def test_a_header_stands_above_its_numbers(tmp_path: Path) -> None:
+async def test_headers_name_the_engines(tmp_path: Path) -> None:
     async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx")
-    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"]
-    sides = {cell.value: cell.alignment.horizontal for cell in sheet[1]}
-    assert sides["engine_a_ranking"] == sides["start_date"] == "right"
-    assert sides["keyword_phrase"] != "right"
-
-
-async def test_headers_and_notes_name_the_engines(tmp_path: Path) -> None:
-    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx", engine_names=("Google", "Bing"))
+        assert (await pull(client, tmp_path / "x.xlsx")).notes == ()
         await pull(client, tmp_path / "x.xlsx", engine_names=("Google", "Bing"))
         with pytest.raises(ConfigurationError, match="engine_names must be two names"):
             await pull(client, tmp_path / "x.xlsx", engine_names=("Google",))
-    header = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"][1]
-    notes = {cell.value: cell.comment.text for cell in header}
-    assert notes["Google mobile ranking"].endswith("Engine A is Google.")
-    assert notes["last Bing ranking date"].endswith("Engine B is Bing.")
-    assert "Google" not in notes["competitors"]
+    header = sheets_by_openpyxl(tmp_path / "x.xlsx")["keyword_rankings"][0]
+    assert {"keyword phrase", "Google mobile ranking", "last Bing ranking date"} <= {*header}
 
 
 async def test_dates_are_dates(tmp_path: Path) -> None:
@@ -318,20 +293,19 @@ async def test_too_many_rows_end_the_pull_as_soon_as_they_are_counted(
     assert not folder_of(out).exists()
 
 
-async def test_a_staged_pull_of_too_many_rows_is_not_resumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "x.xlsx"
-    async with served(Account()) as (client, _):
-        with pytest.raises(PullPausedError):
-            await pull(client, out, max_requests=2)
-        monkeypatch.setattr(WorkbookRows, "most_rows", 0)
-        with pytest.raises(ExportError, match="a sheet holds 0 rows"):
-            await pull(client, out)
-    assert not folder_of(out).exists()
+def workbook_of_somebody_else() -> bytes:
+    workbook = openpyxl.Workbook()
+    workbook.create_sheet("pulls").append(["mine"])
+    file = io.BytesIO()
+    workbook.save(file)
+    return file.getvalue()
 
 
-@pytest.mark.parametrize("content", [b"no workbook", b"PK\x03\x04 broken"])
+@pytest.mark.parametrize(
+    "content",
+    [b"no workbook", b"PK\x03\x04 broken", workbook_of_somebody_else()],
+    ids=["text", "broken", "another workbook"],
+)
 async def test_a_file_that_no_pull_wrote_is_kept(tmp_path: Path, content: bytes) -> None:
     out = tmp_path / "x.xlsx"
     out.write_bytes(content)
@@ -340,16 +314,6 @@ async def test_a_file_that_no_pull_wrote_is_kept(tmp_path: Path, content: bytes)
             await pull(client, out)
         assert not service.requests
         assert (await pull(client, out, force=True)).ok
-
-
-async def test_a_workbook_of_somebody_else_is_kept(tmp_path: Path) -> None:
-    out = tmp_path / "x.xlsx"
-    workbook = openpyxl.Workbook()
-    workbook.create_sheet("pulls").append(["mine"])
-    workbook.save(out)
-    async with served(Account()) as (client, _):
-        with pytest.raises(ConfigurationError, match="no pull wrote it"):
-            await pull(client, out)
 
 
 async def pull_an_hour_ago(

@@ -13,7 +13,7 @@ import pytest
 
 from seorep_async import AuthenticationError, SeoRepClient, Settings
 from tests.faults.conftest import Check
-from tests.faults.run import JANUARY, results_of
+from tests.faults.run import results_of
 from tests.faults.server import Plan
 from tests.scripted_api import FEED, LIST, ApiRequest, serving
 from tests.session.scripted_server import Connection, ScriptedServer, answer
@@ -91,31 +91,6 @@ async def test_forbidden_campaigns_fail_alone(case: str, concurrency: int, check
     )
 
 
-@pytest.mark.parametrize(
-    "good", [0, 1, 50], ids=["wrong from the first", "revoked at once", "revoked later"]
-)
-@pytest.mark.parametrize("forbidden", [set(), {2, 9, 10, 11}], ids=["", "some forbidden"])
-async def test_a_refused_key_costs_those_in_flight_8_and_a_probe(
-    good: int, forbidden: set[int], check: Check
-) -> None:
-    def script(request: ApiRequest) -> Any:
-        if len(service.requests) > good or request.id in forbidden:
-            return 403
-        return page(request)
-
-    async with serving(script) as (client, service):
-        results = await results_of(client, 60)
-    errors = [result for result in results.values() if isinstance(result, Exception)]
-    others = [error for error in errors if not isinstance(error, AuthenticationError)]
-    check(
-        "37",
-        f"key refused after {good} requests, {len(forbidden)} forbidden",
-        requests_after_the_refusal=(len(service.requests) - good, 16 + 8 + 1),
-        errors_of_another_kind=(len(others), 0),
-        missing=(60 - len(results), 0),
-    )
-
-
 # --- Row 39
 
 
@@ -165,20 +140,6 @@ async def test_a_write_answered_while_the_loop_was_blocked_succeeds(check: Check
     check(
         "39", "a POST answered while the loop was blocked", requests_again=(writes(server) - 1, 0)
     )
-
-
-@alone
-async def test_a_loop_blocked_as_a_connection_is_opened_is_no_overload(check: Check) -> None:
-    settings = Settings(connect_timeout=0.1)
-    with serving_apart(latency=0.005) as server:
-        async with SeoRepClient(server.base_url, "k", settings=settings) as client:
-            listing = asyncio.create_task(client.rankings.campaign(1, *JANUARY).page(1))
-            for _ in range(5):
-                await asyncio.sleep(0)
-                time.sleep(0.2)  # noqa: ASYNC251
-            await listing
-            stats = client.stats
-    check("39", "loop blocked as a connection was opened", cuts=(16 - stats.concurrency, 0))
 
 
 STOPPED = """

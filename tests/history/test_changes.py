@@ -76,6 +76,7 @@ def two_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ({}, [21, 13, 11, 12, 14], 5),
         ({"limit": 2}, [21, 13], 5),
         ({"campaign": 2}, [21], 1),
+        ({"group": " retail "}, [13, 11, 12, 14], 4),
         ({"kind": "rose"}, [11, 12], 2),
         ({"kind": "entered_top_10", "limit": 1}, [11], 1),
         ({"kind": "rose", "moved": 4}, [11], 1),
@@ -198,6 +199,7 @@ def test_changes_are_a_table(two_days: Path) -> None:
     compared = changes(two_days)
     kinds = compared.to_pandas()["kind"].tolist()
     assert kinds == ["lost", "found", "entered_top_3", "rose", "new"]
+    assert [change.moved for change in compared] == [None, None, 9, 3, None]
     line = json.loads(compared.to_jsonl().splitlines()[0])
     assert line["kinds"] == ["lost", "left_top_3", "left_top_10", "left_top_20"]
     expected = {
@@ -229,6 +231,7 @@ def test_a_campaign_without_both_reports_is_left_out(
     compared = changes(database)
     assert compared.left_out == left_out
     assert [*compared] == []
+    assert ("(1 campaign not compared)" in repr(compared)) == bool(left_out)
     for reason in left_out.values():
         assert f"not compared, because {reason}: campaign 2" in caplog.text
 
@@ -393,6 +396,21 @@ def test_a_day_of_few_campaigns_is_compared_where_it_is_named(tmp_path: Path) ->
     assert (change.before_date, change.after_date) == (day(1), day(2))
 
 
+def test_a_day_that_is_passed_over_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    nights = nightly(SEVERAL, {11: 9}, {**SEVERAL, 11: 5})
+    database = database_of(tmp_path / "a.duckdb", nights)
+    assert changes(database).before == day(0)
+    assert caplog.messages == [
+        "Between the compared days, with fewer campaigns than is usual: 2026-03-02. To compare "
+        "with one of them, name it as the earlier day."
+    ]
+    caplog.clear()
+    changes(database, before=day(0))
+    assert caplog.messages == []
+
+
 def test_a_second_day_is_compared_with_a_first_of_more(tmp_path: Path) -> None:
     nights = nightly(SEVERAL, {11: 9})
     (change,) = changes(database_of(tmp_path / "a.duckdb", nights))
@@ -434,6 +452,9 @@ def test_campaigns_of_messages_are_sorted_as_numbers(tmp_path: Path) -> None:
         ({"limit": 0}, "limit must be"),
         ({"campaign": "1"}, "campaign must be"),
         ({"moved": 0}, "moved must be"),
+        ({"group": "x"}, "no rankings of group 'x'; it has Retail"),
+        ({"group": 3}, "group must be the title of a group, got 3"),
+        ({"group": "Retail", "campaign": 1}, "campaign=… and group=… can't be combined"),
     ],
 )
 def test_wrong_arguments_are_refused(two_days: Path, options: dict[str, Any], words: str) -> None:
@@ -441,45 +462,10 @@ def test_wrong_arguments_are_refused(two_days: Path, options: dict[str, Any], wo
         changes(two_days, **options)
 
 
-def test_a_group_is_compared_alone(tmp_path: Path) -> None:
-    ranks = [{11: 1, 21: 1}, {11: 9, 21: 9}]
-    database = database_of(tmp_path / "rankings.duckdb", nightly(*ranks))
-    assert {change.campaign_id for change in changes(database, group=" retail ")} == {1}
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"group": "x"}, "no rankings of group 'x'; it has Retail"),
-        ({"group": 3}, "group must be the title of a group, got 3"),
-        ({"group": "Retail", "campaign": 1}, "campaign=… and group=… can't be combined"),
-    ],
-    ids=str,
-)
-def test_a_wrong_group_is_refused(tmp_path: Path, options: dict[str, Any], problem: str) -> None:
-    database = database_of(tmp_path / "rankings.duckdb", nightly({11: 1}, {11: 9}))
-    with pytest.raises(ConfigurationError, match=problem) as caught:
-        changes(database, **options)
-    assert caught.value.argument == "group"
-
-
 def test_printed_changes_are_one_line(two_days: Path) -> None:
     assert str(changes(two_days)) == "<Changes of acme, 2026-03-01 to 2026-03-02: 5>"
     few = changes(two_days, limit=2)
     assert repr(few) == "<Changes of acme, 2026-03-01 to 2026-03-02: 2 of 5>"
-
-
-def test_printed_changes_count_campaigns_without_a_report(tmp_path: Path) -> None:
-    pulls = nightly({11: 1, 21: 9}, {11: 5})
-    compared = changes(database_of(tmp_path / "a.duckdb", pulls))
-    assert (
-        repr(compared) == "<Changes of acme, 2026-03-01 to 2026-03-02 (1 campaign not compared): 1>"
-    )
-
-
-def test_a_change_says_by_how_many_places_it_moved(two_days: Path) -> None:
-    moved = {change.kind: change.moved for change in changes(two_days)}
-    assert moved == {"lost": None, "found": None, "entered_top_3": 9, "rose": 3, "new": None}
 
 
 def test_a_frame_of_changes_begins_like_the_notebooks_table(two_days: Path) -> None:

@@ -84,12 +84,6 @@ def test_a_page_counts_its_days(tmp_path: Path, shape: str, words: str) -> None:
     assert words in page_of(database_of(tmp_path / "a.duckdb", pulls))
 
 
-def test_month_to_date_east_of_utc_has_a_day_less_than_nights(tmp_path: Path) -> None:
-    pulls, _ = SHAPES["month to date, a day east of UTC"]
-    with open_history(database_of(tmp_path / "a.duckdb", pulls)) as history:
-        assert history.days("acme") == [day(number) for number in range(6)]
-
-
 def test_a_backfill_of_months_compares_the_last_two(tmp_path: Path) -> None:
     pulls = []
     for number, first in enumerate(MONTHS):
@@ -161,7 +155,7 @@ def test_both_days_that_a_page_compares_with_are_checked(tmp_path: Path) -> None
     assert f"The ranks of {day(1)} are of a window from {day(-6)}" in page
 
 
-@pytest.mark.parametrize(("length", "is_told"), [(28, False), (31, False), (32, True), (90, True)])
+@pytest.mark.parametrize(("length", "is_told"), [(31, False), (32, True)])
 def test_windows_of_other_lengths_are_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, length: int, is_told: bool
 ) -> None:

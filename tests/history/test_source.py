@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from seorep_async import ConfigurationError, ExportError, Feed
-from seorep_async.history import changes, comparing, complete_windows, open_history
+from seorep_async.history import changes, comparing, complete_windows, open_history, source
 from tests.history.databases import FIRST, Pull, change, database_of, day, insert, nightly
 
 
@@ -129,7 +129,10 @@ def test_a_damaged_answer_is_an_export_error(
         changes(database, account="acme", moved=1)
 
 
-def test_a_database_that_is_being_written_is_named(database: Path) -> None:
+def test_a_database_that_is_being_written_is_named(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "WAIT_SECONDS", 0.0)
     program = (
         "import duckdb, sys; d = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
     )
@@ -145,7 +148,10 @@ def test_a_database_that_is_being_written_is_named(database: Path) -> None:
         other.communicate()
 
 
-def test_one_that_this_program_writes_is_named(database: Path) -> None:
+def test_one_that_this_program_writes_is_named(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "WAIT_SECONDS", 0.0)
     with (
         duckdb.connect(str(database)),
         pytest.raises(ExportError, match="this program has it open already"),

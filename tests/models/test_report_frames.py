@@ -27,7 +27,6 @@ from seorep_async import (
     KeywordRanking,
     LoginGrant,
     ModelList,
-    Page,
     PullOutcomes,
     RankingReport,
     RankingTotals,
@@ -240,40 +239,12 @@ def test_a_frame_is_filtered_by_dates() -> None:
     assert gaps.dt.days.max() == 31
 
 
-def test_a_frame_is_resampled_and_grouped() -> None:
-    ranks = MONTHS.set_index("date")["engine_a_ranking"]
-    assert list(ranks.resample("QS").mean()) == [2.0, 2.0]
-    quarters = MONTHS.groupby(pd.Grouper(key="date", freq="QS"))
-    assert list(quarters["engine_a_ranking"].mean()) == [2.0, 2.0]
-
-
-def test_a_frame_is_merged() -> None:
-    days = pd.DataFrame({"date": pd.date_range("2023-01", periods=9)})
-    assert len(days.merge(MONTHS)) == 1
-    assert len(RANKINGS.merge(RANKINGS, on=["keyword_phrase", "keyword_id"])) == 2
-
-
 def test_a_frame_is_written() -> None:
     months = MONTHS.to_json(orient="records", date_format="iso")
     assert json.loads(months)[3]["date"][:10] == "2023-01-01"
     tags = RANKINGS["tags"].to_json(orient="values")
     assert json.loads(tags)[0] == TAGS
     RANKINGS.to_excel(io.BytesIO(), engine="xlsxwriter")
-
-
-def test_tags_of_a_frame_are_exploded() -> None:
-    tags = RANKINGS["tags"].explode().dropna()
-    assert list(tags.str["label"]) == ["a", "b"]
-
-
-def test_altair_takes_a_frame_with_its_types() -> None:
-    alt = pytest.importorskip("altair")
-    lines = alt.Chart(MONTHS).mark_line()
-    chart = lines.encode(x="date", y="engine_a_ranking", color="date_precision")
-    channels = chart.to_dict()["encoding"]
-    assert channels["x"]["type"] == "temporal"
-    assert channels["y"]["type"] == "quantitative"
-    assert channels["color"]["type"] == "nominal"
 
 
 def test_a_frame_has_a_type_for_each_kind_of_value() -> None:
@@ -554,7 +525,3 @@ def test_to_dict_holds_no_secret() -> None:
     grant = LoginGrant("c4n4ry", "https://a.example/?token=c4n4ry", 7, extra={"more": "c4n4ry"})
     assert "c4n4ry" not in str(grant.to_dict())
     assert grant.to_dict()["user_id"] == 7
-
-
-def test_a_page_is_a_dict_of_its_models() -> None:
-    assert Page((EMPTY,), 1).to_dict()["items"] == [EMPTY.to_dict()]

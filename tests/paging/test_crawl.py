@@ -15,7 +15,7 @@ from seorep_async.resources import Rankings
 from seorep_async.session.response import Response
 from tests.scripted_api import FEED, ApiRequest
 from tests.session.simulated_service import SimulatedService, session_above
-from tests.session.virtual_loop import VirtualLoop
+from tests.session.virtual_loop import VirtualLoop, here
 
 JANUARY = ("2023-01-01", "2023-01-31")
 
@@ -86,6 +86,23 @@ async def test_pages_behind_a_late_one_are_fetched_within_the_budget() -> None:
         await asyncio.sleep(30)
         assert len(service.paths) == 1 + 2 * 2
         pulling.cancel()
+
+
+@pytest.mark.virtual
+async def test_a_failed_report_leaves_its_place_to_others() -> None:
+    def answer(request: ApiRequest) -> Response | int | None:
+        # Before page 3 fails, page 4 arrives, or never arrives at all.
+        service.latency = 0.3 if request.page == 3 else 0.02
+        if request.id <= 20 and request.page == 3:
+            return 404
+        if request.id <= 20 and request.page == 4 and request.id % 2:
+            return None
+        return page_of(request, 4)
+
+    async with rankings_of(answer, max_concurrency=2, attempt_timeout=60) as (rankings, service):
+        outcomes = await pulled(rankings, 23)
+        assert here().now < 5
+    assert [outcome.id for outcome in outcomes if outcome.ok] == [21, 22, 23]
 
 
 @pytest.mark.virtual

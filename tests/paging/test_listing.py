@@ -4,7 +4,6 @@ import asyncio
 import gc
 import itertools
 from collections.abc import Callable
-from contextlib import aclosing
 from typing import Any
 
 import pandas as pd
@@ -65,16 +64,6 @@ async def test_every_way_to_read_gives_the_same_items(source: Source) -> None:
     assert pages == single_pages
     items = [item for page in pages for item in page.items]
     assert [source.number(item) for item in items] == everything
-
-
-async def test_a_single_page_is_one_request_and_tells_the_totals() -> None:
-    async with serving(well_behaved(LIST, 95, 10)) as (client, service):
-        page = await client.campaigns.list().page(10)
-    assert len(page.items) == 5
-    assert page.number == 10
-    assert page.total_pages == 10
-    assert page.total_records == 95
-    assert service.pages == [10]
 
 
 async def test_each_use_of_a_listing_sends_new_requests() -> None:
@@ -175,28 +164,6 @@ async def test_a_second_page_in_another_format_gives_exact_rows(
         assert await source.everything(client) == list(range(1, 26))
 
 
-@list_and_feed
-async def test_a_second_page_without_metadata_gives_exact_rows(source: Source) -> None:
-    second = source.envelope(SECOND) | {"metadata": []}
-    async with serving(page_two(source, lambda source: second)) as (client, _):
-        assert await source.everything(client) == list(range(1, 26))
-
-
-async def test_a_model_list_whose_second_page_is_an_object_is_refused() -> None:
-    nested = {"metadata": {"total_pages": 3, "total_records": 25}, "data": {"rows": []}}
-    async with serving(page_two(LIST, lambda source: nested)) as (client, _):
-        with pytest.raises(DecodeError):
-            await client.campaigns.list()
-
-
-@pytest.mark.parametrize("shape", [7, "x", None, True, {"rows": {}}, {"totals": False}])
-async def test_a_second_page_of_a_feed_in_a_third_shape_is_refused(shape: Any) -> None:
-    third = {"metadata": {"total_pages": 3, "total_records": 25}, "data": shape}
-    async with serving(page_two(FEED, lambda source: third)) as (client, _):
-        with pytest.raises(DecodeError):
-            await FEED.everything(client)
-
-
 def id_of(value: object) -> str:
     return "left out" if value is LEFT_OUT else repr(value)
 
@@ -210,13 +177,6 @@ async def test_a_nonsensical_page_count_costs_no_row_and_no_request(pages: Any) 
     async with serving(announcing(FEED, pages, 25), max_attempts=1) as (client, service):
         assert await FEED.everything(client) == list(range(1, 26))
     assert sorted(service.pages) == [1, 2, 3]
-
-
-async def test_more_records_than_announced_end_the_reading() -> None:
-    async with serving(announcing(FEED, LEFT_OUT, 12), max_attempts=1) as (client, service):
-        with pytest.raises(PaginationError):
-            await FEED.everything(client)
-    assert sorted(service.pages) == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -236,14 +196,6 @@ async def test_the_empty_page_that_ends_a_listing_is_not_given_out() -> None:
     async with serving(announcing(LIST)) as (client, _):
         pages = client.campaigns.list().pages()
         assert [len(page.items) async for page in pages] == [10, 10, 5]
-
-
-@pytest.mark.parametrize("records", [LEFT_OUT, None, "25", 25])
-@every_source
-async def test_unusable_total_records_give_exact_rows(source: Source, records: Any) -> None:
-    async with serving(announcing(source, 3, records)) as (client, service):
-        assert await source.everything(client) == list(range(1, 26))
-    assert sorted(service.pages) == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -317,14 +269,6 @@ async def test_a_service_that_never_ends_is_left_after_max_pages() -> None:
         with pytest.raises(PaginationError, match=r"Settings\.max_pages"):
             await client.campaigns.list()
     assert service.pages == [1, 2, 3, 4, 5, 6, 7]
-
-
-async def test_a_pagination_error_of_a_feed_names_its_campaign() -> None:
-    is_short = FEED.envelope(*WRONG["is short"])
-    async with serving(page_two(FEED, lambda source: is_short)) as (client, _):
-        with pytest.raises(PaginationError, match=r"^campaign 42: ") as failed:
-            await FEED.everything(client)
-    assert failed.value.subject == "campaign 42"
 
 
 async def test_iterating_gives_the_pages_before_a_wrong_one() -> None:
@@ -432,15 +376,6 @@ async def test_breaking_off_stops_fetching_without_the_client_closing(stuck: asy
         assert (await client.campaigns.list().page(1)).number == 1
 
 
-async def test_pages_can_be_closed_at_a_chosen_moment(stuck: asyncio.Event) -> None:
-    async with serving(stuck_after(2, stuck)) as (client, _):
-        async with aclosing(client.campaigns.list().pages()) as pages:
-            async for page in pages:
-                if page.number == 2:
-                    break
-        assert not our_tasks()
-
-
 async def test_cancelling_leaves_no_task(stuck: asyncio.Event) -> None:
     async with serving(stuck_after(1, stuck)) as (client, service):
         reading = asyncio.ensure_future(LIST.everything(client))
@@ -509,13 +444,6 @@ async def test_iterating_takes_as_long_as_it_takes() -> None:
     assert consumed == 50
 
 
-async def test_without_a_call_timeout_awaiting_has_no_time_limit() -> None:
-    clock = Clock()
-    script = slow_by_the_clock(clock, 10_000)
-    async with serving(script, clock, call_timeout=None) as (client, _):
-        assert len(await client.campaigns.list()) == 50
-
-
 # --- Bad use
 
 
@@ -548,36 +476,12 @@ def test_a_listing_used_as_a_list_asks_for_its_await(use: Callable[[Any], object
         use(SeoRepClient("http://127.0.0.1:9", "key").campaigns.list())
 
 
-async def test_a_listing_of_a_list_names_its_path() -> None:
-    listing = SeoRepClient("http://127.0.0.1:9", "key").campaigns.list(filter="c4n4ry")
-    assert "/v3/campaigns" in repr(listing)
-    assert "c4n4ry" not in repr(listing)
-
-
 @pytest.mark.parametrize("number", [0, -1, True, "1", 1.0, None])
 async def test_a_bad_page_number_is_refused_before_any_request(number: Any) -> None:
     async with serving(well_behaved(LIST, 5, 10)) as (client, service):
         with pytest.raises(ConfigurationError, match="page must be an integer from 1, got"):
             await client.campaigns.list().page(number)
     assert service.requests == []
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda listing: listing.fetch_all(),
-        lambda listing: listing.page(1),
-        lambda listing: anext(listing.pages()),
-        lambda listing: anext(aiter(listing)),
-    ],
-    ids=["await", "page", "pages", "async for"],
-)
-async def test_a_listing_of_an_unopened_client_says_how_to_open_it(
-    use: Callable[[Any], Any],
-) -> None:
-    client = SeoRepClient("http://127.0.0.1:9", "key")
-    with pytest.raises(ConfigurationError, match="async with SeoRepClient"):
-        await use(client.campaigns.list())
 
 
 async def test_a_service_with_no_page_past_the_end_gives_exact_rows() -> None:
@@ -588,17 +492,6 @@ async def test_a_service_with_no_page_past_the_end_gives_exact_rows() -> None:
 
     async with serving(script) as (client, _):
         assert await LIST.everything(client) == [1, 2, 3, 4]
-
-
-async def test_a_page_that_is_missing_before_the_end_is_an_error() -> None:
-    def script(request: ApiRequest) -> Any:
-        if request.page == 2:
-            return 404
-        return LIST.envelope(numbers_on(request.page, 2, 6), None, 6)
-
-    async with serving(script) as (client, _):
-        with pytest.raises(NotFoundError):
-            await LIST.everything(client)
 
 
 def test_a_query_that_may_hold_a_secret_is_not_shown() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
-from seorep_async import DeadlineExceededError, EngineNames, Limits, PaginationError, ServerError
+from seorep_async import DeadlineExceededError, EngineNames, PaginationError, ServerError
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Campaigns, Rankings
 from seorep_async.session import Session
@@ -150,13 +150,6 @@ async def test_500_reports_cost_a_tenth_more_than_the_best_limit(records: int) -
     async with served(paging) as (_, rankings, _):
         await pulled(rankings, paging, range(1, 501))
     assert paging.attempts <= 1.1 * 500
-
-
-async def test_small_reports_cost_no_further_request() -> None:
-    paging = Paging(lambda campaign_id: campaign_id % 25)
-    async with served(paging) as (_, rankings, _):
-        await pulled(rankings, paging, range(1, 101))
-    assert paging.attempts == 100
 
 
 async def test_reports_of_all_lengths_cost_few_comparisons() -> None:
@@ -361,20 +354,6 @@ async def test_a_limit_that_is_always_refused_is_soon_given_up() -> None:
         assert here().now < 200
 
 
-async def test_a_refused_rate_says_nothing_about_the_limit() -> None:
-    paging = Paging(lambda campaign_id: 60)
-    refusals = iter([429] * 9)
-
-    def answer(path: str) -> Any:
-        status = next(refusals, None) if "limit" in path else None
-        return status or paging.answer(path)
-
-    async with session_above(SimulatedService(says=answer)) as session:
-        rankings = Rankings(session, decoder_for(EngineNames()), "account")
-        await pulled(rankings, paging, range(1, 41))
-        assert session.stats.page_sizes == {PATH: 1000}
-
-
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize("limit", ["1/s,burst=1", "1/s,burst=1,retry-after=seconds", "2/s,burst=5"])
 async def test_a_low_rate_does_not_end_the_search(limit: str, status: int) -> None:
@@ -491,20 +470,3 @@ async def test_a_page_size_of_the_settings_is_kept(page_size: int | None, limit:
         await campaigns.list()
         assert session.stats.page_sizes == {}
     assert {limit for _, limit, _ in paging.requests} == {limit}
-
-
-async def test_the_limit_of_a_call_overrides_the_settings() -> None:
-    paging = Paging(lambda campaign_id: 100)
-    async with served(paging, page_size=40) as (_, rankings, _):
-        await rankings.campaign(1, *JANUARY, limit=50)
-    assert {limit for _, limit, _ in paging.requests} == {50}
-
-
-async def test_pulls_at_low_limits_find_the_page_size() -> None:
-    paging = Paging(lambda campaign_id: 300)
-    service = SimulatedService(says=paging.answer)
-    limits = Limits(requests_per_second=5)
-    async with session_above(service, limits=limits) as session:
-        rankings = Rankings(session, decoder_for(EngineNames()), "account")
-        await pulled(rankings, paging, range(1, 41))
-    assert paging.attempts <= 40 + 30

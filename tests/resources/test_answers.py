@@ -35,7 +35,7 @@ from tests.resources.operations import BY_NAME, IDS, LEAST, OPERATIONS, Argument
 from tests.sandbox import calls
 from tests.sandbox.calls import BACKLINKS, CAMPAIGNS, USERS, YEAR, client_of_sandbox
 from tests.session.calls import Connect
-from tests.session.scripted_server import EMPTY_PAGE, answer, reset
+from tests.session.scripted_server import answer, reset
 
 NEW: dict[str, Arguments] = {
     "campaigns": calls.NEW[CAMPAIGNS],
@@ -244,16 +244,6 @@ async def test_a_request_that_must_run_once_is_not_repeated(
     assert str(unknown.value).startswith(said)
     assert unknown.value.path == operation.path
     assert len(server.requests) == 1
-
-
-@each(once_only)
-async def test_a_request_that_must_run_once_has_its_own_connection(
-    operation: Operation, connect: Connect
-) -> None:
-    client, server = await connect(answer(EMPTY_PAGE), answer(operation.answer))
-    await client.keywords.list(limit=1)
-    await operation.ask(client, **operation.least)
-    assert server.connections == 2
 
 
 @each([operation for operation in OPERATIONS if operation not in once_only])

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
-import numpy as np
 import pytest
 
 from seorep_async import (
@@ -210,18 +209,6 @@ async def test_roles_are_written_as_the_settings_say(roles: Callable[[], Any], s
         assert pairs(request) == [*array, ("page", "1")]
 
 
-@each([BY_NAME["campaigns.create"], BY_NAME["keywords.get"]])
-async def test_an_array_is_as_the_settings_say_but_in_json(
-    operation: Operation, sent: Sent
-) -> None:
-    arguments = operation.least | {"extra_params": {"role": ROLES}}
-    for encoding, array in ARRAYS.items():
-        request = await sent(operation, arguments, array_encoding=encoding)
-        assert pairs(request) == [*operation.written(operation.least), *array]
-    if operation.is_write:
-        assert ("role", ROLES) in pairs(await sent(operation, arguments, request_encoding=JSON))
-
-
 @each([*FEEDS, BY_NAME["backlinks.list"], BY_NAME["campaigns.list"]])
 async def test_only_a_feed_s_search_has_the_names_in_the_settings(
     operation: Operation, sent: Sent
@@ -271,19 +258,6 @@ async def test_a_date_string_is_two_dates_or_a_string(dates: Any, text: str, sen
     assert ("date_string", text) in pairs(request)
 
 
-@pytest.mark.parametrize("number", [1, 2**31 - 1, np.int64(7)])
-async def test_any_integer_in_range_and_a_single_day_can_be_asked_for(
-    number: Any, sent: Sent
-) -> None:
-    numbers = {"campaign_id": number, "limit": number, "extra_params": {"a": number}}
-    day = {"start_date": dt.date(2023, 1, 1), "end_date": "2023-01-01"}
-    request = await sent(BY_NAME["rankings.campaign"], numbers | day)
-    text = str(number)
-    expected = [("campaign_id", text), ("start_date", "2023-01-01"), ("end_date", "2023-01-01")]
-    expected += [("limit", text), ("a", text), ("page", "1")]
-    assert pairs(request) == expected
-
-
 # --- Further parameters
 
 EXTRA = {
@@ -316,15 +290,6 @@ async def test_every_operation_sends_further_parameters_like_its_own(
         assert parameters["share"] == 1.5
         assert parameters.pop("none") == []
     assert {name: str(value) for name, value in parameters.items()} == texts
-
-
-@each([operation for operation in OPERATIONS if not operation.is_listing])
-async def test_page_is_an_ordinary_parameter_outside_listings(
-    operation: Operation, sent: Sent
-) -> None:
-    # An extra parameter alone is a change.
-    request = await sent(operation, operation.least | {"extra_params": {"page": 2}})
-    assert pairs(request) == [*operation.written(operation.least), ("page", "2")]
 
 
 @pytest.mark.parametrize(

@@ -175,8 +175,8 @@ def test_a_valid_key_is_accepted(key: str) -> None:
 @pytest.mark.parametrize(
     ("said", "key"),
     [
-        ("pass api_key, or set SEOREP_API_KEY", ""),
-        ("pass api_key, or set SEOREP_API_KEY", "   "),
+        ("is empty", ""),
+        ("is empty", "   "),
         ("control character", "c4n\x00ary"),
         ("control character", "c4n4ry\x7f"),
         ("control character", "c4n4ry\t"),
@@ -192,10 +192,6 @@ def test_a_valid_key_is_accepted(key: str) -> None:
         ("invisible character, U+", "c4n\u200d4ry"),
         ("invisible character, U+", "c4n\u00a04ry"),
         ("invisible character, U+", "c4n\x854ry"),
-        ("invisible character, U+", "c4n\u31644ry"),
-        ("invisible character, U+", "c4n\ufe0f4ry"),
-        ("invisible character, U+", "c4n\u034f4ry"),
-        ("invisible character, U+", "c4n\U000e01ef4ry"),
         ("invisible character, U+", "c4n\U000e00414ry"),
     ],
 )

@@ -13,11 +13,10 @@ from seorep_async.errors import (
     ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
-    SeoRepError,
     ServerError,
 )
 from seorep_async.session import Request
-from tests.session.broken_answers import BROKEN, SLOW
+from tests.session.broken_answers import SLOW
 from tests.session.calls import (
     KEY,
     Connect,
@@ -28,7 +27,7 @@ from tests.session.calls import (
     open_session,
 )
 from tests.session.fake_time import FakeTime
-from tests.session.scripted_server import FINE, Step, answer, hang, pour, then_hang
+from tests.session.scripted_server import FINE, Step, answer, hang, then_hang
 
 LONG = 60.0  # seconds; nothing here comes near it unless something hangs
 
@@ -70,26 +69,6 @@ async def test_call_that_never_succeeds_ends_before_its_deadline(
     assert error.body_excerpt == "down"
     assert error.attempts == len(server.requests) == len(fake_time.slept) + 1
     assert isinstance(error.__cause__, ServerError)
-
-
-UNFINISHED = ("reset", "closed", "short Content-Length", "HTML", "no HTTP")
-FAULTS: dict[str, Step] = dict(SLOW)
-FAULTS |= {name: BROKEN[name][0] for name in UNFINISHED}
-FAULTS |= {str(status): answer(status=status) for status in (500, 503, 429)}
-FAULTS |= {
-    "429 with Retry-After 0": answer(status=429, headers=[("Retry-After", "0")]),
-    "503 with Retry-After 0.05": answer(status=503, headers=[("Retry-After", "0.05")]),
-    "endless body": pour(b"HTTP/1.1 200 OK\r\n\r\n", b" " * 65536, 10**9),
-}
-
-
-@pytest.mark.parametrize("step", FAULTS.values(), ids=FAULTS)
-async def test_deadline_holds_under_any_fault(step: Step, connect: Connect) -> None:
-    limits = {"call_timeout": 0.1, "attempt_timeout": 1e6, "backoff_initial": 0.02}
-    client, _ = await connect(forever=step, **limits)
-    began = time.monotonic()
-    await failure(client, SeoRepError)
-    assert time.monotonic() - began < LONG
 
 
 async def test_a_call_without_a_deadline_continues(connect: Connect, fake_time: FakeTime) -> None:

@@ -73,22 +73,20 @@ async def rounds(count: int, seed: int) -> None:
             assert not [task for task in left if any(part in repr(task) for part in OURS)]
 
 
-@pytest.mark.parametrize("loop", LOOPS)
-def test_nothing_is_left_after_any_end(loop: str) -> None:
-    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
-        runner.run(rounds(15, seed=len(loop)))
+HEAVY = pytest.mark.heavy
 
 
-def test_nothing_is_left_after_any_end_in_debug_mode() -> None:
-    with asyncio.Runner(debug=True) as runner:
-        runner.run(rounds(5, seed=1))
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize("debug", [False, True])
-@pytest.mark.parametrize("loop", LOOPS)
-def test_nothing_is_left_after_many_ends(loop: str, debug: bool) -> None:
-    with asyncio.Runner(loop_factory=LOOPS[loop], debug=debug) as runner:
+@pytest.mark.parametrize(
+    ("debug", "count"),
+    [
+        (False, 15),
+        (True, 5),
+        pytest.param(False, 25, marks=HEAVY),
         # A round takes three times as long in debug mode.
-        count = 10 if debug else 25
-        runner.run(rounds(count, seed=100 + len(loop) + debug))
+        pytest.param(True, 10, marks=HEAVY),
+    ],
+)
+@pytest.mark.parametrize("loop", LOOPS)
+def test_nothing_is_left_after_any_end(loop: str, debug: bool, count: int) -> None:
+    with asyncio.Runner(loop_factory=LOOPS[loop], debug=debug) as runner:
+        runner.run(rounds(count, seed=count + len(loop)))

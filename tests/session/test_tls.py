@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 import trustme
 
-from seorep_async import AttemptTimeoutError, ConnectionFailedError, TransportError
+from seorep_async import AttemptTimeoutError, ConnectionFailedError
 from tests.session.calls import Connect, OpenClient, StartServer, ask, failure
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import answer
@@ -77,12 +77,3 @@ async def test_an_unanswered_greeting_ends_with_the_connect_timeout(
     with pytest.raises(AttemptTimeoutError, match=r"Settings\.connect_timeout") as caught:
         await client.campaigns.list(filter="what nobody may see").page(1)
     assert "nobody" not in str(caught.value)
-
-
-async def test_http_at_a_tls_server_gets_no_answer(
-    scripted_server: StartServer, open_client: OpenClient, authority: trustme.CA
-) -> None:
-    server = await scripted_server(tls=server_context(authority.issue_cert("127.0.0.1")))
-    with pytest.raises(TransportError):
-        await ask(await open_client(server.base_url.replace("https:", "http:"), max_attempts=2))
-    assert server.requests == []

@@ -8,8 +8,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import ProtocolError, RedirectError, SeoRepClient, ServerError
-from tests.session.calls import KEY, Connect, OpenClient, StartServer, ask, failure
+from seorep_async import RedirectError, SeoRepClient, ServerError
+from tests.session.calls import KEY, Connect, OpenClient, StartServer, ask
 from tests.session.scripted_server import (
     EMPTY_PAGE,
     FINE,
@@ -215,9 +215,3 @@ async def test_borrowed_session_is_used_and_stays_open(
         async with session.get(server.base_url) as response:
             assert response.status == 200
     assert [request.connection for request in server.requests] == [1, 1]
-
-
-async def test_a_header_that_is_too_long_is_asked_for_once(connect: Connect) -> None:
-    client, server = await connect(answer(headers=[("Content-Security-Policy", "a" * 9000)]))
-    await failure(client, ProtocolError, "a header longer than 8190 bytes")
-    assert len(server.requests) == 1

@@ -168,18 +168,6 @@ async def test_a_write_whose_connection_never_opened_is_retried(
     assert caught.value.attempts == 2
 
 
-async def test_a_write_whose_handshake_hangs_is_retried(
-    fake_time: FakeTime,
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        base_url = f"https://127.0.0.1:{silent.getsockname()[1]}"
-        limits = {"attempt_timeout": 0.1, "max_attempts": 2}
-        async with open_session(base_url, fake_time, **limits) as session:
-            with pytest.raises(AttemptTimeoutError, match="no connection could") as caught:
-                await session.send(write())
-    assert caught.value.attempts == 2
-
-
 async def test_a_write_whose_name_is_never_found_is_retried(
     fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -409,11 +397,6 @@ async def test_a_404_to_a_repeated_delete_means_deleted(
         await session.send(write(method, idempotent=True))
     assert len(server.requests) == len(before) + 1
     assert session.share.quota.tokens == 500 or not is_success
-
-
-async def test_delete_by_its_path_is_answered_by_an_empty_envelope(connect: Connect) -> None:
-    client, _ = await connect(reset, GONE)
-    assert await client.request("DELETE", "/v3/campaigns/7") == {}
 
 
 @pytest.mark.parametrize(

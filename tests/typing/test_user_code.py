@@ -1,8 +1,6 @@
 """The types that users see."""
 
-import ast
 import datetime as dt
-import inspect
 import pathlib
 import subprocess
 import sys
@@ -13,15 +11,13 @@ import attrs
 import pytest
 
 import seorep_async
-from seorep_async import RankingTotals, SearchLanguage, SearchLocation, SeoRepClient, Tag, models
+from seorep_async import RankingTotals, SearchLanguage, SearchLocation, Tag, models
 from tests.models.reference import REFERENCE
 from tests.processes import run_python
-from tests.resources.operations import BY_NAME, OPERATIONS, Operation
 
 HERE = pathlib.Path(__file__).parent
 REPO = HERE.parent.parent
 USER_CODE = HERE / "user_code.py"
-TREE = ast.parse(USER_CODE.read_text(encoding="utf-8"))
 REQUIRED = {"id", "phrase", "month", "period"}
 """The kinds of fields of the reference that are never None."""
 KINDS: dict[str, Any] = dict.fromkeys(("id", "integer", "metric"), int)
@@ -124,30 +120,3 @@ def test_the_types_of_all_public_values_are_checked() -> None:
     public = {name for name, value in vars(models).items() if isinstance(value, type)}
     checked = {model.__name__ for model in REFERENCE} | OTHERS.keys()
     assert checked == public - {"Feed"} | OTHERS.keys()
-
-
-def test_the_types_of_every_operation_are_checked() -> None:
-    own = {f"client.{name}" for name in vars(SeoRepClient) if not name.startswith("_")}
-    used = {ast.unparse(node) for node in ast.walk(TREE) if isinstance(node, ast.Attribute)}
-    assert {f"client.{name}" for name in (*BY_NAME, "rankings.pull")} | own <= used
-
-
-@pytest.mark.parametrize(
-    "operation",
-    [operation for operation in OPERATIONS if operation.resource != "rankings"],
-    ids=lambda operation: operation.name,
-)
-def test_every_argument_of_an_operation_is_checked(operation: Operation) -> None:
-    method = operation.method_of(SeoRepClient("https://api.example.com", "key"))
-    parameters = list(inspect.signature(method).parameters)
-    used = {"extra_params"}
-    for node in TREE.body:
-        if getattr(node, "name", "wrong") == "wrong":
-            continue
-        for call in ast.walk(node):
-            if not isinstance(call, ast.Call):
-                continue
-            if ast.unparse(call.func) == f"client.{operation.name}":
-                used.update(parameters[: len(call.args)])
-                used.update(str(keyword.arg) for keyword in call.keywords)
-    assert used == set(parameters)

@@ -105,13 +105,12 @@ class Lane:
 
     Attributes:
         waiters: these requests, in order.
-        on_pause: is called in the task of a request that needs no permit for a while, because it is
-            about to be tried again, or its response takes long to decode.
+        on_retry: is called in the task of a request that is about to be tried again.
     """
 
     def __init__(self) -> None:
         self.waiters: list[Waiter] = []
-        self.on_pause: Callable[[], None] = _do_nothing
+        self.on_retry: Callable[[], None] = _do_nothing
 
     def add(self, waiter: Waiter) -> None:
         bisect.insort(self.waiters, waiter)

@@ -26,6 +26,7 @@ import math
 from seorep_async.session.flow_control.breaker import Circuit, CircuitBreaker, WaitReason
 from seorep_async.session.flow_control.rate import SHORTEST_SPAN, SPAN, DeliveredRate, Rate
 from seorep_async.session.flow_control.refusals import (
+    LARGEST_DROP,
     ExcessRefusals,
     LaterAttempts,
     RefusedSubjects,
@@ -141,7 +142,12 @@ class Pace:
             self.delivered.restart(now)
         elif self.delivered.seconds(now) >= SPAN:
             # Rule 5: since the breaker last closed, the service delivered its limit.
-            limit = self.refusals.find_limit(self.delivered.per_second(now))
+            limit = self.delivered.per_second(now)
+            if seconds_open > SPAN:
+                # An outage that answers 503 looks like a very low limit. So a limit that refuses
+                # everything for a while drops in steps.
+                limit = max(limit, LARGEST_DROP * self.refusals.limit_before)
+            self.refusals.find_limit(limit)
             self.delivered.restart(now)
         self.rate.cut(limit, seconds_open, self.last_start, now, was_paused=was_paused)
 

@@ -10,6 +10,8 @@ import msgspec
 Subject: TypeAlias = tuple[object, str]
 """The subject of an attempt: a client, and the name of its campaign."""
 
+LARGEST_DROP = 0.8
+"""After a long refusal of everything, a limit is at least this part of the limit found before."""
 _TOLERATED = 0.03  # share of refusals that adds no excess
 _TOO_MANY = 1.5  # excess that opens the breaker
 _TOO_MANY_WHILE_HELD = 3.0  # the same while a rate is held
@@ -19,7 +21,6 @@ _MOST = 0.3  # the largest share that is attributed to chance
 _CHANCE = 1.5  # a random share of refusals is tolerated up to this multiple
 _SAME_LIMIT = 0.03  # two limits are the same if they differ by no more than this part …
 _ENOUGH_SAME = 2  # … and a limit is real if it was the same this many times in a row
-_LARGEST_DROP = 0.8  # a limit is at least this part of the limit found before
 _REPEATS = 2  # refusals while others are accepted that prove a subject to be the cause
 _SUBJECTS = 1000  # the most refused subjects that are remembered
 
@@ -72,10 +73,8 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         self.started_while_held = 0
         self.refused_while_held = 0
 
-    def find_limit(self, delivered: float) -> float:
-        """Return the limit, from the rate that was delivered. If it is real, tolerate nothing."""
-        # An outage that answers 503 looks like a very low limit. So a limit drops in steps.
-        limit = max(delivered, _LARGEST_DROP * self.limit_before)
+    def find_limit(self, limit: float) -> None:
+        """Record the limit that a cut found. If it is certainly real, tolerate nothing more."""
         if abs(limit - self.limit_before) <= _SAME_LIMIT * self.limit_before:
             self.same_limits += 1
         else:
@@ -86,7 +85,6 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         # and such refusals would justify the tolerance again.
         if self.same_limits >= _ENOUGH_SAME:
             self.tolerated = _TOLERATED
-        return limit
 
 
 class LaterAttempts(msgspec.Struct, eq=False):
