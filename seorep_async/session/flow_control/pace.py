@@ -112,9 +112,9 @@ class Pace:
             else:
                 self.delivered.restart(now)
             self.breaker.close()
-        elif started > self.later.first_refused:
+        else:
             # A probe that closes the breaker is not counted: after a pause, it shows no rate.
-            self.later.accepted += 1
+            self.later.accept(started)
 
     def _cut(self, now: float) -> None:
         """Set the rate as the breaker closes."""
@@ -124,10 +124,10 @@ class Pace:
         if self.rate.current == math.inf:
             # Rule 5: until the breaker opened, the service delivered its limit.
             delivered = self.delivered.per_second(now)
-            # It may have let through a burst, so a second is the least span. But a limiter that
-            # refused one attempt refuses most of those that start later. If they were accepted,
-            # a few dead campaigns were met early, and attempts may go on at the rate so far.
-            if self.later.were_accepted:
+            # It may have let through a burst, so a second is the least span. But if most later
+            # attempts were accepted, a few dead campaigns were met early, and attempts may go on
+            # at the rate so far.
+            if self.later.balance > 0:
                 rate_so_far = self.delivered.per_second(self.breaker.opened_at, SHORTEST_SPAN)
                 delivered = max(delivered, rate_so_far)
             self.later.begin(math.inf)
