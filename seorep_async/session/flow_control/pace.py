@@ -10,8 +10,9 @@ rules. A comment marks each one at the line that applies it, here or in another 
 4. Too much excess opens the circuit breaker (`breaker`), and so do ten failures in a row. Then
    only probes go out until one is accepted. A probe that fails, but is not refused, shows an
    outage, whose seconds say nothing about the rate.
-5. If the breaker was open for more than a second, the rate delivered before is the limit. If not,
-   the limit lies between the delivered rate and the rate at which attempts started. The rate
+5. If the breaker was open for more than a second, the rate delivered before is the limit, but at
+   least half of the limit before, because it may have been an outage. If not, the limit lies
+   between the delivered rate and the rate at which attempts started. The rate
    (`rate`) drops to 80 % of the limit, is held for a while, and is then raised. The first opening
    shows no limit if most attempts that started after a refused one were accepted.
 6. The rate doubles while no limit is known, or once enough attempts were accepted above the last.
@@ -144,8 +145,7 @@ class Pace:
             # Rule 5: since the breaker last closed, the service delivered its limit.
             limit = self.delivered.per_second(now)
             if seconds_open > SPAN:
-                # An outage that answers 503 looks like a very low limit. So a limit that refuses
-                # everything for a while drops in steps.
+                # An outage that answers 503 looks like a very low limit.
                 limit = max(limit, LARGEST_DROP * self.refusals.limit_before)
             self.refusals.find_limit(limit)
             self.delivered.restart(now)

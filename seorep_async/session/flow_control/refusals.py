@@ -10,7 +10,7 @@ import msgspec
 Subject: TypeAlias = tuple[object, str]
 """The subject of an attempt: a client, and the name of its campaign."""
 
-LARGEST_DROP = 0.8
+LARGEST_DROP = 0.5
 """After a long refusal of everything, a limit is at least this part of the limit found before."""
 _TOLERATED = 0.03  # share of refusals that adds no excess
 _TOO_MANY = 1.5  # excess that opens the breaker
