@@ -9,26 +9,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self
 
-
-class ErrorFields(TypedDict, total=False):
-    """The keyword arguments of all errors. Each class defines which of them it accepts."""
-
-    subject: str | None
-    method: str | None
-    path: str | None
-    status: int | None
-    attempts: int
-    body_excerpt: str | None
-    argument: str | None
-    location: str | None
-    retry_after: float | None
-    field_path: str | None
-    expected_records: int | None
-    received_records: int | None
-    page: int | None
-    file: Path | None
+SERVICE_REASON = "the service said: "
+"""It precedes the service's own reason in a message."""
 
 
 class SeoRepError(Exception):
@@ -51,7 +35,7 @@ class SeoRepError(Exception):
     retryable: bool = False
     """Whether the same request may succeed later. A pull tries such a request once more."""
 
-    def __init__(self, message: str, **fields: Unpack[ErrorFields]) -> None:
+    def __init__(self, message: str, **fields: Any) -> None:
         super().__init__(message)
         self.message = message
         for name, value in fields.items():
@@ -70,7 +54,8 @@ class SeoRepError(Exception):
         string = self._about_subject()
         if facts:
             string += f" [{', '.join(facts)}]"
-        if self.body_excerpt:
+        # A message with the service's own reason says what is in the body.
+        if self.body_excerpt and SERVICE_REASON not in self.message:
             string += f" body: {self.body_excerpt}"
         return string
 

@@ -39,7 +39,7 @@ MAX_REPULLS = 3
 
 @attrs.define(slots=False, eq=False, repr=False)
 class Pull(NotAwaited, Generic[R_co]):
-    """A pull of one feed for many ids: `await` it, or use it as an async context manager.
+    """A pull of one feed for many ids: `await` it once, or use it once as an async context manager.
 
     `await` returns `PullOutcomes`. `async with` returns an async iterator of `PulledReport` and
     `FailedReport` objects, and keeps only a few of them in memory. Every id has exactly one
@@ -289,7 +289,8 @@ class _Run(Generic[R]):
             "failures": self._ended - self._succeeded,
             "seconds": now - self._started,
         }
-        message = "pull of %d ended: %d reports, %d failures, %.3g s"
+        state = "ended" if self._ended == self._total else "was stopped"
+        message = f"pull of %d {state}: %d reports, %d failures, %.3g s"
         values = facts.values()
         account = self._session.observer.account
         _log.info(message, *values, extra={"account": account, **facts})

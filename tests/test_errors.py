@@ -138,7 +138,7 @@ def test_an_error_keeps_all_in_a_pickle_or_copy(kind: type[SeoRepError]) -> None
 def test_each_class_and_each_field_of_an_error_is_explained() -> None:
     page = ast.parse(pathlib.Path(errors.__file__).read_text(encoding="utf-8"))
     for node in page.body:
-        if not isinstance(node, ast.ClassDef) or node.name == "ErrorFields":
+        if not isinstance(node, ast.ClassDef):
             continue
         assert ast.get_docstring(node)
         for statement, following in zip(node.body, node.body[1:], strict=False):

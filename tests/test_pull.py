@@ -468,9 +468,11 @@ async def test_the_end_of_a_pull_is_logged_with_its_counts(
     async with serving(lambda request: 404 if request.id == 2 else whole(request)) as (client, _):
         with caplog.at_level(logging.INFO, "seorep_async"):
             await outcomes_of(client, [1, 2, 3])
-    assert any(
-        "pull of 3 ended: 2 reports, 1 failures" in record.getMessage() for record in caplog.records
-    )
+            async with pull_of(client, [1, 2, 3]):
+                pass
+    ended, stopped = caplog.messages
+    assert ended.startswith("pull of 3 ended: 2 reports, 1 failures, ")
+    assert stopped.startswith("pull of 3 was stopped: 0 reports, 0 failures, ")
 
 
 async def test_unknown_names_of_engines_are_warned_of_once(

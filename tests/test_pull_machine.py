@@ -88,12 +88,12 @@ class Fate:
         rows = self.rows_on(request.id, request.page)
         if self.wrong is not None and request.page == self.page and times < self.times:
             if isinstance(self.wrong, int):
-                return Response(self.wrong, b"")
+                return Response(self.wrong, [b""])
             if isinstance(self.wrong, bytes):
-                return Response(200, self.wrong)
+                return Response(200, [self.wrong])
             rows = [rows[0], rows[0]]
         announced = (self.pages, 2 * self.pages) if self.announced else ()
-        return Response(200, json.dumps(FEED.envelope(rows, *announced)).encode())
+        return Response(200, [json.dumps(FEED.envelope(rows, *announced)).encode()])
 
     def may_end_in(self, error: SeoRepError | None, *, one_try: bool, probed: bool) -> bool:
         """Return whether the campaign may have this outcome, if nothing else happens.
@@ -187,9 +187,9 @@ class Desk(SimulatedService):
         """Answer one of the open requests."""
         request, answer = self.open_requests()[number]
         if self.refusal:
-            answer.set_result(Response(self.refusal, b""))
+            answer.set_result(Response(self.refusal, [b""]))
         elif request.subject is None:  # it only asks whether the key works
-            answer.set_result(Response(200, b'{"metadata": {}, "data": []}'))
+            answer.set_result(Response(200, [b'{"metadata": {}, "data": []}']))
         else:
             api_request = ApiRequest(request.path, request.query)
             times = self.answered[api_request.id, api_request.page]

@@ -167,7 +167,7 @@ def guide(name: str | None) -> None:
     "--moved",
     metavar="N",
     type=count,
-    help="Least number of places for rose and fell.  [default: 3]",
+    help="Smallest change that counts as rose or fell, in places.  [default: 3]",
 )
 @option(
     "--exit-code",
@@ -275,7 +275,7 @@ def report(database: str, opens: bool, json: bool, **choices: Any) -> None:
     "--account",
     metavar="NAME",
     type=not_empty,
-    help="Check the target for pulls with this --account, and only its nights.  "
+    help="Check the target for pulls with this --account, and the nights of no other account.  "
     "[default: all accounts]",
 )
 @option(
@@ -351,7 +351,7 @@ def mcp(history: str, account: str | None, service: Service) -> None:
     metavar="N",
     default="20",
     show_default=True,
-    help="Campaigns of the account at first; their ids are 1 to this.",
+    help="Campaigns that the account starts with; their ids are 1 to N.",
 )
 @option(
     "--keywords",
@@ -365,21 +365,21 @@ def mcp(history: str, account: str | None, service: Service) -> None:
     metavar="N",
     default="5",
     show_default=True,
-    help="Users of the account at first; their ids are 1 to this.",
+    help="Users that the account starts with; their ids are 1 to N.",
 )
 @option(
     "--backlinks",
     metavar="N",
     default="3",
     show_default=True,
-    help="Backlinks of each campaign at first; their ids are made like those of keywords.",
+    help="Backlinks that each campaign starts with, numbered like the keywords.",
 )
 @option(
     "--seed",
     metavar="N",
     default="1",
     show_default=True,
-    help="Any integer; the same seed gives the same account, in whatever shape.",
+    help="Any integer; the same seed always gives the same account, whatever the shape.",
 )
 @option(
     "--shape",
@@ -397,33 +397,41 @@ def mcp(history: str, account: str | None, service: Service) -> None:
     help="Format of the feeds' rows: current, older, or mixed by id.",
 )
 @option("--daily", is_flag=True, help="Let ranks change by day; otherwise they change by month.")
-@option("--latency", metavar="SECONDS", help="Seconds that each response takes at least.")
+@option("--latency", metavar="SECONDS", help="Shortest time that a response takes, in seconds.")
 @option(
     "--rate-limit",
     metavar="TEXT",
-    help="The limit over which requests are refused: 20/s, 100/10s or at-once=8, and after commas "
+    help="Limit above which requests are refused: 20/s, 100/10s or at-once=8, and after commas "
     "fixed-window, sliding-window, burst=40, status=503, retry-after=seconds.",
 )
 @option(
     "--failing",
     metavar="IDS",
-    help="Ids of campaigns that always get 500, and their feeds; another status: 3:404.",
+    help="Ids of campaigns whose requests always get a 500, or another status: 3:404.",
 )
 @option(
     "--forbidden",
     metavar="IDS",
-    help="Ids of campaigns that the key has no access to: the same responses are 403.",
+    help="Ids of campaigns that the key may not see: their requests always get a 403.",
 )
-@option("--faults", metavar="TEXT", help="Faults to meet, such as resets=5%,500s=5%,cut=2%.")
+@option(
+    "--faults",
+    metavar="TEXT",
+    help="Shares of requests that fail, such as resets=5%,500s=5%,cut=2%.",
+)
 @option(
     "--default-limit",
     metavar="N",
     default="25",
     show_default=True,
-    help="Records of a page if a request names no limit.",
+    help="Records per page if the request has no limit.",
 )
 @option(
-    "--max-limit", metavar="N", default="500", show_default=True, help="Most records of a page."
+    "--max-limit",
+    metavar="N",
+    default="500",
+    show_default=True,
+    help="Largest number of records per page.",
 )
 @option(
     "--large-limit",
@@ -438,7 +446,7 @@ def mcp(history: str, account: str | None, service: Service) -> None:
     metavar="TEXT",
     default="sandbox",
     show_default=True,
-    help="The key to let in; any other gets a 403.",
+    help="The accepted key; any other gets a 403.",
 )
 @option(
     "--host", metavar="TEXT", default="127.0.0.1", show_default=True, help="Address to listen on."

@@ -41,7 +41,7 @@ from seorep_async.settings import Settings, without_password
 _LONGEST_SECONDS = 20.0
 _TRIED_CAMPAIGNS = 5
 _CLOCK_SECONDS = 60.0
-"""The difference between two clocks that the time of a request can explain."""
+"""A smaller difference between two clocks may be due to the time that a request takes."""
 _LISTED_FIELDS = 10
 
 
@@ -57,8 +57,7 @@ def check(
     """Check everything, show the findings, and return the exit code.
 
     Args:
-        exit_code: whether it has an exit code of its own that a night must be made up, or that no
-            night was found.
+        exit_code: whether the exit code is 10 if a night must be made up, or if no night is found.
     """
     today: dt.date = click.get_current_context().obj
     findings = Findings(shown=not as_json)
@@ -68,7 +67,7 @@ def check(
         findings.fail("settings", error)
     facts = findings.facts()
     code = findings.code
-    # of a wrong path or account, or of a database that is open elsewhere, no night is found
+    # no night is found for a wrong path or account, or if the database is open elsewhere
     nights = facts.get("nights", [])
     are_nights_ok = nights and all(night["ok"] for night in nights)
     if exit_code and not are_nights_ok:

@@ -90,7 +90,7 @@ def _csv(objects: Sequence[Any], columns: Sequence[str], *, header: bool) -> str
 
 
 def _table(objects: Sequence[Any], columns: Sequence[str]) -> str:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in columns:
         # numbers are compared digit by digit, so they stand at the right and are not wrapped
         is_number = {type(getattr(item, name)) for item in objects} <= {int, type(None)}
@@ -98,9 +98,9 @@ def _table(objects: Sequence[Any], columns: Sequence[str]) -> str:
         table.add_column(name, justify=justify, no_wrap=is_number, overflow="fold")
     for item in objects:
         table.add_row(*[Text(cell(getattr(item, name))) for name in columns])
-    # into a string, because `write` reports errors
+    # into a string, because `write` reports errors; FORCE_COLOR would put escapes into it
     text = io.StringIO()
-    Console(file=text, width=stdout_width(), highlight=False).print(table)
+    Console(file=text, width=stdout_width(), highlight=False, color_system=None).print(table)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 

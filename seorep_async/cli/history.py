@@ -40,7 +40,7 @@ _COLUMNS_FOR_PEOPLE = (
     "before",
     "after",
     "moved",
-    "kinds",
+    "kind",
 )
 _ALL_COLUMNS = tuple(field.name for field in attrs.fields(Change))
 _COUNTS_FOR_PEOPLE = (

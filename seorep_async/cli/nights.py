@@ -19,11 +19,11 @@ from seorep_async.tables.output_tables import table_of
 
 _LISTED_PULLS = 7
 _MONITORED_DAYS = 7
-"""A night that was lost before these last days is no reason for an alert each day."""
+"""A night that was lost before these last days must not cause an alert every day."""
 _NIGHTS = """
     SELECT account, list(DISTINCT snapshot_date ORDER BY snapshot_date)
     FROM pulls
-    -- a night without any report is no night
+    -- a night without any report does not count
     WHERE (rows > 0 OR failures = 0) AND ($account IS NULL OR account = $account)
     GROUP BY account
     ORDER BY account
@@ -39,7 +39,7 @@ _INCOMPLETE_PULLS = """
             failed_tables.*,
             feeds,
             selection,
-            -- a pull without any report counts as a missing night
+            -- without any report, the night counts as missing
             bool_or(pulls.rows > 0 OR pulls.failures = 0) OVER (
                 PARTITION BY account, snapshot_date, start_date, end_date
             ) AS has_reports

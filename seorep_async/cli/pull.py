@@ -189,8 +189,8 @@ class PullArguments:
         for name in ("force", "restart", "retry_failed", "max_requests", "json"):
             if getattr(self, name):
                 raise click.UsageError(
-                    f"--{name.replace('_', '-')}: not with -o -, as the rows go to stdout; name a "
-                    "file."
+                    f"--{name.replace('_', '-')} can't be combined with -o -, because the rows go "
+                    "to stdout; name a file."
                 )
 
 
@@ -467,8 +467,8 @@ def _text_of(path: str) -> str:
     section=_HOW,
     metavar="N",
     type=page_size,
-    help="Rows of one request: a number, find (ask once what the service sends) or default (the "
-    "service's own).  [default: find]",
+    help="Rows per request: a number, find (find out how many the service sends) or default (the "
+    "service's own number).  [default: find]",
 )
 @option(
     "--account",

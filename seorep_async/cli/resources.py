@@ -65,7 +65,7 @@ def _list_command(function: Callable[..., Any]) -> Callable[..., Any]:
         "--page-size",
         metavar="N",
         type=count,
-        help="Objects of one request; the service has a default and a maximum of its own.",
+        help="Objects per request; the service has its own default and maximum.",
     )
     limit = option("--limit", metavar="N", type=count, help="Stop after N objects.")
     return decorated(function, [page_size, limit, *_SHARED])
@@ -120,7 +120,13 @@ def list_keywords(service: Service, **values: Any) -> None:
 
 
 @command("List a campaign's backlinks.", name="list")
-@option("--campaign-id", metavar="ID", type=count, required=True, help="Whose backlinks.")
+@option(
+    "--campaign-id",
+    metavar="ID",
+    type=count,
+    required=True,
+    help="Campaign whose backlinks are listed.",
+)
 @option("--status", metavar="TEXT", help="published or unpublished.")
 @option(
     "--date-string",

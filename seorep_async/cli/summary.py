@@ -43,7 +43,7 @@ class PullRun:
     """A run of one pull, or of one for each month. It may have ended early.
 
     Attributes:
-        account, night: of rows, unless the database or an earlier run has others.
+        account, night: those of the rows, unless the database or an earlier run has others.
         by_month: whether each month is pulled by itself.
         windows_left: the first and last day of each remaining pull, in order.
         months_skipped: months that were complete before.
@@ -72,7 +72,7 @@ class PullRun:
 
     @property
     def received(self) -> bool:
-        """Whether anything was received."""
+        """Whether any report was received."""
         return any(pull.received for pull in self.pulls)
 
     @property
@@ -116,7 +116,7 @@ def code_of_pulls(pulls: Sequence[PullSummary], *, is_retry: bool) -> ExitCode:
         return ExitCode.SHAPE
     if all(fails_again(failure.error, failure.status) for failure in failures):
         return ExitCode.REFUSED
-    # of a retry, an answer of any kind shows that there is no outage
+    # in a retry, a response of any kind shows that there is no outage
     has_answer = is_retry and any(failure.status is not None for failure in failures)
     return ExitCode.PARTIAL if has_received or has_answer else ExitCode.UNAVAILABLE
 
@@ -218,8 +218,7 @@ def _headline(run: PullRun) -> str:
         window = f"{len(pulls):,} months, {window},"
     if run.received:
         return f"Pulled {window}"
-    again = " again" if run.arguments.retry_failed else ""
-    return f"Nothing pulled, because every report failed{again}: {window}"
+    return f"Nothing pulled, because every report failed: {window}"
 
 
 def _counts(run: PullRun) -> Iterator[tuple[str, str | Text]]:
@@ -446,7 +445,8 @@ def _preview_lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for file in facts["files"]:
         yield "File", one_line(file)
     if facts["staged"] is not None:
-        yield "Stored", _staged_in_words(facts["staged"])
+        consequence = "resumes it" if facts["staged"]["resumes"] else "starts over"
+        yield "Stored", f"{staged_in_words(facts['staged'])}; this {consequence}"
     for note in facts["notes"]:
         yield "Note", one_line(note)
 
@@ -462,10 +462,10 @@ def _requests_in_words(facts: Mapping[str, Any]) -> str:
     return ", ".join(parts) + _page_sizes_in_words(facts["page_sizes"])
 
 
-def _staged_in_words(staged: Mapping[str, Any]) -> str:
-    reports = counted(staged["reports"], "report")
-    state = "that ended with failures" if staged["ended"] else "that was interrupted"
-    consequence = "this resumes it" if staged["resumes"] else "this starts over"
+def staged_in_words(staged: Mapping[str, Any]) -> str:
+    """Return the attributes of a staged pull as a sentence."""
+    state = "ended with failures" if staged["ended"] else "is unfinished"
     night = f"{one_line(staged['account'])}, night of {staged['snapshot_date']}"
-    began = f"{staged['started_at']:%Y-%m-%d %H:%M}"
-    return f"{reports} of a pull of {began} ({night}) {state}; {consequence}"
+    window = f"{staged['start_date']} to {staged['end_date']}"
+    reports = counted(staged["reports"], "report")
+    return f"{night}: the pull of {window} {state}, with {reports}"

@@ -7,6 +7,7 @@ import importlib.metadata
 import shutil
 from pathlib import Path
 
+import attrs
 from rich.filesize import decimal
 
 from seorep_async.cli.findings import Findings
@@ -14,6 +15,7 @@ from seorep_async.cli.nights import add_nights
 from seorep_async.cli.output import counted, messages
 from seorep_async.cli.progress import logged
 from seorep_async.cli.pull import Days
+from seorep_async.cli.summary import staged_in_words
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.database import WAIT_SECONDS, Database
@@ -21,7 +23,7 @@ from seorep_async.export.files import has_content
 from seorep_async.export.formats import format_of
 from seorep_async.export.pull_to import Place, opened_target
 from seorep_async.export.request import ExportOptions, ExportRequest
-from seorep_async.export.staging import Beginning, StagedPull, staged_in
+from seorep_async.export.staging import Beginning, staged_in
 from seorep_async.history import open_history
 from seorep_async.tables.optional import require
 
@@ -118,7 +120,7 @@ async def _check_file(
         today = client.now().date()
         await asyncio.to_thread(add_nights, findings, out, account, today)
     if staged_pull is not None:
-        findings.note("staged", _words_of_staged(staged_pull))
+        findings.note("staged", staged_in_words(attrs.asdict(staged_pull)))
     if isinstance(checked_target, Database):
         await asyncio.to_thread(_add_other_staged, findings, checked_target)
 
@@ -132,7 +134,7 @@ def _add_other_staged(findings: Findings, database: Database) -> None:
             findings.note("staged", error.message)
             continue
         if staged is not None:
-            findings.note("staged", _words_of_staged(staged))
+            findings.note("staged", staged_in_words(attrs.asdict(staged)))
 
 
 def _state_of(out: str, *, has_pulls: bool) -> str:
@@ -148,11 +150,3 @@ def _state_of(out: str, *, has_pulls: bool) -> str:
     with open_history(out) as database:
         ((count, version),) = database.connection.execute(query).fetchall()
     return f"{out} ({size}) has {counted(count, 'pull')}, the last by seorep {version}"
-
-
-def _words_of_staged(staged: StagedPull) -> str:
-    state = "ended with failures" if staged.ended else "is unfinished"
-    night = f"{staged.account}, night of {staged.snapshot_date}"
-    window = f"{staged.start_date} to {staged.end_date}"
-    reports = counted(staged.reports, "report")
-    return f"{night}: the pull of {window} {state}, with {reports}"

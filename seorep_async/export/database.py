@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import threading
@@ -32,7 +31,7 @@ from seorep_async.export.files import (
 )
 from seorep_async.export.formats import Arrow
 from seorep_async.export.pieces import unfinished_path
-from seorep_async.export.replacement import MONTH_RULE, STATEMENTS
+from seorep_async.export.replacement import MONTH_RULE, OUTDATED_REPORTS, STATEMENTS
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.schema import (
     NO_DATABASE,
@@ -47,6 +46,7 @@ from seorep_async.export.schema import (
 )
 from seorep_async.export.staging import Contents
 from seorep_async.models import Feed
+from seorep_async.tables.columns import FeedTable
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
 
@@ -58,6 +58,28 @@ WAIT_SECONDS = 60.0
 """How long a pull waits for a database that another program, or this one, has open."""
 _RETRY_SECONDS = 0.1
 _NOT_FOR_DUCKDB = set("?\\") if os.sep == "/" else set()
+
+_PULL_TO_RETRY = """
+    SELECT reading
+    FROM pulls
+    WHERE account = $account AND snapshot_date = $snapshot_date
+        AND start_date = $start_date AND end_date = $end_date
+        AND (selection IS NOT DISTINCT FROM $selection OR (selection IS NULL AND $is_listed))
+        AND list_has_all(string_split(feeds, ','), $feeds)
+    ORDER BY started_at DESC
+    LIMIT 1
+"""
+_FAILED_CAMPAIGNS = """
+    SELECT DISTINCT campaign_id
+    FROM failures
+    WHERE account = $account AND snapshot_date = $snapshot_date
+        AND start_date = $start_date AND end_date = $end_date
+        AND list_contains($tables, table_name)
+        AND campaign_id IS NOT NULL
+        AND coalesce(list_contains($ids::BIGINT[], campaign_id), true)
+        AND NOT list_contains($exclude::BIGINT[], campaign_id)
+    ORDER BY campaign_id
+"""
 
 _writers: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 """Keep other pulls of this process out; DuckDB's own lock keeps other processes out."""
@@ -151,33 +173,26 @@ class Database(Target):
         There is something to retry only if one of these pulls requested all that is requested now.
         """
         request = self.request
-        failed_campaigns = """
-            SELECT DISTINCT campaign_id
-            FROM failures
-            WHERE account = $account AND snapshot_date = $snapshot_date
-                AND start_date = $start_date AND end_date = $end_date
-                AND list_contains($tables, table_name) AND campaign_id IS NOT NULL
-        """
-        tables = [table_of(feed).name for feed in request.feeds]
+        # after a pull of all campaigns, those that can't succeed may be excluded
+        is_listed = request.campaigns is None and not request.groups and request.filter is None
+        parameters = {
+            **request.labels,
+            "feeds": [feed.value for feed in request.feeds],
+            "tables": [table_of(feed).name for feed in request.feeds],
+            "selection": request.selection,
+            "is_listed": is_listed,
+            "ids": request.campaigns and [*request.campaigns],
+            "exclude": [*request.exclude],
+        }
         with self._connected() as database:
             if not {"pulls", "failures"} <= found_columns(database).keys():
                 return Retry()
-            pulls = _earlier_pulls(database, request)
-            failures = database.execute(
-                failed_campaigns, {**request.labels, "tables": tables}
-            ).fetchall()
-        feeds = {feed.value for feed in request.feeds}
-        # after a pull of all campaigns, those that can't succeed may be excluded
-        selections = [request.selection]
-        if request.campaigns is None and not request.groups and request.filter is None:
-            selections.append(None)
-        for pull in pulls:
-            if pull.selection in selections and feeds.issubset(pull.feeds):
-                failed_ids = {campaign_id for (campaign_id,) in failures} - {*request.exclude}
-                if request.campaigns is not None:
-                    failed_ids.intersection_update(request.campaigns)
-                # the rows beside the failures that are fetched again are of this pull
-                return Retry(sorted(failed_ids), check_row_options(request, pull.row_options))
+            pulls = _ask(database, _PULL_TO_RETRY, parameters)
+            failures = _ask(database, _FAILED_CAMPAIGNS, parameters)
+        # the rows beside the failures that are fetched again are of this pull
+        for (row_options,) in pulls:
+            campaign_ids = [campaign_id for (campaign_id,) in failures]
+            return Retry(campaign_ids, check_row_options(request, row_options))
         return Retry()
 
     @contextmanager
@@ -323,50 +338,6 @@ def _accounts(database: duckdb.DuckDBPyConnection) -> dict[str, set[int]]:
     return accounts
 
 
-@attrs.frozen
-class _EarlierPull:
-    """A row of `pulls`: an earlier pull of the same account, night and days."""
-
-    feeds: list[str]
-    selection: str | None
-    row_options: str | None
-
-    def may_have_requested(self, campaign_ids: set[int | None]) -> bool:
-        """Return whether it requested one of these campaigns, or left the choice to the service."""
-        ids = json.loads(self.selection or "{}").get("ids")
-        return ids is None or not campaign_ids.isdisjoint(ids)
-
-
-def _earlier_pulls(
-    database: duckdb.DuckDBPyConnection, request: ExportRequest
-) -> list[_EarlierPull]:
-    """Return the pulls of a request's account, night and days, the newest first."""
-    query = """
-        SELECT string_split(feeds, ','), selection, reading
-        FROM pulls
-        WHERE account = $account AND snapshot_date = $snapshot_date
-            AND start_date = $start_date AND end_date = $end_date
-        ORDER BY started_at DESC
-    """
-    rows = database.execute(query, request.labels).fetchall()
-    return [_EarlierPull(*row) for row in rows]
-
-
-def _has_other_row_options(pulls: Iterable[_EarlierPull], request: ExportRequest) -> bool:
-    """Return whether rows of the night may be of a pull with other row options.
-
-    Args:
-        pulls: the earlier pulls of a feed that may have such rows, the newest first.
-    """
-    for pull in pulls:
-        if pull.row_options != request.row_options:
-            return True
-        # a pull with the same row options and campaigns has replaced all older rows of them
-        if pull.selection in (None, request.selection):
-            return False
-    return False
-
-
 def _check_accounts(
     database: duckdb.DuckDBPyConnection, request: ExportRequest, account_ids: Sequence[int]
 ) -> None:
@@ -430,20 +401,29 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
     make_tables(database)
     # once more: another pull may have written under this name since the first check
     _check_accounts(database, request, contents.staging.plan.account_ids)
-    database.execute(MONTH_RULE)
     _register_outcomes(database, contents)
-    _register_outdated(database, contents)
     parameters = {
         **request.labels,
         "tables": [table_of(feed).name for feed in request.feeds],
+        "selection": request.selection,
+        "reading": request.row_options,
     }
+    for statement in (MONTH_RULE, OUTDATED_REPORTS):
+        _ask(database, statement, parameters)
     for table in request.tables:
         database.register("incoming", format_.reader(contents.table(table)))
         for statement in STATEMENTS[table.name]:
-            # DuckDB refuses values of parameters that a statement does not have
-            values = {name: value for name, value in parameters.items() if f"${name}" in statement}
-            database.execute(statement, values)
+            _ask(database, statement, parameters)
     database.execute("COMMIT")
+
+
+def _ask(
+    database: duckdb.DuckDBPyConnection, statement: str, parameters: dict[str, Any]
+) -> list[tuple[Any, ...]]:
+    """Execute a statement with its own ones of the parameters, and return its rows."""
+    # DuckDB refuses values of parameters that a statement does not have
+    values = {name: value for name, value in parameters.items() if f"${name}" in statement}
+    return database.execute(statement, values).fetchall()
 
 
 def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) -> None:
@@ -451,6 +431,7 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
     staging = contents.staging
     pulled_reports = []
     failed_keywords = []
+    failed_reports = []
     # if nothing was received, no rows are replaced
     if contents.received:
         for feed in staging.request.fetched_feeds:
@@ -466,6 +447,11 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
             for campaign_id, keyword_id in staging.keywords()
             if keyword_id in failed_ids
         ]
+        failed_reports = [
+            (table.name, table.feed.value, campaign_id, keyword_id)
+            for table, campaign_id, keyword_id, _ in staging.failed_reports()
+            if isinstance(table, FeedTable)
+        ]
     _register(
         database, "pulled_campaigns", {"campaign_id": "int64"}, [(id_,) for id_ in staging.plan.ids]
     )
@@ -478,30 +464,12 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
         {"campaign_id": "int64", "keyword_id": "int64"},
         failed_keywords,
     )
-
-
-def _register_outdated(database: duckdb.DuckDBPyConnection, contents: Contents) -> None:
-    """Register failed reports whose rows of this night are from a pull with other row options.
-
-    Beside the new rows, they would have another meaning.
-    """
-    request = contents.request
-    pulls = _earlier_pulls(database, request) if contents.received else []
-    failed = [
-        (table.name, campaign_id, keyword_id)
-        for table, campaign_id, keyword_id, _ in contents.staging.failed_reports()
-    ]
-    # a pull of other campaigns does not make the rows of these ones outdated
-    failed_ids = {campaign_id for _, campaign_id, _ in failed}
-    pulls = [pull for pull in pulls if pull.may_have_requested(failed_ids)]
-    outdated_tables = set()
-    for feed in request.feeds:
-        pulls_of_feed = [pull for pull in pulls if feed.value in pull.feeds]
-        if _has_other_row_options(pulls_of_feed, request):
-            outdated_tables.add(table_of(feed).name)
-    outdated = [report for report in failed if report[0] in outdated_tables]
-    columns = {"table_name": "string", "campaign_id": "int64", "keyword_id": "int64"}
-    _register(database, "outdated_reports", columns, outdated)
+    _register(
+        database,
+        "failed_reports",
+        {"table_name": "string", "feed": "string", "campaign_id": "int64", "keyword_id": "int64"},
+        failed_reports,
+    )
 
 
 def _register(

@@ -17,12 +17,13 @@ The statements read these relations about the pull:
 - `pulled_reports (table_name, campaign_id)`: the campaigns whose report for a table arrived. For
   `keyword_periods`, those whose keywords are known.
 - `failed_keywords (campaign_id, keyword_id)`: the keywords of these campaigns whose report failed.
-- `outdated_reports (table_name, campaign_id, keyword_id)`: failed reports whose rows of this night
-  are of a pull with other row options. The keyword is null if all reports of a campaign are meant.
+- `failed_reports (table_name, feed, campaign_id, keyword_id)`: the reports that failed. The keyword
+  is null if all reports of a campaign are meant.
+- `outdated_reports`: those whose rows of this night are of a pull with other row options.
 - `incoming`: the new rows of the table; `arriving`: a copy of them, where keys are compared.
 
-Their parameters are `$account`, `$snapshot_date`, `$start_date` and `$end_date` of the pull, and
-`$tables`, the tables of its feeds.
+Their parameters are `$account`, `$snapshot_date`, `$start_date`, `$end_date`, `$selection` and
+`$reading` of the pull, and `$tables`, the tables of its feeds.
 """
 
 from __future__ import annotations
@@ -35,6 +36,34 @@ CREATE OR REPLACE TEMP MACRO covers_month(month, old_start, old_end, new_start, 
 """
 """Whether a pull requested all days of a month that the pull of an older row requested."""
 
+OUTDATED_REPORTS = r"""
+    CREATE OR REPLACE TEMP TABLE outdated_reports AS
+    SELECT failed.table_name, failed.campaign_id, failed.keyword_id
+    FROM failed_reports AS failed
+    JOIN pulls AS old ON list_contains(string_split(old.feeds, ','), failed.feed)
+    WHERE old.account = $account
+        AND old.snapshot_date = $snapshot_date
+        AND old.start_date = $start_date
+        AND old.end_date = $end_date
+        AND old.reading IS DISTINCT FROM $reading
+        -- a pull of other ids left the rows of this campaign alone
+        AND (
+            NOT starts_with(coalesce(old.selection, ''), '{"ids"')
+            OR list_contains(regexp_extract_all(old.selection, '\d+'), failed.campaign_id::VARCHAR)
+        )
+        -- a later pull of the same campaigns with our row options has replaced their rows
+        AND NOT EXISTS (
+            SELECT 1 FROM pulls AS new
+            WHERE new.account = old.account
+                AND new.snapshot_date = old.snapshot_date
+                AND new.start_date = old.start_date
+                AND new.end_date = old.end_date
+                AND new.started_at > old.started_at
+                AND new.reading = $reading
+                AND coalesce(new.selection = $selection, new.selection IS NULL)
+                AND list_contains(string_split(new.feeds, ','), failed.feed)
+        )
+    """
 OUTDATED_KEYWORD_RANKINGS = """
     DELETE FROM keyword_rankings AS old
     WHERE old.account = $account

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
-
-import attrs
 
 from seorep_async.errors import ConfigurationError, SeoRepError
 from seorep_async.integrations.engines import pull_table, table_schema
@@ -92,7 +91,7 @@ def dlt_source(
     campaign_ids = list(check_ids("campaign", ids))
     size = check_id("size", size)
     parts = [campaign_ids[start : start + size] for start in range(0, len(campaign_ids), size)]
-    arguments = {
+    arguments: dict[str, Any] = {
         **options,
         "start_date": start_date,
         "end_date": end_date,
@@ -105,28 +104,19 @@ def dlt_source(
     resources = []
     for feed in check_feeds(feeds):
         feed_params(feed, options)
-        feed_pull = _FeedPull(feed, arguments)
         # it checks the other arguments, and has nothing to send
-        feed_pull.part(())
-        resources.append(_resource(feed_pull, parts))
+        pull_table((), feed=feed, on_error="rows", **arguments)
+        pull = partial(pull_table, feed=feed, on_error="rows", **arguments)
+        resources.append(_resource(feed, pull, parts))
     return dlt.source(lambda: resources, name="seorep")()
 
 
-@attrs.frozen
-class _FeedPull:
-    """A feed, and the arguments of `pull_table` for each part of its campaigns."""
-
-    feed: Feed
-    _arguments: dict[str, Any]
-
-    def part(self, campaign_ids: Sequence[int]) -> pa.Table:
-        return pull_table(campaign_ids, feed=self.feed, on_error="rows", **self._arguments)
-
-
-def _resource(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> DltResource:
+def _resource(
+    feed: Feed, pull: Callable[[Sequence[int]], pa.Table], parts: Sequence[Sequence[int]]
+) -> DltResource:
     # without columns, because the table of failures would inherit them; items bring their own
     resource: DltResource = require("dlt").resource(
-        _items(feed_pull, parts), name=table_of(feed_pull.feed).name, write_disposition=_MERGE
+        _items(feed, pull, parts), name=table_of(feed).name, write_disposition=_MERGE
     )
     return resource
 
@@ -147,13 +137,15 @@ def _table_hints(table: Table, key: Sequence[str], columns: Iterable[Column]) ->
     )
 
 
-def _items(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> Iterator[Any]:
+def _items(
+    feed: Feed, pull: Callable[[Sequence[int]], pa.Table], parts: Sequence[Sequence[int]]
+) -> Iterator[Any]:
     """Yield the rows of each part of the campaigns, and then its failures."""
     dlt = require("dlt")
     pc = require("pyarrow.compute")
     _require_table_format()
-    schema = table_schema(feed_pull.feed)
-    table = table_of(feed_pull.feed)
+    schema = table_schema(feed)
+    table = table_of(feed)
     hints = _table_hints(table, table.key, table.columns)
     failures = failures_table()
     columns_of_failures = (_ROW_ID, *failures.columns)
@@ -163,12 +155,12 @@ def _items(feed_pull: _FeedPull, parts: Sequence[Sequence[int]]) -> Iterator[Any
     example: dict[str, Any] = {}
     with _no_warning_of_json():
         for campaign_ids in parts:
-            part = feed_pull.part(campaign_ids)
+            part = pull(campaign_ids)
             # a row with an error stands for a failed report
             is_failure = pc.is_valid(part["error"])
             rows = part.filter(pc.invert(is_failure)).select(schema.names)
             rows = _with_json(rows.cast(schema))
-            failed = _failures(feed_pull.feed, part.filter(is_failure))
+            failed = _failures(feed, part.filter(is_failure))
             row_count += rows.num_rows
             failure_count += failed.num_rows
             for failure in failed.slice(0, 1).to_pylist():

@@ -325,27 +325,13 @@ class _TablePull:
 
 
 def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
-    """Run a coroutine to its end, whether or not this thread runs an event loop."""
-    if _is_in_a_loop():
-        return _run_in_thread(work, asyncio.current_task())
-    # A new loop, so that a loop of this thread remains unchanged.
-    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        return runner.run(work())
+    """Run a coroutine in another thread, because a loop may run in this one.
 
-
-def _is_in_a_loop() -> bool:
-    # Nothing else may run inside the handler, or every traceback would begin with this error.
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _run_in_thread(
-    work: Callable[[], Coroutine[Any, Any, pa.Table]], caller: asyncio.Task[Any] | None
-) -> pa.Table:
-    """Run a coroutine in another thread, and end it if this one is interrupted."""
+    If this thread is interrupted, the coroutine is cancelled.
+    """
+    caller: asyncio.Task[Any] | None = None
+    with contextlib.suppress(RuntimeError):  # no loop runs
+        caller = asyncio.current_task()
     cancelling: Future[Callable[[], object]] = Future()
 
     async def cancellable() -> pa.Table:
@@ -355,7 +341,7 @@ def _run_in_thread(
         return await task
 
     with ThreadPoolExecutor(1, "seorep-pull") as thread:
-        running = thread.submit(_run, cancellable)
+        running = thread.submit(lambda: asyncio.run(cancellable()))
         try:
             # Ctrl-C raises here. Under `asyncio.run` it only cancels the caller's task, which
             # can't react while this call blocks its loop.

@@ -11,6 +11,7 @@ import itertools
 import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -278,11 +279,9 @@ class _Agent:
     engine_names: tuple[str, str] | None
     pulling: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     """Held by a pull until it has cleaned up, because two can't stage into one folder."""
-    processes: asyncio.Semaphore = attrs.field(init=False)
-
-    @processes.default
-    def _processes(self) -> asyncio.Semaphore:
-        return asyncio.Semaphore(_MOST_QUESTIONS)
+    processes: asyncio.Semaphore = attrs.field(
+        factory=partial(asyncio.Semaphore, _MOST_QUESTIONS), init=False
+    )
 
     async def ask(self, question: Question) -> str:
         """Answer a question about the database as soon as a process may start for it."""

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from seorep_async.errors import DecodeError
-from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, Page, RankingTotals
+from seorep_async.models import (
+    CampaignPeriod,
+    KeywordPeriod,
+    KeywordRanking,
+    Page,
+    RankingTotals,
+)
+from seorep_async.models.decoding import PageDecoder
 from seorep_async.normalisation import envelope as envelopes
 from seorep_async.normalisation.envelope import Subject
 from seorep_async.normalisation.rows import REFUSALS, RowReader
@@ -59,7 +66,7 @@ decoder_for = lru_cache(maxsize=16)(Decoder)
 """Return the decoder for an account's names. Building one takes milliseconds, so it is shared."""
 
 
-class FeedPage(msgspec.Struct, Generic[M], eq=False):
+class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
     """Decodes page `number` of a ranking feed (the service's reference, section 4.4)."""
 
     decoder: Decoder

@@ -15,6 +15,7 @@ import attrs
 import msgspec
 
 from seorep_async.errors import (
+    SERVICE_REASON,
     DecodeError,
     ProtocolError,
     RateLimitedError,
@@ -61,15 +62,28 @@ class Response(msgspec.Struct, eq=False):
     """A complete response of any status, with its body decompressed.
 
     Attributes:
+        chunks: the body in the parts that arrived.
         retry_after: in seconds, or None.
         decoded: the result in a small body, added by the `ResponseReader`.
     """
 
     status: int
-    body: bytes
+    chunks: list[bytes]
     retry_after: float | None = None
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     decoded: Any = None
+
+    @property
+    def size(self) -> int:
+        """The number of bytes in the body."""
+        return sum(map(len, self.chunks))
+
+    @property
+    def body(self) -> bytes:
+        """The whole body. Joining the chunks of a large one takes time."""
+        body = b"".join(self.chunks)
+        self.chunks = [body]
+        return body
 
     def __repr__(self) -> str:
         return f"Response({self.status})"  # tracebacks show locals; the rest may be private
@@ -158,16 +172,12 @@ class ErrorReader:
     ) -> Failure:
         """Return the failure for a successful status whose body is an error or can't be decoded."""
         if isinstance(error, ProtocolError):
-            if knows_service or not is_page(response):
-                return self._failure(Sent.MAYBE, Cause.TRANSIENT, error, request, response)
-            error = error.evolve(message=_WRONG_SERVER)
+            most_attempts = math.inf
+            if not knows_service and is_page(response):
+                error = error.evolve(message=_WRONG_SERVER)
+                most_attempts = _ONCE_MORE
             return self._failure(
-                Sent.MAYBE,
-                Cause.TRANSIENT,
-                error,
-                request,
-                response,
-                most_attempts=_ONCE_MORE,
+                Sent.MAYBE, Cause.TRANSIENT, error, request, response, most_attempts=most_attempts
             )
         if isinstance(error, StatusError):
             cause = cause_of_status(_status_of(error))
@@ -265,7 +275,7 @@ def _status_error(
         message = _FORBIDDEN if knows_service else f"{_FORBIDDEN}, or the key itself was refused"
     reason = "" if request.private else reason_in_body(response.body)
     if reason:
-        message = f"{message}; the service said: {reason}"
+        message = f"{message}; {SERVICE_REASON}{reason}"
     return error_type(message)
 
 

@@ -171,6 +171,7 @@ class Observer:
     ) -> None:
         self.on_attempt: OnAttempt | None = on_attempt
         self.account = account
+        self._prefix = f"{account}: " if account else ""
         self._scrub = scrub
         self._clock = clock
         self._outage: _Outage | None = None
@@ -219,7 +220,7 @@ class Observer:
         if isinstance(response, Response):
             self._record(call, response)
             status = response.status
-            size = len(response.body)
+            size = response.size
         if self.on_attempt is None or isinstance(result, ConfigurationError):
             return  # a ConfigurationError is raised before anything is sent
         error = result
@@ -269,10 +270,11 @@ class Observer:
         if self._outage.is_logged or seconds < least:
             return
         self._outage.is_logged = True
-        message = f"no request has been accepted since {self._time(-seconds)}; trying again"
+        since = self._time(-seconds)
+        message = f"{self._prefix}no request has been accepted since {since}; trying again"
         seconds_left = call.deadline.at - now
         if seconds_left < math.inf:
-            message += f", until {self._time(seconds_left)} at the latest"
+            message += f", this request until {self._time(seconds_left)}"
         fields = self._log_fields(call, status=outcome.error.status, cause=outcome.cause.value)
         _log.warning("%s: %s", message, outcome.error.message, extra=fields)
 
@@ -280,7 +282,8 @@ class Observer:
         if self._outage is not None and self._outage.is_logged:
             waited = duration(now - self._outage.began)
             fields = self._log_fields(call)
-            _log.info("the service accepts requests again, after %s", waited, extra=fields)
+            message = "%sthe service accepts requests again, after %s"
+            _log.info(message, self._prefix, waited, extra=fields)
         self._outage = None
         self._accepted_at = now
 
@@ -293,8 +296,8 @@ class Observer:
         pace = share.pace
         if pace is not None and pace < self._pace:
             self._pace = 0.0
-            message = "the service refuses requests: slowed down to %.3g a second"
-            _log.info(message, pace, extra=self._log_fields(call, pace=pace))
+            message = "%sthe service refuses requests: slowed down to %.3g a second"
+            _log.info(message, self._prefix, pace, extra=self._log_fields(call, pace=pace))
 
     def log_retry(self, call: Call[Any], failure: Failure, delay: float) -> None:
         """Log that a request will be retried after `delay` seconds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -19,23 +19,12 @@ from seorep_async.session.retry_policy import Failure
 from seorep_async.session.timeouts import Deadline
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 E = TypeVar("E", bound=SeoRepError)
 Decode: TypeAlias = Callable[[bytes], T]
 """Turns the body of a successful response into its result, or raises a SeoRepError.
 
 For a page, it is a `FeedPage` or a `ModelPage` (`normalisation/decoder.py`).
 """
-
-
-class PageDecoder(Protocol[T_co]):
-    """A decoder, such as `FeedPage`, that reads pages of documented shape faster than others."""
-
-    def documented(self, body: bytes) -> T_co | None:
-        """Return the page, or None if it has another shape."""
-
-    def odd(self, body: bytes) -> T_co:
-        """Return a page that `documented` refused."""
 
 
 # a msgspec struct, because an attrs object takes ten times as long to create for every request

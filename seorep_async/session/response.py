@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeGuard, TypeVar
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 from seorep_async.errors import AttemptTimeoutError, ConnectionFailedError, SeoRepError
+from seorep_async.models.decoding import PageDecoder
 from seorep_async.session.clock import Clock
 from seorep_async.session.error_responses import ErrorReader, Response as Response
-from seorep_async.session.request import Call, Decode, PageDecoder, Request
+from seorep_async.session.request import Call, Decode, Request
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from seorep_async.session.secrets import Authentication
 
@@ -62,7 +65,7 @@ class ResponseReader:
             return self.errors.failure_of_status(
                 request, outcome, knows_service=self._knows_service
             )
-        if len(outcome.body) <= SMALL:
+        if outcome.size <= SMALL:
             try:
                 outcome.decoded = request.decode(outcome.body)
             except SeoRepError as error:
@@ -75,7 +78,7 @@ class ResponseReader:
         A large body waits for its turn until the deadline of the call.
         """
         request = call.request
-        size = len(response.body)
+        size = response.size
         result: T
         try:
             if size <= SMALL:
@@ -84,7 +87,7 @@ class ResponseReader:
             elif size <= LARGE:
                 result = request.decode(response.body)
             else:
-                result = await self._decode_large(call, response.body)
+                result = await self._decode_large(call, response)
         except SeoRepError as error:
             return self._undecodable(error, request, response)
         except TimeoutError:
@@ -99,34 +102,47 @@ class ResponseReader:
             error, request, response, knows_service=self._knows_service
         )
 
-    async def _decode_large(self, call: Call[T], body: bytes) -> T:
-        """Decode a body in its turn: no other is being decoded, and other work has had its time."""
+    async def _decode_large(self, call: Call[T], response: Response) -> T:
+        # There are three cases:
+        # 1. A page whose rows are alike: in the loop. Nearly all the time is one step of C code,
+        #    during which a thread would also hold up the loop.
+        # 2. Any other page of a feed, and a very large one: in a thread.
+        # 3. A list: in a thread, because its records take ten times as long as rows.
         decode = call.request.decode
-        seconds_left = call.deadline.at - self._clock.monotonic()
-        if self._is_closed or seconds_left <= 0:
-            raise TimeoutError
-        # A time limit and the lock would cost as much as 20 rows. Most pages need neither.
-        if not self._needs_rest(body) and not self._lock.locked() and _is_quick(decode, body):
-            self._bytes_since_rest += len(body)
-            page = decode.documented(body)
+        size = response.size
+        if isinstance(decode, PageDecoder) and size <= QUICK:
+            # A turn costs as much as 20 rows. Most pages need none.
+            if self._needs_rest(size) or self._lock.locked():
+                async with self._turn(call, size):
+                    pass
+            self._bytes_since_rest += size
+            page: T | None = decode.documented(response.body)
             if page is not None:
                 return page
             decode = decode.odd
+        # Nothing else is decoded beside a thread, because both would hold up the loop.
+        async with self._turn(call, size):
+            return await _in_thread(decode, response.body)
+
+    @asynccontextmanager
+    async def _turn(self, call: Call[Any], size: int) -> AsyncIterator[None]:
+        """Wait until no thread decodes, and let other work run. The deadline of the call holds."""
+        seconds_left = call.deadline.at - self._clock.monotonic()
+        if self._is_closed or seconds_left <= 0:
+            raise TimeoutError
         seconds = None if seconds_left == math.inf else seconds_left
         async with asyncio.timeout(seconds) as limit:
             self._time_limits.add(limit)
             try:
-                # Nothing else is decoded beside a thread, because both would hold up the loop.
                 async with self._lock:
-                    if self._needs_rest(body):
+                    if self._needs_rest(size):
                         await self._rest()
-                    self._bytes_since_rest += len(body)
-                    return await _decode(decode, body)
+                    yield
             finally:
                 self._time_limits.discard(limit)
 
-    def _needs_rest(self, body: bytes) -> bool:
-        return self._bytes_since_rest + len(body) > SHARE
+    def _needs_rest(self, size: int) -> bool:
+        return self._bytes_since_rest + size > SHARE
 
     async def _rest(self) -> None:
         for _ in range(RESTS):
@@ -134,32 +150,13 @@ class ResponseReader:
         self._bytes_since_rest = 0
 
     def _late(self) -> Failure:
+        cause = Cause.OVERLOAD
         error: SeoRepError
-        if self._is_closed:
-            error = ConnectionFailedError("the client was closed before the response was decoded")
-            return Failure(Sent.MAYBE, Cause.PERMANENT, error, inconclusive=True)
         error = AttemptTimeoutError("the response was received, but not decoded in time")
-        return Failure(Sent.MAYBE, Cause.OVERLOAD, error, inconclusive=True)
-
-
-def _is_quick(decode: Decode[T], body: bytes) -> TypeGuard[PageDecoder[T]]:
-    # A check of the whole protocol takes as long as 4 rows.
-    return len(body) <= QUICK and hasattr(decode, "documented")
-
-
-async def _decode(decode: Decode[T], body: bytes) -> T:
-    """Decode a body in the loop, or in a thread if it would hold up the loop for too long."""
-    # There are three cases:
-    # 1. A page whose rows are alike: in the loop. Nearly all the time is one step of C code, during
-    #    which a thread would also hold up the loop.
-    # 2. Any other page of a feed, and a very large one: in a thread.
-    # 3. A list: in a thread, because its records take ten times as long as rows.
-    if _is_quick(decode, body):
-        page = decode.documented(body)
-        if page is not None:
-            return page
-        decode = decode.odd
-    return await _in_thread(decode, body)
+        if self._is_closed:
+            cause = Cause.PERMANENT
+            error = ConnectionFailedError("the client was closed before the response was decoded")
+        return Failure(Sent.MAYBE, cause, error, inconclusive=True)
 
 
 async def _in_thread(decode: Decode[T], body: bytes) -> T:

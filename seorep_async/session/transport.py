@@ -236,9 +236,9 @@ class Transport:
         headers = response.headers
         try:
             if content.is_eof():
-                body = self._counted(content.read_nowait())
+                chunks = [self._counted(content.read_nowait())]
             else:
-                body = await self._read(response)
+                chunks = await self._read(response)
         except BaseException:  # nobody will read the rest of the body
             response.close()
             raise
@@ -247,16 +247,16 @@ class Transport:
             retry_after = parse_retry_after(
                 headers[hdrs.RETRY_AFTER], headers.get(hdrs.DATE), self._wall_clock()
             )
-        return Response(response.status, body, retry_after, headers)
+        return Response(response.status, chunks, retry_after, headers)
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _read(self, response: aiohttp.ClientResponse) -> list[bytes]:
         self._check_size(response.content_length or 0)
         chunks: list[bytes] = []
         size = 0
         while chunk := await _read_any(response.content):
             chunks.append(self._counted(chunk, size))
             size += len(chunk)
-        return b"".join(chunks)
+        return chunks
 
     def _counted(self, chunk: bytes, before: int = 0) -> bytes:
         """Count the bytes of a chunk, and raise if the total is too large."""

@@ -122,7 +122,6 @@ def _from_database(out: Path) -> Tables:
 
 
 def _from_workbook(out: Path) -> Tables:
-    """Read the sheets, those of a single feed under the name that its file has."""
     sheets = {}
     workbook = openpyxl.load_workbook(out)
     for sheet in workbook:
@@ -135,9 +134,6 @@ def _from_workbook(out: Path) -> Tables:
                 columns.append(column)
         header, *rows = map(list, zip(*columns, strict=True))
         sheets[sheet.title] = (header, rows)
-    feeds = sheets.keys() & {"keyword_rankings", "campaign_periods", "keyword_periods"}
-    if len(feeds) == 1:
-        sheets["rows"] = sheets.pop(feeds.pop())
     return sheets
 
 

@@ -145,7 +145,6 @@ class Pull:
         world: what the service has now.
         listed: the world that listed the campaigns, or None.
         received: the world that each report came from, by feed and id.
-        twice: reports that were requested although they had been received.
     """
 
     account: str
@@ -157,7 +156,6 @@ class Pull:
     world: World
     listed: World | None = None
     received: dict[tuple[Feed, int], World] = attrs.field(factory=dict)
-    twice: list[tuple[Feed, int]] = attrs.field(factory=list)
 
     @property
     def asks(self) -> tuple[object, ...]:
@@ -173,8 +171,6 @@ class Pull:
             if self.listed is None and answer != 404:
                 self.listed = self.world
             return answer
-        if report in self.received:
-            self.twice.append(report)
         # A report that is requested again was not stored.
         self.received.pop(report, None)
         if answer != 404:

@@ -61,6 +61,7 @@ async def test_a_night_goes_on_under_the_old_name(
     out = tmp_path / "x.duckdb"
     async with serving(Account(7).answer) as (client, _):
         await pull(client, out, "2023-04-01")
+        assert caplog.messages == []
         async with by_new_address(client) as moved:
             summary = await pull(moved, out, "2023-04-02")
             again = await pull(moved, out, "2023-04-03")
@@ -74,14 +75,10 @@ async def test_a_night_goes_on_under_the_old_name(
 
 async def test_a_name_that_was_given_once_is_kept(pulled: Path) -> None:
     async with serving(Account(7).answer) as (client, _):
-        await pull(client, pulled, "2023-04-02")
-    assert accounts(pulled) == ["acme"]
-
-
-async def test_a_preview_has_the_name_of_the_pull(pulled: Path) -> None:
-    async with serving(Account(7).answer) as (client, _):
         estimate = await preview(client, None, START, END, out=pulled)
+        await pull(client, pulled, "2023-04-02")
     assert estimate.account == "acme"
+    assert accounts(pulled) == ["acme"]
 
 
 @pytest.mark.parametrize("name", ["argument", "client"])
@@ -130,14 +127,6 @@ async def test_a_new_name_is_a_warning(
         caplog.clear()
         await pull(client, pulled, "2023-04-03", account=name)
         assert "begins" not in caplog.text
-
-
-async def test_the_first_account_of_a_database_is_no_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with serving(Account(7).answer) as (client, _):
-        await pull(client, tmp_path / "x.duckdb", "2023-04-02", account="acme")
-    assert caplog.messages == []
 
 
 async def test_several_names_of_one_account_are_refused(pulled: Path) -> None:

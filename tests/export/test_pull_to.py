@@ -551,10 +551,9 @@ async def test_an_integer_of_too_many_bits_fails_its_report_alone(
         competitors = 2**70 if request.id == 3 else 1
         return [{"keywordId": 1, "keywordPhrase": "shoes", "competitors": competitors}]
 
-    states: list[PullProgress] = []
     async with served(Account(campaigns=7, rows=rows)) as (client, _):
-        summary = await pull(client, tmp_path / f"x.{format_}", on_progress=states.append)
+        summary = await pull(client, tmp_path / f"x.{format_}")
     (failure,) = summary.failures
     assert (failure.campaign_id, failure.error) == (3, "ExportError")
-    assert (summary.rows, states[-1].rows) == (6, 6)
+    assert summary.rows == 6
     assert f"a value can't be written to .{format_}: competitors: " in failure.message

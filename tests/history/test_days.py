@@ -75,7 +75,6 @@ def test_each_shape_of_nights_has_its_days(tmp_path: Path, shape: str) -> None:
     ("shape", "words"),
     [
         ("two years in months", ", 24 days</p>"),
-        ("the default window each night", " compared</p>"),
         ("a window in the future", "One day is shown"),
     ],
 )
@@ -127,7 +126,6 @@ def test_nights_that_repeat_a_day_are_told(
     )
     assert advice in caplog.text
     assert advice in page_of(database)
-    assert advice not in page_of(database, end_date="2026-02-28")
 
 
 @pytest.mark.parametrize(("campaign", "is_told"), [(1, False), (2, True), (None, True)])
@@ -140,10 +138,8 @@ def test_notes_are_about_the_campaigns_of_a_comparison(
     pulls.append(Pull(day(3), day(-80), day(1), {21: 3}))
     database = database_of(tmp_path / "a.duckdb", pulls)
     changes(database, campaign=campaign)
-    page = page_of(database, campaign=campaign)
     for words in ("nights have one ranking day", "windows of other lengths compare badly"):
         assert (words in caplog.text) is is_told
-        assert (words in page) is is_told
 
 
 def test_both_days_that_a_page_compares_with_are_checked(tmp_path: Path) -> None:
@@ -167,7 +163,6 @@ def test_windows_of_other_lengths_are_told(
     changes(database)
     words = f"of a window from {day(-27)} to {day(0)}, those of {day(30)} of one from"
     assert (words in caplog.text) is is_told
-    assert (words in page_of(database)) is is_told
 
 
 @pytest.mark.parametrize(

@@ -167,12 +167,17 @@ async def test_it_may_be_called_where_an_event_loop_runs() -> None:
     assert inside.equals(plain)
 
 
-@pytest.mark.parametrize("within", ["loop", "asyncio.run"])
-def test_ctrl_c_ends_it_where_an_event_loop_runs(within: str) -> None:
-    async def main() -> None:
+@pytest.mark.parametrize("within", ["no loop", "loop", "asyncio.run"])
+def test_ctrl_c_ends_it_in_a_script_and_where_an_event_loop_runs(within: str) -> None:
+    def pull() -> None:
         pull_table(range(1, 9), **WINDOW, settings=Settings(max_concurrency=1))
 
+    async def main() -> None:
+        pull()
+
     def run() -> None:
+        if within == "no loop":
+            pull()
         if within == "asyncio.run":
             asyncio.run(main())
         # The loop of a notebook leaves the signal to Python.
@@ -215,14 +220,18 @@ def test_calls_after_each_other_share_what_they_learnt(monkeypatch: pytest.Monke
     assert limits.call_count <= 2
 
 
-def test_a_value_that_fits_no_column_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        engines, "record_batch", Mock(side_effect=OverflowError("more than 64 bits"))
-    )
-    with served():
-        assert pull_table([1], **WINDOW, on_error="rows")["error"].to_pylist() == ["DecodeError"]
-        with pytest.raises(SeoRepError, match="does not fit its column"):
-            pull_table([1], **WINDOW)
+@FEEDS
+def test_a_value_that_fits_no_column_is_a_failure(feed: Feed) -> None:
+    row = {"keywordPhrase": "s", "engineARanking": 3, "keywordId": 2**63}
+    by_date = {"date": "2023-01-01", "engineARanking": 2**63}
+    reports = {("campaign", 1): [row], ("campaign-by-date", 1): [by_date]}
+    with served(reports=reports, campaigns=2):
+        table = pull_table([1, 2], **WINDOW, feed=feed, on_error="rows")
+        with pytest.raises(SeoRepError):
+            pull_table([1, 2], **WINDOW, feed=feed)
+    (failure,) = (row for row in table.to_pylist() if row["error"])
+    assert (failure["campaign_id"], failure["error"]) == (1, "DecodeError")
+    assert table.num_rows > 1
 
 
 def signal_at(
@@ -264,13 +273,3 @@ def test_dask_with_a_killed_worker_is_complete(tmp_path: Path) -> None:
             tasks_of_scheduler = client.cluster.scheduler.tasks.values()
             graph = cloudpickle.dumps([task.run_spec for task in tasks_of_scheduler])
     CANARY.assert_not_in(logs + story + graph.decode("latin-1"))
-
-
-def test_a_keyword_id_beyond_its_column_fails_alone() -> None:
-    row = {"keywordPhrase": "s", "engineARanking": 3, "keywordId": 2**63}
-    with served(reports={("campaign", 1): [row]}, campaigns=2):
-        table = pull_table([1, 2], **WINDOW, feed="keyword-by-date", on_error="rows")
-    (failure,) = (row for row in table.to_pylist() if row["error"])
-    assert (failure["campaign_id"], failure["keyword_id"]) == (1, None)
-    assert failure["error"] == "DecodeError"
-    assert table.num_rows > 1

@@ -332,6 +332,9 @@ async def test_a_bug_is_logged_and_tells_the_agent_nothing(
 async def test_a_refused_key_is_an_error_without_the_key(database: Path) -> None:
     async with agent(database, api_key="another key") as host:
         assert "may not see this, or was refused" in await host.ask("campaigns")
+        pulled = await host.ask("pull", **DAYS)
+    assert pulled.startswith("error: no access: the API key may not see this, or was refused")
+    assert pulled.endswith("; nothing was pulled into the database")
 
 
 # --- What a host reads of the tools
@@ -601,13 +604,6 @@ async def test_a_failed_lookup_lets_a_pull_go_on(
     assert [row[1] for row in answer["rows"]] == [3]
     # a 403 fails again
     assert "notes" not in answer
-
-
-async def test_a_pull_that_fails_says_that_nothing_was_pulled(tmp_path: Path) -> None:
-    async with agent(tmp_path / "rankings.duckdb", api_key="another key") as host:
-        answer = await host.ask("pull", **DAYS)
-    assert answer.startswith("error: no access: the API key may not see this, or was refused")
-    assert answer.endswith("; nothing was pulled into the database")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def request_of(path: str) -> ApiRequest:
 def page_of(request: ApiRequest, pages: int, records: int | None = None) -> Response:
     """Return a page of one row, of a report of some pages."""
     envelope = FEED.envelope([request.id * 100 + request.page], pages, records or pages)
-    return Response(200, json.dumps(envelope).encode())
+    return Response(200, [json.dumps(envelope).encode()])
 
 
 @asynccontextmanager

@@ -82,7 +82,7 @@ class Paging:
                     return status
         pages = pages or max(1, -(-records // size))
         whole = body(records, size, page, pages, is_list="/campaigns" in path)
-        return Response(200, whole)
+        return Response(200, [whole])
 
     @property
     def attempts(self) -> int:
@@ -231,7 +231,7 @@ async def test_a_report_cut_below_the_limit_is_complete(lowered_to: int) -> None
             return paging.answer(path)
         campaign_id = int(path.partition("campaign_id=")[2].partition("&")[0])
         records = min(lengths(campaign_id), lowered_to)
-        return Response(200, body(records, records, 1, 1))
+        return Response(200, [body(records, records, 1, 1)])
 
     async with session_above(SimulatedService(says=answer)) as session:
         rankings = Rankings(session, decoder_for(EngineNames()), "account")
@@ -363,7 +363,7 @@ async def test_a_low_rate_does_not_end_the_search(limit: str, status: int) -> No
     def answer(path: str) -> Any:
         if limiter.take():
             return paging.answer(path)
-        return Response(status, b"", limiter.retry_after)
+        return Response(status, [b""], limiter.retry_after)
 
     async with session_above(SimulatedService(says=answer, latency=0.2)) as session:
         rankings = Rankings(session, decoder_for(EngineNames()), "account")
@@ -377,7 +377,7 @@ async def test_a_long_pause_is_met_three_times_at_most() -> None:
     paging = Paging(lambda campaign_id: 100)
 
     def answer(path: str) -> Any:
-        return Response(429, b"", 90.0) if "limit" in path else paging.answer(path)
+        return Response(429, [b""], 90.0) if "limit" in path else paging.answer(path)
 
     async with session_above(SimulatedService(says=answer), call_timeout=None) as session:
         rankings = Rankings(session, decoder_for(EngineNames()), "account")

@@ -1,7 +1,5 @@
 """The option `daily`: ranks that change by day, so that a week can be rehearsed."""
 
-import itertools
-from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -21,34 +19,12 @@ async def ranks(call: Caller, day: str, **query: Any) -> list[int | None]:
     return [row["engineARanking"] for row in rows]
 
 
-def falls(before: list[int | None], after: list[int | None]) -> int:
-    """Return the number of keywords that are further down, or no longer ranked."""
-    pairs = zip(before, after, strict=True)
-    return sum(old is not None and (new is None or new > old) for old, new in pairs)
-
-
 @pytest.mark.parametrize("daily", [False, True])
 async def test_ranks_of_two_days_of_a_month_differ_if_daily(daily: bool) -> None:
     async with calling(daily=daily) as call:
         tuesday = await ranks(call, "2023-03-14")
         wednesday = await ranks(call, "2023-03-15")
     assert (tuesday != wednesday) is daily
-
-
-async def test_each_day_of_a_week_has_falls_and_rises() -> None:
-    async with calling(daily=True, keywords=100) as call:
-        days = [date(2023, 3, 20) + timedelta(number) for number in range(7)]
-        week = [await ranks(call, day.isoformat()) for day in days]
-    for before, after in itertools.pairwise(week):
-        assert falls(before, after) > 10
-        assert falls(after, before) > 10
-
-
-async def test_ranges_of_one_last_day_have_the_same_ranks() -> None:
-    async with calling(daily=True) as call:
-        month = await ranks(call, "2023-03-15")
-        year = await ranks(call, "2023-03-15", start_date="2022-03-16")
-    assert month == year
 
 
 async def test_a_daily_change_is_against_the_day_before_the_range() -> None:

@@ -11,7 +11,7 @@ import pytest
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, RankingTotals
 from seorep_async.sandbox.chain import OPERATIONS
 from seorep_async.sandbox.request import Operation
-from tests.models.reference import REFERENCE, fields_in
+from tests.models.reference import fields_in
 from tests.resources import operations as reference
 from tests.sandbox.calls import (
     CAMPAIGN,
@@ -24,7 +24,8 @@ from tests.sandbox.calls import (
 )
 
 ROWS = {CAMPAIGN: KeywordRanking, CAMPAIGN_BY_DATE: CampaignPeriod, KEYWORD_BY_DATE: KeywordPeriod}
-LAST_DATES = {line.name for line in REFERENCE[KeywordRanking] if line.kind == "last"}
+
+
 TOTALS = {
     ("current", CAMPAIGN_BY_DATE): "campaign_by_date",
     ("older", CAMPAIGN_BY_DATE): "campaign_by_date",
@@ -76,21 +77,6 @@ async def test_both_shapes_hold_the_same_facts_in_their_places(path: str) -> Non
     assert (set(flat), type(flat["data"])) == ({"metadata", "data", "totals"}, list)
     assert flat["metadata"] == nested["metadata"] | {"version": False}
     assert set(nested["metadata"]) == {"total_pages", "total_records"}
-
-
-@pytest.mark.parametrize("path", FEEDS)
-async def test_older_rows_hold_all_facts_of_current_ones(path: str) -> None:
-    async with calling(rows="current") as call:
-        current_rows = await call.feed(path)
-    async with calling(rows="older") as call:
-        older_rows = await call.feed(path)
-    for current, older in zip(current_rows, older_rows, strict=True):
-        for name, value in current.items():
-            is_date = name == "date" or name in LAST_DATES
-            if is_date and older[name] is not None:
-                assert older[name].startswith(value)
-            else:
-                assert older[name] == value
 
 
 def format_of(page: dict[str, Any]) -> tuple[bool, bool]:

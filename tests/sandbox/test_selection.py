@@ -85,14 +85,6 @@ async def test_a_limit_has_a_default_and_a_maximum(
     assert page["metadata"] == {"total_pages": -(-100 // records), "total_records": 100}
 
 
-async def test_campaigns_are_listed_oldest_first() -> None:
-    async with calling(campaigns=300) as call:
-        campaigns = await call.data("/v3/campaigns", limit=500)
-    assert [campaign["id"] for campaign in campaigns] == list(range(1, 301))
-    created = [campaign["date_created"] for campaign in campaigns]
-    assert created == sorted(created)
-
-
 @pytest.mark.parametrize(
     ("path", "field"),
     [
@@ -170,21 +162,3 @@ async def test_the_list_is_narrowed_to_days_of_publication(dash: str) -> None:
         backlink for backlink in every_backlink if first <= backlink["date_published"] <= last
     ]
     assert backlinks == in_range
-
-
-async def test_backlinks_are_sorted_by_a_field_not_in_the_list() -> None:
-    async with calling(**MANY) as call:
-        anchors = []
-        for listed_backlink in await listed(call, sort_metric="target_anchor"):
-            backlink = await call.get(f"{BACKLINKS}/{listed_backlink['id']}")
-            anchors.append(backlink["data"]["target_anchor"])
-    assert anchors == sorted(anchors)
-
-
-async def test_a_created_backlink_is_listed_with_its_own_campaign_only() -> None:
-    async with calling(backlinks=1) as call:
-        created = await call.create(BACKLINKS, campaign_id=3)
-        of_another_campaign = await listed(call)
-        of_its_campaign = await call.data(LINKS, campaign_id=3)
-    assert [backlink["id"] for backlink in of_another_campaign] == [200_001]
-    assert [backlink["id"] for backlink in of_its_campaign] == [300_001, created["id"]]

@@ -11,8 +11,6 @@ import pytest
 
 from tests.sandbox.calls import (
     BACKLINKS,
-    CAMPAIGN,
-    CAMPAIGN_BY_DATE,
     CAMPAIGNS,
     CHANGES,
     FEEDS,
@@ -92,15 +90,6 @@ async def test_a_written_record_has_the_time_of_the_clock() -> None:
     assert grant["time"] == "2023-04-06 00:00:00"
 
 
-async def test_a_created_campaign_has_no_keywords_backlinks_or_ranks(call: Caller) -> None:
-    id_ = (await call.create(CAMPAIGNS))["id"]
-    assert await call.feed(CAMPAIGN, campaign_id=id_) == []
-    for month in await call.feed(CAMPAIGN_BY_DATE, campaign_id=id_):
-        assert month["engineARanking"] is None
-    assert await call.data("/v3/keywords", campaign_id=id_) == []
-    assert await call.data(LINKS, campaign_id=id_) == []
-
-
 async def test_a_deleted_campaign_takes_everything_with_it(call: Caller) -> None:
     # Each feed is answered once before, because the service remembers recent results.
     for path, query in FEEDS.items():
@@ -122,20 +111,6 @@ async def test_an_empty_value_clears_an_optional_field(
 ) -> None:
     record = await call.create(path)
     assert (await call.written("PUT", f"{path}/{record['id']}", {name: ""}))[name] == value
-
-
-@pytest.mark.parametrize(
-    ("path", "status"), [(CAMPAIGNS, 500), (LINKS, 500), (BACKLINKS, 500), (USERS, 200)]
-)
-async def test_a_failing_campaign_fails_for_writes_too(path: str, status: int) -> None:
-    async with calling(failing=[2]) as call:
-        if path == LINKS:
-            reply = await call.send(path, {"campaign_id": 2})
-        elif path == BACKLINKS:
-            reply = await call.write("POST", path, NEW[path])
-        else:
-            reply = await call.write("PUT", f"{path}/2", NEW[path])
-        assert reply.status == status
 
 
 # --- Users: unique names, roles, passwords and login grants
@@ -215,28 +190,6 @@ async def test_a_wrong_value_in_json_gets_400(
         reply = await call.write("POST", path, NEW[path] | {name: value}, "json")
         assert (value, reply.status) == (value, 400)
         assert " must be " in reply.json()["message"]
-
-
-@pytest.mark.parametrize(
-    ("path", "name", "value"),
-    [
-        (CAMPAIGNS, "url", ""),
-        (USERS, "username", ""),
-        (BACKLINKS, "title", ""),
-        (BACKLINKS, "status", ""),
-        (BACKLINKS, "date_published", "tomorrow"),
-    ],
-)
-async def test_an_update_is_held_to_the_same_rules(
-    path: str, name: str, value: str, call: Caller
-) -> None:
-    created = await call.create(path)
-    record_path = f"{path}/{created['id']}"
-    before = await call.get(record_path)
-    reply = await call.write("PUT", record_path, {name: value})
-    assert reply.status == 400
-    assert reply.json()["message"].startswith(f"{name} must be ")
-    assert await call.get(record_path) == before
 
 
 BAD_JSON = (

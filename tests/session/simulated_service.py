@@ -155,7 +155,7 @@ class SimulatedService:
 
         def finish() -> None:
             self._limiter.give_back()
-            self._reply_after(0.1 * took, answer, Response(200, b""))
+            self._reply_after(0.1 * took, answer, Response(200, [b""]))
 
         def arrive() -> None:
             self._stall_sometimes()
@@ -173,7 +173,7 @@ class SimulatedService:
             else:
                 self.refused += 1
                 seconds = self.retry_after or self._limiter.retry_after
-                self._reply_after(0.1 * took, answer, Response(self.status, b"", seconds))
+                self._reply_after(0.1 * took, answer, Response(self.status, [b""], seconds))
 
         silence = Failure(Sent.MAYBE, Cause.OVERLOAD, AttemptTimeoutError("no answer"))
         self._reply_after(timeout, answer, silence)
@@ -194,13 +194,13 @@ class SimulatedService:
         if self.outage == "hang":
             return None
         if self.outage.isdigit():
-            return Response(int(self.outage), b"")
+            return Response(int(self.outage), [b""])
         sent = Sent.NO if self.outage == "refused" else Sent.MAYBE
         return Failure(sent, Cause.TRANSIENT, ConnectionFailedError(self.outage))
 
     def _whole(self, status_or_reply: int | Reply | None) -> Reply | None:
         if isinstance(status_or_reply, int):
-            return Response(status_or_reply, b"", self.retry_after)
+            return Response(status_or_reply, [b""], self.retry_after)
         return status_or_reply
 
     def _reply_after(self, seconds: float, answer: asyncio.Future[Reply], reply: Reply) -> None:

@@ -26,8 +26,8 @@ DEAD = {
     "at random": frozenset(Random(3).sample(range(2, 101), 9)),
 }
 PAGE = {"Content-Type": "text/html"}
-UNAVAILABLE = Response(503, b"")
-FORBIDDEN = Response(403, b"<html><h1>403 Forbidden</h1></html>", None, PAGE)
+UNAVAILABLE = Response(503, [b""])
+FORBIDDEN = Response(403, [b"<html><h1>403 Forbidden</h1></html>"], None, PAGE)
 
 
 def service_with(dead: Collection[int], refusal: Response, pages: int) -> SimulatedService:
@@ -38,7 +38,7 @@ def service_with(dead: Collection[int], refusal: Response, pages: int) -> Simula
         if request.id in dead and len(service.paths) > 1:
             return refusal
         row = request.id * 100 + request.page
-        return Response(200, json.dumps(FEED.envelope([row], pages, pages)).encode())
+        return Response(200, [json.dumps(FEED.envelope([row], pages, pages)).encode()])
 
     service = SimulatedService(says=says, latency=0.05)
     return service
@@ -80,7 +80,7 @@ def test_nine_dead_campaigns_do_not_delay_others(refusal: Response, dead: frozen
 @pytest.mark.parametrize("pause", [5.0, 3600.0])
 def test_a_locked_campaign_delays_no_other(pause: float) -> None:
     _, alone, _ = run(pull_all(service_with((), UNAVAILABLE, pages=5)))
-    locked = Response(423, b"", pause)
+    locked = Response(423, [b""], pause)
     last_good, _, _ = run(pull_all(service_with({20}, locked, pages=5)))
     assert 0 < last_good <= 1.2 * alone
 
@@ -119,7 +119,7 @@ def test_pages_of_a_firewall_for_nine_campaigns_slow_no_other(dead: frozenset[in
 @pytest.mark.parametrize("pages", [1, 5])
 @pytest.mark.parametrize("dead", DEAD.values(), ids=DEAD)
 def test_a_dead_campaign_pauses_the_others_once(dead: frozenset[int], pages: int) -> None:
-    refusal = Response(503, b"", 1.0)
+    refusal = Response(503, [b""], 1.0)
     last_good, end, _ = run(pull_all(service_with(dead, refusal, pages)))
     assert last_good <= 1.6 * len(dead)
     assert end <= 30
@@ -129,7 +129,7 @@ def test_a_dead_campaign_pauses_the_others_once(dead: frozenset[int], pages: int
 @pytest.mark.parametrize("dead", DEAD.values(), ids=DEAD)
 def test_429s_of_dead_campaigns_lower_the_rate_only_at_first(dead: frozenset[int]) -> None:
     # A dead campaign has 22 attempts, and each of them pauses all requests for a second.
-    last_good, _, _ = run(pull_all(service_with(dead, Response(429, b"", 1.0), pages=5)))
+    last_good, _, _ = run(pull_all(service_with(dead, Response(429, [b""], 1.0), pages=5)))
     assert last_good <= 30 * len(dead)
 
 

@@ -38,7 +38,7 @@ def firewalled(
 
     def says(path: str) -> int | Response:
         blocked = len(service.paths) in range(first, last)
-        return Response(status, body, None, headers) if blocked else 200
+        return Response(status, [body], None, headers) if blocked else 200
 
     service = SimulatedService(says=says, latency=0.05)
     return service

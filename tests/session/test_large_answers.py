@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from seorep_async import ConnectionFailedError, DeadlineExceededError, DecodeError
+from seorep_async.models.decoding import PageDecoder
 from seorep_async.session import Deadline, Request, Session
 from tests.session.calls import ConnectSession
 from tests.session.scripted_server import answer
@@ -37,7 +38,7 @@ async def beating() -> AsyncIterator[Counter[str]]:
     task.cancel()
 
 
-class Page(msgspec.Struct):
+class Page(msgspec.Struct, PageDecoder[int]):
     """A decoder of pages, which returns the thread that it runs in."""
 
     is_documented: bool

@@ -92,7 +92,7 @@ async def test_a_campaign_of_forty_dead_pages_delays_no_other() -> None:
         if dead and request.id == 100 and request.page > 1:
             return 503
         envelope = FEED.envelope([request.id * 100 + request.page], pages, pages)
-        return Response(200, json.dumps(envelope).encode())
+        return Response(200, [json.dumps(envelope).encode()])
 
     async def seconds() -> float:
         begun = here().now
