@@ -45,22 +45,8 @@ _RANK = (
     "Judging by its name, position of the keyword in {name}. {day} Whether null or 0 means not ranked is "
     "not documented."
 )
-_CHANGE = (
-    "Change of {engine}_ranking from the previous period; null in tables unless compare_previous_period asked "
-    "for it, because the service may send 0 otherwise. Not documented: which sign is an "
-    "improvement, how long the previous period is, what null means against 0."
-)
-_MEAN_RANK = (
-    "Judging by its name, ranking of the campaign in {name} over the period. How it is calculated, and "
-    "what null and 0 mean, is not documented."
-)
 _ADDRESS = f"Judging by its name, {{}}; {_MORE} Null if the service sent none."
 _NEWEST = f"Judging by its name, the day of the newest value of {{}}; {_MORE}"
-_BAND = f"Number of keywords in positions {{positions}} of {{name}}. {_ZERO}"
-_LAST_BAND = (
-    "Number of keywords in the position band 51 of {name}, judging by its name from 51 on; whether "
-    f"it counts keywords without a position is not documented. {_ZERO}"
-)
 _UNTYPED = (
     "Judging by its name, {}. The type of its values is not documented: JSON text in CSV, Parquet, "
     f"Arrow and databases. {_ONLY_LISTS}"
@@ -80,13 +66,30 @@ def _each(
 def _bands() -> Descriptions:
     bands: Descriptions = {}
     for band in ("1_3", "4_10", "11_20", "21_50"):
-        bands |= _each(f"{{engine}}_rankings_{band}", _BAND, positions=band.replace("_", " to "))
+        positions = band.replace("_", " to ")
+        bands |= _each(
+            f"{{engine}}_rankings_{band}",
+            f"Number of keywords in positions {positions} of {{name}}. {_ZERO}",
+        )
     # open at its end, so it may count keywords without a rank
-    return bands | _each("{engine}_rankings_51", _LAST_BAND)
+    return bands | _each(
+        "{engine}_rankings_51",
+        "Number of keywords in the position band 51 of {name}, judging by its name from 51 on; whether "
+        f"it counts keywords without a position is not documented. {_ZERO}",
+    )
 
 
-_MEAN_RANKS = _each("{engine}_ranking", _MEAN_RANK)
-_CHANGES = _each("{engine}_ranking_change", _CHANGE)
+_MEAN_RANKS = _each(
+    "{engine}_ranking",
+    "Judging by its name, ranking of the campaign in {name} over the period. How it is calculated, and "
+    "what null and 0 mean, is not documented.",
+)
+_CHANGES = _each(
+    "{engine}_ranking_change",
+    "Change of {engine}_ranking from the previous period; null in tables unless compare_previous_period asked "
+    "for it, because the service may send 0 otherwise. Not documented: which sign is an "
+    "improvement, how long the previous period is, what null means against 0.",
+)
 _ADDRESSES = _each(
     "{engine}_ranking_url",
     _ADDRESS.format("an address that belongs to {engine}_ranking"),

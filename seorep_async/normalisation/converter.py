@@ -28,13 +28,13 @@ M = TypeVar("M")
 Take: TypeAlias = Callable[[Any], Any]
 
 _REFUSALS = (ClassValidationError, IterableValidationError, ValueError)
-_PARTIAL: dict[Any, Take] = {
+_SPLITS: dict[Any, Take] = {
     float | None: values.total,
     CALENDAR.date | None: values.day,
     CALENDAR.date: values.period,
 }
-"""Functions that split a value, for types whose models may hold only a part. Each returns the part,
-and the rest for another attribute.
+"""Functions that split values, by their type. Each returns the part for the attribute, and the rest
+for another one.
 """
 
 
@@ -73,10 +73,12 @@ class ModelConverter:
 
     def _model_hook(self, model: type) -> Callable[[Any, Any], Any]:
         names = wire_names(model, self._engine_names)
-        partial_values = _partial_values(model, names)
-        structure = self._structure_function(model, names, partial_values)
-        known_names = frozenset(names.values())
         types = field_types(model)
+        splits = {name: _SPLITS[types[name]] for name in names if types[name] in _SPLITS}
+        if model is KeywordRanking:
+            splits["primary_keyword"] = values.flag
+        structure = self._structure_function(model, names, splits)
+        known_names = frozenset(names.values())
 
         def hook(value: Any, _type: Any) -> Any:
             if not isinstance(value, dict):
@@ -84,9 +86,9 @@ class ModelConverter:
             instance = structure(value, model)
             changes: dict[str, Any] = {}
             extra = {name: value[name] for name in value if name not in known_names}
-            # The instance already has the part. This adds the rest.
-            for name, take in partial_values.items():
-                _part, rest = take(value.get(names[name]))
+            for name in splits:
+                # The instance has both, and the default of an absent field.
+                changes[name], rest = getattr(instance, name) or (None, None)
                 if types[name] is CALENDAR.date:
                     changes["date_precision"] = rest
                 elif rest is not None:
@@ -98,16 +100,19 @@ class ModelConverter:
         return hook
 
     def _structure_function(
-        self, model: type, names: dict[str, str], partial_values: dict[str, Take]
+        self, model: type, names: dict[str, str], splits: dict[str, Take]
     ) -> Callable[[Any, Any], Any]:
-        """Return the function of cattrs that makes a model from its known fields."""
+        """Return the function of cattrs that makes a model from its known fields.
+
+        Where a field has a function in `splits`, the model gets the part together with the rest.
+        """
         overrides: dict[str, Any] = {}
         for field in attrs.fields(model):
-            take = partial_values.get(field.name)
+            split = splits.get(field.name)
             overrides[field.name] = override(
                 rename=names.get(field.name),
                 omit=field.name not in names,
-                struct_hook=None if take is None else partial(_first, take),
+                struct_hook=None if split is None else _as_hook(split),
             )
         function: Callable[[Any, Any], Any]
         function = make_dict_structure_fn(model, self._cattrs, **overrides)
@@ -144,16 +149,3 @@ class ModelConverter:
 
 def _as_hook(take: Take) -> Callable[[Any, Any], Any]:
     return lambda value, _type: take(value)
-
-
-def _partial_values(model: type, names: dict[str, str]) -> dict[str, Take]:
-    """Return the splitting functions of a model's attributes that may hold only a part."""
-    types = field_types(model)
-    functions = {name: _PARTIAL[types[name]] for name in names if types[name] in _PARTIAL}
-    if model is KeywordRanking:
-        functions["primary_keyword"] = values.flag
-    return functions
-
-
-def _first(take: Take, value: Any, _type: Any) -> Any:
-    return take(value)[0]

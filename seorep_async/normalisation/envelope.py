@@ -99,13 +99,13 @@ class Metadata(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     ) -> Page[M]:
         """Return the page with this metadata."""
         return Page(
-            items=tuple(items),
-            number=number,
-            total_pages=self.total_pages,
-            total_records=self.total_records,
-            totals=totals,
-            version=self.version,
-            extra=extra,
+            tuple(items),
+            number,
+            self.total_pages,
+            self.total_records,
+            totals,
+            self.version,
+            extra,
         )
 
 

@@ -44,7 +44,7 @@ from seorep_async.settings import EngineNames
 M = TypeVar("M")
 WireTypes: TypeAlias = dict[Any, Any]
 MakeModels: TypeAlias = Callable[[list[Any]], list[M]]
-ReadJson: TypeAlias = Callable[[bytes], Any]
+JsonDecoder: TypeAlias = msgspec.json.Decoder[Any]
 Names: TypeAlias = tuple[str, ...]
 
 REFUSALS = (ValueError, RecursionError, OverflowError)
@@ -99,8 +99,8 @@ class RowReader(Generic[M]):
         self._values = RankingValues() if model is KeywordRanking else PeriodValues()
         # Decoders of current rows exist from the start. Others are made when a page needs them.
         current_row = self._raw_row(CURRENT)
-        self._read_current_row = msgspec.json.Decoder(current_row).decode
-        self._read_current_page = self._page_decoder(current_row)
+        self._current_row = JsonDecoder(current_row)
+        self._current_page = self._page_decoder(current_row)
         self._other_page_decoders = lru_cache(maxsize=1)(self._make_other_page_decoders)
         # The unknown names that have a field in the types of other pages.
         self._unknown_names: Names = ()
@@ -113,21 +113,21 @@ class RowReader(Generic[M]):
         """
         # Nearly every page is read here, and `suppress` would cost more than a row.
         try:
-            return self._page(self._read_current_page(body), number, self._make_current)
+            return self._page(self._current_page.decode(body), number, self._make_current)
         except REFUSALS:
             pass
         self._learn_names(self._first_row(body))
         names = self._unknown_names
-        read_older, read_odd = self._other_page_decoders(names)
+        older_page, odd_page = self._other_page_decoders(names)
         make_models = partial(self._make_models, unknown_names=names)
         with suppress(*REFUSALS):
-            return self._page(read_older(body), number, make_models, subject)
+            return self._page(older_page.decode(body), number, make_models, subject)
         make_models = partial(make_models, integers=self._integers)
-        return self._page(read_odd(body), number, make_models, subject)
+        return self._page(odd_page.decode(body), number, make_models, subject)
 
     def read_rows(self, json_rows: list[msgspec.Raw]) -> list[M]:
         """Read rows of any kind, or raise one of `REFUSALS`."""
-        read_current = self._read_current_row
+        read_current = self._current_row.decode
         rows = []
         current_rows = []
         odd_rows = []
@@ -146,7 +146,7 @@ class RowReader(Generic[M]):
 
     def _read_odd_row(self, json: msgspec.Raw) -> Any:
         # Unknown fields are ignored by the type, and read from the JSON.
-        row = self._read_tolerant_row(json)
+        row = self._tolerant_row.decode(json)
         fields = msgspec.json.decode(json)
         known_names = self._known_names
         extra = {name: fields[name] for name in fields if name not in known_names}
@@ -171,11 +171,11 @@ class RowReader(Generic[M]):
         """
         row: Any = None
         try:
-            self._find_first_row(body)
+            self._first_row_finder.decode(body)
         except _FirstRow as end:
             row = end.args[0]
         with suppress(*REFUSALS):
-            self._read_current_row(msgspec.json.encode(row))
+            self._current_row.decode(msgspec.json.encode(row))
             # If only a later row is odd, other types help only if they have its unknown names.
             row = {} if self._unknown_names else None
         if not isinstance(row, dict):
@@ -184,14 +184,10 @@ class RowReader(Generic[M]):
 
     def _learn_names(self, row: dict[str, Any]) -> None:
         """Give the unknown names of a row a field in the types of later pages."""
-        names = self._unknown_names
-        for name in row:
-            if len(names) == _MOST_NAMES:
-                break
-            is_new = name not in self._known_names and name not in names
-            if is_new and _MAY_BE_FIELD.fullmatch(name):
-                names = (*names, name)
-        self._unknown_names = names
+        unknown = row.keys() - self._known_names
+        new_names = [name for name in row if name in unknown and _MAY_BE_FIELD.fullmatch(name)]
+        names = dict.fromkeys([*self._unknown_names, *new_names])
+        self._unknown_names = tuple(names)[:_MOST_NAMES]
 
     def _make_current(self, rows: list[Any]) -> list[M]:
         # An error leaves all rows unconverted, so the JSON can be read again.
@@ -251,21 +247,21 @@ class RowReader(Generic[M]):
         ]
 
     @cached_property
-    def _find_first_row(self) -> ReadJson:
+    def _first_row_finder(self) -> JsonDecoder:
         return self._page_decoder(_FirstRow, _end_at_first_row)
 
     @cached_property
-    def _read_tolerant_row(self) -> ReadJson:
-        return msgspec.json.Decoder(self._raw_row(ACCEPTED, None)).decode
+    def _tolerant_row(self) -> JsonDecoder:
+        return JsonDecoder(self._raw_row(ACCEPTED, None))
 
-    def _make_other_page_decoders(self, unknown_names: Names) -> tuple[ReadJson, ReadJson]:
+    def _make_other_page_decoders(self, unknown_names: Names) -> tuple[JsonDecoder, JsonDecoder]:
         """Return decoders of older pages and of odd ones, whose rows may have unknown names."""
         older_page = self._page_decoder(self._raw_row(OLDER, unknown_names))
         return older_page, self._page_decoder(self._raw_row(ACCEPTED, unknown_names))
 
     def _page_decoder(
         self, row: Any, dec_hook: Callable[[type, Any], Any] | None = None
-    ) -> ReadJson:
+    ) -> JsonDecoder:
         """Return a decoder of pages of either shape, which refuses unknown fields anywhere."""
         struct = partial(msgspec.defstruct, forbid_unknown_fields=True, gc=False)
         rows = list[row]
@@ -276,7 +272,7 @@ class RowReader(Generic[M]):
         # msgspec distinguishes the shapes by itself: `data` is an array, or an object with rows.
         nested = struct("Nested", [("rows", rows), totals])
         envelope = struct("Envelope", [("data", rows | nested), totals, metadata])
-        return msgspec.json.Decoder(envelope, dec_hook=dec_hook).decode
+        return JsonDecoder(envelope, dec_hook=dec_hook)
 
     def _totals_type(self) -> Any:
         names = self._totals_names

@@ -26,7 +26,8 @@ _ZERO_DATE = re.compile(r"0000-00(-00([ T]0?0:00:00)?)?")
 def describe(value: object) -> str:
     """Return a short form of a wire value for an error message."""
     if isinstance(value, str):
-        return _quoted(value)
+        beginning = json.dumps(value[:_LONGEST], ensure_ascii=not value.isprintable())
+        return beginning if len(value) <= _LONGEST else f'{beginning[:-1]}…"'
     if isinstance(value, list):
         return "an array"
     if isinstance(value, dict):
@@ -35,13 +36,6 @@ def describe(value: object) -> str:
     if isinstance(value, int) and abs(value) >= 10**_LONGEST:
         return f"an integer of more than {_LONGEST} digits"
     return json.dumps(value)
-
-
-def _quoted(string: str) -> str:
-    beginning = string[:_LONGEST]
-    if not beginning.isprintable():
-        beginning = ascii(beginning)[1:-1]
-    return f'"{beginning}"' if len(string) <= _LONGEST else f'"{beginning}…"'
 
 
 def refusal(expected: str, value: object) -> ValueError:

@@ -150,12 +150,13 @@ class ResponseReader:
         self._bytes_since_rest = 0
 
     def _late(self) -> Failure:
+        cause = Cause.OVERLOAD
         error: SeoRepError
-        if self._is_closed:
-            error = ConnectionFailedError("the client was closed before the response was decoded")
-            return Failure(Sent.MAYBE, Cause.PERMANENT, error, inconclusive=True)
         error = AttemptTimeoutError("the response was received, but not decoded in time")
-        return Failure(Sent.MAYBE, Cause.OVERLOAD, error, inconclusive=True)
+        if self._is_closed:
+            cause = Cause.PERMANENT
+            error = ConnectionFailedError("the client was closed before the response was decoded")
+        return Failure(Sent.MAYBE, cause, error, inconclusive=True)
 
 
 async def _in_thread(decode: Decode[T], body: bytes) -> T:

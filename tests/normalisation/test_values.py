@@ -215,7 +215,7 @@ HUGE = "an integer of more than 40 digits"
         ("x" * 41, '"' + "x" * 40 + '…"'),
         ("größer", '"größer"'),
         ("a\nb", '"a\\nb"'),
-        ("\x1b[31mred", '"\\x1b[31mred"'),
+        ("\x1b[31mred", '"\\u001b[31mred"'),
         ("\u202egnp", '"\\u202egnp"'),
         ([1, 2], "an array"),
         ({"a": 1}, "an object"),
