@@ -13,7 +13,7 @@ from seorep_async.errors import ConfigurationError
 from seorep_async.normalisation import decoder_for
 from seorep_async.plain_values import plain, plain_string
 from seorep_async.profiles import Access, find_access
-from seorep_async.resources import Backlinks, Campaigns, Keywords, Rankings, Users, raw_request
+from seorep_async.resources import Backlinks, Campaigns, Keywords, Rankings, Users, any_request
 from seorep_async.resources.arguments import ExtraParams, check_account_name, mask_secrets
 from seorep_async.secret import Secret
 from seorep_async.session import (
@@ -192,7 +192,7 @@ class SeoRepClient:
         path = Secret.of(path)  # an invalid path may contain a query with a secret
         params = mask_secrets(params, argument="params")
         body = mask_secrets(body, argument="body")
-        return await raw_request(self._session, method, path, params, body)
+        return await self._session.send(any_request(self._session, method, path, params, body))
 
     def record_answers(self) -> AbstractContextManager[list[RawAnswer]]:
         """Record the raw responses to all requests sent inside a `with` block, including retries.

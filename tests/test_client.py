@@ -90,6 +90,7 @@ async def test_a_body_is_encoded_as_the_settings_say(
     written = [("name", "a&b ü"), ("tags", "x")]
     if encoding is RequestEncoding.JSON:
         assert query == [("dry", "1")]
+        assert request.headers["Content-Type"] == "application/json"
         assert json.loads(request.body) == {"name": "a&b ü", "tags": ["x"]}
     else:
         in_query = encoding is RequestEncoding.QUERY

@@ -217,27 +217,6 @@ async def test_a_failed_page_does_not_cancel_its_listings_question() -> None:
     assert len(service.paths) < 20
 
 
-async def test_a_slow_consumer_costs_no_second_try() -> None:
-    attempts = 0
-
-    def status_of(campaign_id: int) -> int:
-        nonlocal attempts
-        if campaign_id == 1:
-            attempts += 1
-            return 500 if attempts <= 2 else 200
-        return 404 if campaign_id <= 40 else 200
-
-    outcomes = {}
-    async with (
-        rankings_of(answering(status_of), max_attempts=2) as (_, rankings),
-        rankings.pull(range(1, 100), *JANUARY) as pull,
-    ):
-        await asyncio.sleep(60)
-        async for outcome in pull:
-            outcomes[outcome.id] = outcome
-    assert outcomes[1].ok
-
-
 async def test_a_question_that_never_arrived_speaks_for_no_key() -> None:
     unsent = Failure(Sent.NO, Cause.PERMANENT, ConnectionFailedError("no certificate"))
     answers = iter([unsent, 403])

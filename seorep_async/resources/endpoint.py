@@ -197,18 +197,10 @@ class DeletableEndpoint(Endpoint[M]):
         await self._session.send(self._of_object("DELETE", id, parse_any, extra_params))
 
 
-async def raw_request(
-    session: Session, method: str, path: str, params: ExtraParams | None, body: ExtraParams | None
-) -> dict[str, Any]:
-    """Send any request; see `SeoRepClient.request`."""
-    request = _checked_request(session, method, path, params, body)
-    return await session.send(request)
-
-
-def _checked_request(
+def any_request(
     session: Session, method: str, path: str, params: ExtraParams | None, body: ExtraParams | None
 ) -> Request[dict[str, Any]]:
-    """Check the arguments of any request, and encode them.
+    """Return any request, with its arguments checked and encoded; see `SeoRepClient.request`.
 
     Encoded parameters may contain secrets, and tracebacks with locals show every frame. So this is
     a function of its own, which has returned before the request is sent.

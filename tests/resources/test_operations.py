@@ -1,6 +1,5 @@
 """Each of the 21 operations and a pull send the documented names, and only given values."""
 
-import base64
 import datetime as dt
 import enum
 import inspect
@@ -20,7 +19,6 @@ from seorep_async import (
     FeedSearchParam,
     RequestEncoding,
     SeoRepClient,
-    Settings,
 )
 from seorep_async.resources.rankings import FeedOptions
 from tests.resources.operations import (
@@ -34,18 +32,13 @@ from tests.resources.operations import (
     each,
 )
 from tests.scripted_api import FEED, ApiRequest, serving
-from tests.session.calls import KEY, OpenClient, StartServer
+from tests.session.calls import OpenClient, StartServer
 from tests.session.scripted_server import SeenRequest, answer
 
 Sent = Callable[..., Awaitable[SeenRequest]]
 FORM = RequestEncoding.FORM
 JSON = RequestEncoding.JSON
 QUERY = RequestEncoding.QUERY
-MEDIA_TYPES: dict[RequestEncoding, list[str | None]] = {
-    FORM: ["application/x-www-form-urlencoded"],
-    JSON: ["application/json"],
-    QUERY: [None, "application/octet-stream"],  # aiohttp adds one to a request without a body
-}
 LIST = BY_NAME["users.list"]
 FEEDS = [operation for operation in OPERATIONS if operation.resource == "rankings"]
 
@@ -156,23 +149,6 @@ async def test_an_empty_string_is_sent(
     expected = {wire for wire, _ in operation.written(empty)} - {"page"}
     sent_empty = {wire for wire, value in pairs(request) if value == ""}
     assert sent_empty == expected
-
-
-@every_operation_encoded
-async def test_the_headers_of_an_operation(
-    encoding: RequestEncoding, operation: Operation, sent: Sent
-) -> None:
-    request = await sent(operation, operation.changing, request_encoding=encoding)
-    headers = dict(request.headers)
-    media_types: list[str | None] = [None]
-    if operation.is_write:
-        media_types = MEDIA_TYPES[encoding]
-    credentials = base64.b64encode(f":{KEY}".encode()).decode()
-    assert headers.pop("Authorization") == f"Basic {credentials}"
-    assert headers.pop("Accept") == "application/json"
-    assert headers.pop("Content-Type", None) in media_types
-    assert headers.pop("User-Agent") == Settings().user_agent
-    assert headers.keys() <= {"Host", "Accept-Encoding", "Content-Length", "Connection"}
 
 
 # --- Undocumented choices

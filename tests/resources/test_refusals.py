@@ -25,7 +25,6 @@ from seorep_async import (
 from seorep_async.errors import short_repr
 from seorep_async.resources.secret_arguments import described
 from tests.resources.operations import (
-    BY_NAME,
     CHECKED,
     DATES,
     IDS,
@@ -172,13 +171,6 @@ def test_a_refusal_says_what_to_pass_instead(ids: Any, start_date: Any, advice: 
     client = SeoRepClient("https://api.example.com", "key")
     with pytest.raises(ConfigurationError, match=advice):
         client.rankings.pull(ids, start_date, "2023-01-31")
-
-
-async def test_a_change_to_a_wrong_date_is_refused() -> None:
-    for bad in BAD_DATES:
-        if bad is not None:
-            said = await refusal(BY_NAME["backlinks.update"], {"id": 7, "date_published": bad})
-            assert said == no_date("date_published", bad)
 
 
 @each([operation for operation in OPERATIONS if operation.optional])
