@@ -227,7 +227,7 @@ TOUCHED = [
     ),
     (
         "ALTER TABLE keyword_rankings ADD COLUMN As_Of DATE",
-        "its table keyword_rankings has a column as_of, as our views have; rename the column",
+        "its table keyword_rankings has a column as_of, which the views compute; rename yours",
     ),
     ("DROP TABLE pulls", "its table pulls, which says whose rows it holds, is missing"),
     (
