@@ -465,24 +465,17 @@ class ComparisonRequest:
 def _checked_names(argument: str, value: Any, known_names: Sequence[T]) -> tuple[T, ...]:
     """Return the names in an argument that takes one name or several."""
     names = tuple(value) if isinstance(value, list | tuple | set | frozenset) else (value,)
-    for name in names:
-        if name not in known_names:
-            listed_names = ", ".join(map(str, known_names))
-            problem = f"{argument} must be one of {listed_names}, got {short_repr(name)}."
-            problem += suggestion(name, known_names)
-            raise ConfigurationError(problem.rstrip("."), argument=argument)
-    if not names:
-        kind_of_name = "a kind of change" if argument == "kind" else "an engine"
-        problem = f"{argument} must be {kind_of_name}, or several; the list is empty"
-        raise ConfigurationError(problem, argument=argument)
-    return names
+    wrong_names = [name for name in names if name not in known_names]
+    if names and not wrong_names:
+        return names
+    wrong = wrong_names[0] if wrong_names else value
+    problem = f"{argument} must be one of {', '.join(known_names)}, got {short_repr(wrong)}."
+    problem += suggestion(wrong, known_names)
+    raise ConfigurationError(problem.rstrip("."), argument=argument)
 
 
 def check_group(group: object, campaign: object) -> None:
-    """Refuse a group that is not a title, or that is combined with a campaign."""
-    if group is not None and not isinstance(group, str):
-        problem = f"group must be the title of a group, got {short_repr(group)}"
-        raise ConfigurationError(problem, argument="group")
+    """Refuse a group that is combined with a campaign."""
     if group is not None and campaign is not None:
         problem = "campaign=… and group=… can't be combined; give one"
         raise ConfigurationError(problem, argument="group")

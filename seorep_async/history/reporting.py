@@ -68,7 +68,7 @@ def report(
         ExportError: the file can't be written, or the database can't be read.
         ImportError: the extra `duckdb` is missing.
     """
-    if title is not None and (not isinstance(title, str) or not title.strip()):
+    if title is not None and not title.strip():
         raise ConfigurationError(f"title must be words, got {short_repr(title)}", argument="title")
     check_group(group, campaign)
     names = names_of_engines(engine_names)

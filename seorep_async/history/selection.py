@@ -11,6 +11,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.history.source import RANKING_DAYS, History, listed
+from seorep_async.tables.html import counted
 
 if TYPE_CHECKING:
     import duckdb
@@ -277,10 +278,10 @@ class Selection:
         if last.is_ahead:
             return f"{last.day} had not begun when it was pulled, {so}"
         if last.succeeded:
-            campaigns = "1 campaign" if last.succeeded == 1 else f"{last.succeeded:,} campaigns"
+            campaigns = counted(last.succeeded, "campaign")
             return f"{last.day} has rankings of {campaigns} only, fewer than is usual, {so}"
-        reports = "The report" if last.campaigns == 1 else f"All {last.campaigns:,} reports"
-        return f"{reports} of {last.day} failed ({last.error}); the last day before it is {after}."
+        reports = counted(last.campaigns, "report")
+        return f"{last.day}: {reports} failed ({last.error}); the last day before it is {after}."
 
     def _note_on_days_of_others(self, after: dt.date) -> str | None:
         """Return a sentence about a later day of most campaigns that the selected ones lack."""

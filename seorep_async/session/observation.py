@@ -36,7 +36,7 @@ _log = logging.getLogger("seorep_async")
 _OUTAGE_SECONDS = 5.0
 """Failures for so long are logged as an outage."""
 _QUOTA_SECONDS = 65.0
-"""429s are logged as an outage only after this time, because of limits per minute."""
+"""Refusals of the rate are logged as an outage only after this time: limits may be per minute."""
 _recordings: ContextVar[Blocks[list[RawAnswer]]] = ContextVar("seorep_async_recordings", default=())
 
 
@@ -248,8 +248,13 @@ class Observer:
             fields = self._log_fields(call, status=status, cause=cause)
             _log.exception("on_attempt failed", extra=fields)
 
-    def log_outage(self, call: Call[Any], outcome: Response | Failure) -> None:
-        """Log the start and the end of an outage, once each."""
+    def log_outage(
+        self, call: Call[Any], outcome: Response | Failure, *, knows_limit: bool
+    ) -> None:
+        """Log the start and the end of an outage, once each.
+
+        `knows_limit` says whether the service has a known limit, which refusals may come from.
+        """
         now = self._clock.monotonic()
         if not isinstance(outcome, Failure) or outcome.is_answer:
             self._end_outage(call, now)
@@ -260,7 +265,8 @@ class Observer:
             # an attempt that hung may have begun before another one was accepted
             self._outage = _Outage(max(call.started, self._accepted_at))
         seconds = now - self._outage.began
-        least = _QUOTA_SECONDS if outcome.error.status == 429 else _OUTAGE_SECONDS
+        is_limit = outcome.is_refusal and (knows_limit or outcome.error.status == 429)
+        least = _QUOTA_SECONDS if is_limit else _OUTAGE_SECONDS
         if self._outage.is_logged or seconds < least:
             return
         self._outage.is_logged = True

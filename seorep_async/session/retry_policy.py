@@ -222,6 +222,7 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
     remaining: float,
     tokens: int,
     jitter: float,
+    pace: float | None,
     max_attempts: float,
     settings: Settings,
 ) -> Retry | SeoRepError | None:
@@ -239,6 +240,7 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
         remaining: seconds until the call's deadline, possibly infinite.
         tokens: remaining tokens of the retry quota.
         jitter: a random number from 0 to 1.
+        pace: attempts per second that may start, or None if no limit is known.
         max_attempts: the attempts that the request may have.
         settings: the client's settings.
     """
@@ -270,7 +272,11 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
     if pause is None:
         # Refusals and faults have separate back-offs, because one says nothing about the other.
         attempts_of_kind = throttled if counts_a_third else failed
-        longest = min(settings.backoff_max, settings.backoff_initial * 2 ** (attempts_of_kind - 1))
+        first = settings.backoff_initial
+        if pace is not None:
+            # At a low limit, earlier retries would find the limit used up, and lose the call.
+            first = max(first, 1 / pace)
+        longest = min(settings.backoff_max, first * 2 ** (attempts_of_kind - 1))
         delay = jitter * longest
     else:
         delay = pause

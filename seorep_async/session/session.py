@@ -284,7 +284,7 @@ class Session:
         finally:
             # Even a defect of a decoder must not keep others waiting for this permit.
             self.share.learn(permit, outcome)
-        self.observer.log_outage(call, outcome)
+        self.observer.log_outage(call, outcome, knows_limit=self.share.knows_limit)
         return outcome
 
     def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
@@ -306,6 +306,7 @@ class Session:
             remaining=call.deadline.at - self.clock.monotonic(),
             tokens=self.share.quota.tokens,
             jitter=self.clock.jitter(),
+            pace=self.share.pace,
             max_attempts=min(
                 self.settings.max_attempts, request.max_attempts, failure.most_attempts
             ),

@@ -171,6 +171,7 @@ def test_a_low_limit_loses_nothing(cell: Cell) -> None:
         (Cell("bucket of five", 2, False, 0.2, 300, status=503), 40004),
         (Cell("sliding window of a second", 2, False, 0.02, 300, status=503), 40002),
         (Cell("sliding window of a minute", 1, False, 0.2, 1500, status=503), 53001),
+        (Cell("sliding window of a minute", 1, False, 0.02, 1500, status=503), 53005),
     ],
     ids=str,
 )

@@ -1,4 +1,4 @@
-"""An outage that begins just after a refusal must not lower the rate."""
+"""An outage that begins just after a refusal lowers the rate little."""
 
 import asyncio
 import math
@@ -54,6 +54,7 @@ async def call_again_and_again(session: Session) -> None:
         pytest.param("40/s,retry-after=seconds", 5, 600, "refused", 16, id="ten minutes"),
         pytest.param("40/s,retry-after=seconds", 5, 60, "hang", 64, id="timeouts"),
         pytest.param("40/s", 5, 60, "refused", 64, id="bare"),
+        pytest.param("40/s", 5, 60, "503", 16, id="bare 503s"),
         pytest.param("5/s,burst=5,retry-after=seconds", 5, 60, "reset", 1, id="one caller"),
         pytest.param("200/s,retry-after=seconds", 20, 60, "refused", 16, id="200 a second"),
     ],

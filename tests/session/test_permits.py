@@ -31,7 +31,6 @@ from seorep_async.errors import (
 )
 from seorep_async.session import Clock, Deadline, Lane, Limits, Request, Session
 from seorep_async.session.flow_control import ClientClosed, Permit, Share, WaitReason, WaitTimeout
-from seorep_async.session.flow_control.breaker import Circuit, CircuitBreaker
 from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.simulated_service import SimulatedService, pull, session_above
 from tests.session.virtual_loop import VirtualLoop, at_rest, here
@@ -312,15 +311,6 @@ async def outage(session: Session, calls: int = 16) -> None:
     deadline = Deadline.of_call(here().now + 1)
     sending = [session.send(get(deadline=deadline)) for _ in range(calls)]
     await asyncio.gather(*sending, return_exceptions=True)
-
-
-def test_a_probe_of_a_dead_campaign_is_counted_until_it_ends() -> None:
-    breaker = CircuitBreaker()
-    breaker.open(Circuit.OPEN_BY_REFUSALS, interval=1.0, now=0.0)
-    breaker.start_probe(1.0, 0.0, 1.0, is_probe=True, tells_of_service=False)
-    assert breaker.probes == 1
-    breaker.end_probe(1.0)
-    assert breaker.probes == 0
 
 
 async def test_a_lost_probe_delays_nobody() -> None:

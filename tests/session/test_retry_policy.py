@@ -40,6 +40,7 @@ FACTS: dict[str, Any] = {
     "remaining": math.inf,
     "tokens": 500,
     "jitter": 1.0,
+    "pace": None,
     "max_attempts": 4,
     "is_probe": False,
     "settings": SETTINGS,
@@ -167,6 +168,9 @@ def test_an_unknown_outcome_stays_unknown_at_any_end(spent: dict[str, Any]) -> N
         (0.5, {"attempts": 3, "throttled": 1, "cause": Cause.THROTTLE}),
         (1.0, {"attempts": 3, "throttled": 2, "cause": Cause.THROTTLE}),
         (1.5, {"attempts": 3, "throttled": 3, "cause": Cause.THROTTLE}),
+        (0.5, {"attempts": 1, "pace": 20.0}),
+        (1.0, {"attempts": 1, "pace": 1.0}),
+        (1.5, {"attempts": 1, "pace": 0.2}),
         (
             7.0,
             {

@@ -37,77 +37,65 @@ class CircuitBreaker(msgspec.Struct, eq=False):
     """Closed, or open until a probe is accepted.
 
     Attributes:
-        is_open: whether it is open; each attempt asks, and an Enum would be slow to compare.
         state: closed, or why it is open.
         opened_at: when it last opened.
-        probes: the number of probes in flight.
-        last_probe: when the last one started.
-        next_probe: when the next one may start, if none is in flight.
+        last_probe: when the last probe started.
+        is_probing: whether the last probe is still without an answer.
+        next_probe: when the next probe may start, unless the last one is without an answer.
         response_time: the smoothed duration of an accepted attempt, in seconds.
         failures: the number of failures in a row.
         failing_since: when the first of them ended.
     """
 
-    is_open: bool = False
     state: Circuit = Circuit.CLOSED
     opened_at: float = -math.inf
-    probes: int = 0
     last_probe: float = -math.inf
+    is_probing: bool = False
     next_probe: float = 0.0
     response_time: float = math.inf
     failures: int = 0
     failing_since: float = -math.inf
 
+    @property
+    def is_open(self) -> bool:
+        return self.state is not Circuit.CLOSED
+
     def open(self, state: Circuit, interval: float, now: float) -> None:
         """Let only probes start, the first after `interval` seconds."""
-        self.is_open = True
         self.state = state
         self.opened_at = now
-        self.probes = 0
+        self.is_probing = False
         self.next_probe = now + max(_SHORTEST_BETWEEN_PROBES, interval)
 
     def close(self) -> None:
-        self.is_open = False
         self.state = Circuit.CLOSED
         self.failures = 0
 
     def reset(self) -> None:
         self.close()
         self.opened_at = -math.inf
-        self.probes = 0
 
-    def start_probe(
-        self,
-        interval: float,
-        interval_of_cap: float,
-        now: float,
-        *,
-        is_probe: bool,
-        tells_of_service: bool,
-    ) -> None:
+    def start_probe(self, interval: float, now: float, *, tells_of_service: bool) -> None:
         """Record an attempt beside an open breaker, and decide when the next may start.
 
         Args:
-            interval: seconds between attempts at the current rate, or 0.
-            interval_of_cap: the same at the user's own cap, which probes respect as well.
+            interval: seconds between attempts at the current rate, or 0. Probes keep to it.
             now: the time.
-            is_probe: whether `end_probe` will be called for it.
             tells_of_service: whether its failure would prove that the outage continues.
         """
-        self.probes += is_probe
+        self.is_probing = True
         self.last_probe = now
-        seconds = max(_SHORTEST_BETWEEN_PROBES, interval)
+        seconds = _SHORTEST_BETWEEN_PROBES
         # The longer an outage has lasted, the longer it is likely to continue. A dead campaign
         # says nothing about the outage, so the next probe need not wait longer after it.
         if tells_of_service:
             seconds = max(seconds, (now - self.opened_at) * _OUTAGE_SHARE)
-        seconds = min(_LONGEST_BETWEEN_PROBES, seconds)
-        self.next_probe = now + max(seconds, interval_of_cap)
+        self.next_probe = now + max(interval, min(_LONGEST_BETWEEN_PROBES, seconds))
 
-    def end_probe(self, started: float) -> None:
-        # Probes of an earlier outage no longer count.
-        if started > self.opened_at:
-            self.probes -= 1
+    def end_attempt(self, started: float) -> None:
+        """Record that an attempt ended, in whatever way."""
+        if started == self.last_probe:
+            self.is_probing = False
 
     @property
     def wait_reason(self) -> WaitReason:
@@ -118,7 +106,7 @@ class CircuitBreaker(msgspec.Struct, eq=False):
 
     def probe_due(self) -> float:
         """Return when the next probe may start."""
-        if not self.probes:
+        if not self.is_probing:
             return self.next_probe
         # Rule 4: if a probe has no answer for a long time, another one goes out.
         patience = max(_LEAST_PATIENCE, _PATIENCE * self.response_time)

@@ -10,8 +10,9 @@ rules. A comment marks each one at the line that applies it, here or in another 
 4. Too much excess opens the circuit breaker (`breaker`), and so do ten failures in a row. Then
    only probes go out until one is accepted. A probe that fails, but is not refused, shows an
    outage, whose seconds say nothing about the rate.
-5. If the breaker was open for more than a second, the rate delivered before is the limit. If not,
-   the limit lies between the delivered rate and the rate at which attempts started. The rate
+5. If the breaker was open for more than a second, the rate delivered before is the limit, but at
+   least half of the limit before, because it may have been an outage. If not, the limit lies
+   between the delivered rate and the rate at which attempts started. The rate
    (`rate`) drops to 80 % of the limit, is held for a while, and is then raised. The first opening
    shows no limit if most attempts that started after a refused one were accepted.
 6. The rate doubles while no limit is known, or once enough attempts were accepted above the last.
@@ -24,8 +25,9 @@ from __future__ import annotations
 import math
 
 from seorep_async.session.flow_control.breaker import Circuit, CircuitBreaker, WaitReason
-from seorep_async.session.flow_control.rate import SPAN, DeliveredRate, Rate
+from seorep_async.session.flow_control.rate import SHORTEST_SPAN, SPAN, DeliveredRate, Rate
 from seorep_async.session.flow_control.refusals import (
+    LARGEST_DROP,
     ExcessRefusals,
     LaterAttempts,
     RefusedSubjects,
@@ -65,19 +67,13 @@ class Pace:
     def start(self, now: float, subject: Subject | None) -> bool:
         """Record the start of an attempt. Return whether it is a probe."""
         if self.breaker.is_open:
-            # Rule 4: only probes go out. While no limit is known, a dead campaign is a usual retry
-            # instead, so that its call does not get three times as many attempts.
+            # Rule 4: only probes go out.
             is_dead = self.subjects.is_cause(subject)
-            is_probe = not is_dead or self.rate.current < math.inf
-            self.breaker.start_probe(
-                1 / self.rate.current,
-                1 / self.rate.cap,
-                now,
-                is_probe=is_probe,
-                tells_of_service=not is_dead,
-            )
+            self.breaker.start_probe(1 / self.rate.current, now, tells_of_service=not is_dead)
             self.last_start = now
-            return is_probe
+            # While no limit is known, a dead campaign is a usual retry instead, so that its call
+            # does not get three times as many attempts.
+            return not is_dead or self.rate.current < math.inf
         # After a rest, the attempts accepted before it no longer show a rate.
         if now > max(self.rate.next_start, self.last_start) + SPAN:
             self.delivered.restart(now)
@@ -100,7 +96,7 @@ class Pace:
             # Rule 6: once enough attempts were accepted above the last limit, the rate doubles.
             if rate.outgrew_limit():
                 rate.slow_start = True
-                self.delivered.begin_doubling(now)
+                self.delivered.restart(now)
             rate.grow()
         rate.next_start += 1 / rate.current
 
@@ -117,9 +113,9 @@ class Pace:
             else:
                 self.delivered.restart(now)
             self.breaker.close()
-        elif started > self.later.first_refused:
+        else:
             # A probe that closes the breaker is not counted: after a pause, it shows no rate.
-            self.later.accepted += 1
+            self.later.accept(started)
 
     def _cut(self, now: float) -> None:
         """Set the rate as the breaker closes."""
@@ -129,11 +125,12 @@ class Pace:
         if self.rate.current == math.inf:
             # Rule 5: until the breaker opened, the service delivered its limit.
             delivered = self.delivered.per_second(now)
-            # It may have let through a burst, so a second is the least span. But a limiter that
-            # refused one attempt refuses most of those that start later. If they were accepted,
-            # a few dead campaigns were met early, and attempts may go on at the rate so far.
-            if self.later.were_accepted:
-                delivered = max(delivered, self.delivered.per_second_until(self.breaker.opened_at))
+            # It may have let through a burst, so a second is the least span. But if most later
+            # attempts were accepted, a few dead campaigns were met early, and attempts may go on
+            # at the rate so far.
+            if self.later.balance > 0:
+                rate_so_far = self.delivered.per_second(self.breaker.opened_at, SHORTEST_SPAN)
+                delivered = max(delivered, rate_so_far)
             self.later.begin(math.inf)
             self.rate.start_from(delivered, self.delivered.accepted, seconds_open, self.last_start)
             self.delivered.restart(now)
@@ -144,9 +141,12 @@ class Pace:
             self.rate.learnt = self.rate.cap
             limit = self.rate.cap
             self.delivered.restart(now)
-        elif self.delivered.seconds_of_doubling(now) >= SPAN:
+        elif self.delivered.seconds(now) >= SPAN:
             # Rule 5: since the breaker last closed, the service delivered its limit.
             limit = self.delivered.per_second(now)
+            if seconds_open > SPAN:
+                # An outage that answers 503 looks like a very low limit.
+                limit = max(limit, LARGEST_DROP * self.refusals.limit_before)
             self.refusals.find_limit(limit)
             self.delivered.restart(now)
         self.rate.cut(limit, seconds_open, self.last_start, now, was_paused=was_paused)
@@ -172,7 +172,6 @@ class Pace:
         self.later.refuse(started)
         if started <= self.breaker.opened_at:
             return
-        self.delivered.refused += 1
         if self.breaker.is_open or says_nothing:
             return
         # Without a subject, refusals of one request can't be told from those of others.

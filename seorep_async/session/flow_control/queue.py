@@ -198,8 +198,7 @@ class PermitQueue:
             # Its loop was closed, and the garbage collector has ended its attempt.
             return False
         self._in_flight.remove(permit)
-        if permit.is_probe:
-            self.pace.breaker.end_probe(permit.started)
+        self.pace.breaker.end_attempt(permit.started)
         return True
 
     def learn(self, permit: Permit, failure: Failure | None, longest_pause: float) -> None:

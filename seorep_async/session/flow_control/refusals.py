@@ -10,6 +10,8 @@ import msgspec
 Subject: TypeAlias = tuple[object, str]
 """The subject of an attempt: a client, and the name of its campaign."""
 
+LARGEST_DROP = 0.5
+"""After a long refusal of everything, a limit is at least this part of the limit found before."""
 _TOLERATED = 0.03  # share of refusals that adds no excess
 _TOO_MANY = 1.5  # excess that opens the breaker
 _TOO_MANY_WHILE_HELD = 3.0  # the same while a rate is held
@@ -86,32 +88,31 @@ class ExcessRefusals(msgspec.Struct, eq=False):
 
 
 class LaterAttempts(msgspec.Struct, eq=False):
-    """Counts how attempts ended that started after a refused one, while no limit is known.
+    """Decides, while no limit is known, whether a limit or a few dead campaigns refuse attempts.
+
+    A limiter that refused one attempt refuses most of those that start later. `Pace` asks as the
+    breaker closes.
 
     Attributes:
-        first_refused: when the refused attempt started; infinite if there was none.
-        accepted: later attempts that were accepted.
-        refused: later attempts that were refused.
+        first_refused: when the first refused attempt started; infinite if there was none.
+        balance: later attempts that were accepted, less those that were refused.
     """
 
     first_refused: float = math.inf
-    accepted: int = 0
-    refused: int = 0
+    balance: int = 0
 
     def begin(self, first_refused: float) -> None:
         self.first_refused = first_refused
-        self.accepted = 0
-        self.refused = 0
+        self.balance = 0
+
+    def accept(self, started: float) -> None:
+        if started > self.first_refused:
+            self.balance += 1
 
     def refuse(self, started: float) -> None:
         # Attempts that started together with the refused one may be part of a burst.
         if started >= self.first_refused:
-            self.refused += 1
-
-    @property
-    def were_accepted(self) -> bool:
-        """Whether most of them were accepted, so that no limit was reached."""
-        return self.accepted > self.refused
+            self.balance -= 1
 
 
 class RefusedSubject(msgspec.Struct, eq=False):

@@ -69,6 +69,11 @@ class Share:
         rate = self._queue.pace.rate.current
         return None if rate == math.inf else rate
 
+    @property
+    def knows_limit(self) -> bool:
+        """Whether a limit of the service was found."""
+        return self._queue.pace.rate.learnt < math.inf
+
     def rate_refused_since(self, moment: float) -> bool:
         """Return whether, at a low limit, the rate was refused since a time.
 
