@@ -16,7 +16,6 @@ from fastapi.testclient import TestClient
 import seorep_async
 from seorep_async import (
     AttemptTimeoutError,
-    ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
     RateLimitedError,
@@ -103,12 +102,6 @@ def test_a_call_out_of_time_has_the_status_of_its_cause(
     error = DeadlineExceededError("the call timed out", attempts=3)
     error.__cause__ = cause
     assert names["status_of"](error) == status
-
-
-def test_no_error_of_the_table_hides_behind_another(names: dict[str, Any]) -> None:
-    parents = {parent for error in names["STATUSES"] for parent in error.__mro__[1:]}
-    assert parents.isdisjoint(names["STATUSES"])
-    assert ConfigurationError in names["STATUSES"]
 
 
 def test_an_outage_is_not_an_empty_list(

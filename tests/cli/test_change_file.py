@@ -119,18 +119,6 @@ def test_a_file_chooses_its_own_format(seorep: Seorep, database: Path) -> None:
     assert "-o can't be combined with --format" in ended.err
 
 
-def test_a_table_names_the_engines_and_the_sign(
-    seorep: Seorep, database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "engine_a" in seorep("changes", database).out
-    monkeypatch.setenv("SEOREP_REPORT_ENGINES", "Google, Bing")
-    ended = seorep("changes", database, "--kind", "fell")
-    assert "Google" in ended.out
-    assert "-7" in ended.out
-    assert "moved: + is better" in ended.out
-    assert '"engine_a"' in seorep("changes", database, "--json").out
-
-
 def test_an_engine_without_a_name_is_refused_with_advice(seorep: Seorep, database: Path) -> None:
     ended = seorep("changes", database, "--engine", "Google")
     assert ended.code == 2

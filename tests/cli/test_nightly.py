@@ -76,16 +76,6 @@ def test_it_sleeps_only_where_a_retry_may_help(
     assert f"1 report failed; exit code {code}" in ended.err
 
 
-def test_a_second_run_that_could_not_write_pulls_after_all(tmp_path: Path, seorep: Seorep) -> None:
-    with seorep.account() as sandbox:
-        assert nightly(tmp_path)[0].code == 0
-        (tmp_path / STAGING).touch()  # a file where the folder would be
-        before = sandbox.stats.requests
-        ended, slept = nightly(tmp_path, on_sleep=f"rm -f {tmp_path / STAGING}")
-        assert (ended.code, slept) == (0, "0\n0\n600\n")
-        assert sandbox.stats.requests > before + 4
-
-
 def test_a_rehearsal_has_pauses_of_its_own(tmp_path: Path, seorep: Seorep) -> None:
     with seorep.account(failing={2: 501}):
         assert nightly(tmp_path, PAUSES="0 5 6")[1] == "0\n5\n6\n"
@@ -138,17 +128,6 @@ def test_nothing_is_fetched_again_where_it_could_not_be_written(
         assert sandbox.stats.requests <= 2 + 30 + 1
 
 
-def test_months_start_over_where_what_is_staged_is_damaged(tmp_path: Path, seorep: Seorep) -> None:
-    folder = tmp_path / ".a.duckdb.acme.pull"
-    folder.mkdir(0o700)
-    (folder / "pieces").write_bytes(b"no pieces" * 99)
-    months = ("--month", "2023-01..2023-02")
-    with seorep.account():
-        command = ("pull", "-o", "a.duckdb", *months, "--account", "acme", "--quiet")
-        assert seorep(*command).code != 0
-        assert seorep(*command, "--restart").code == 0
-
-
 @pytest.mark.parametrize("statement", [None, "CREATE TABLE own AS SELECT 1"])
 def test_a_database_without_pulls_has_no_complete_month(
     seorep: Seorep, statement: str | None
@@ -194,9 +173,3 @@ def test_systemd_accepts_the_timer(tmp_path: Path) -> None:
     )
     about_ours = [line for line in ended.stderr.splitlines() if "nightly" in line]
     assert (ended.returncode, about_ours) == (0, [])
-
-
-@pytest.mark.parametrize("starter", [r"^ExecStart=(/srv.*)$", r"^docker run .* (\S+)$"])
-def test_timer_and_container_run_the_script_of_the_readme(starter: str) -> None:
-    (program,) = re.findall(starter, guides.pages()["command"], re.MULTILINE)
-    assert program == "/srv/seo/nightly"

@@ -99,14 +99,6 @@ def types_of(model: Any) -> list[type]:
     return [type(getattr(model, name)) for name in names]
 
 
-def test_the_table_has_every_model_of_the_reference() -> None:
-    numbers = {model.__name__: len(lines) for model, lines in REFERENCE.items()}
-    rows = {"KeywordRanking": 37, "CampaignPeriod": 31, "KeywordPeriod": 16, "RankingTotals": 16}
-    parts = {"Tag": 2, "SearchLocation": 4, "SearchLanguage": 2}
-    records = {"Campaign": 16, "User": 10, "LoginGrant": 5, "Keyword": 6, "Backlink": 13}
-    assert numbers == rows | parts | records
-
-
 @both_names
 @pytest.mark.parametrize(
     ("model", "shape"),

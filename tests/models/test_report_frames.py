@@ -23,7 +23,6 @@ from seorep_async import (
     CampaignPeriod,
     Feed,
     Keyword,
-    KeywordPeriod,
     KeywordRanking,
     LoginGrant,
     ModelList,
@@ -35,7 +34,7 @@ from seorep_async import (
     Tag,
     User,
 )
-from seorep_async.tables.output_tables import all_tables, table_of
+from seorep_async.tables.output_tables import table_of
 from tests.scripted_api import FEED, LIST, serving, well_behaved
 
 START = dt.date(2023, 1, 1)
@@ -188,12 +187,6 @@ def test_the_schema_of_outcomes_is_that_of_a_report(feed: Feed) -> None:
     assert schema.field("campaign_id").nullable == (feed is Feed.KEYWORD_BY_DATE)
 
 
-def test_a_keywords_report_has_its_keyword_and_no_campaign() -> None:
-    of_keyword = report(KeywordPeriod(START), feed=Feed.KEYWORD_BY_DATE, id_=9)
-    (row,) = of_keyword.to_dicts()
-    assert (row["campaign_id"], row["keyword_id"]) == (None, 9)
-
-
 # --- Several reports
 
 
@@ -302,13 +295,6 @@ async def test_which_values_request_changes() -> None:
         assert [value for value in NOT_COMPARING if await compares(value)] == []
 
 
-def test_the_columns_say_why_changes_are_null() -> None:
-    columns = [column for table in all_tables() for column in table.columns]
-    changes = [column for column in columns if column.name.endswith("_change")]
-    assert len(changes) == 12
-    assert all("compare_previous_period" in column.description for column in changes)
-
-
 # --- Notebooks
 
 
@@ -356,12 +342,8 @@ URL = f'https://www.example.com/"{"x" * 300}'
             [],
             id="shortens a long value and shows it on hover",
         ),
-        pytest.param(UNREQUESTED[0], [], ["change"], id="shows no change that nobody requested"),
         pytest.param(
             UNREQUESTED[1], [], ["change"], id="shows no total change that nobody requested"
-        ),
-        pytest.param(
-            attrs.evolve(UNREQUESTED[0], compared=True), ["change</th>"], [], id="shows changes"
         ),
         pytest.param(
             attrs.evolve(UNREQUESTED[1], compared=True),

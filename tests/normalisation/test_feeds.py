@@ -67,15 +67,6 @@ def test_attributes_have_the_names_of_reference_and_brands(model: type) -> None:
     assert unnamed <= {"extra", "date_precision"}
 
 
-def test_the_brand_names_of_the_tests_are_realistic() -> None:
-    wire = (
-        "engineARankings_1_3 engineAMobileRankingUrl lastEngineBDate wmtCtr engineA_ignore_places"
-    )
-    brands = "googleRankings_1_3 googleMobileRankingUrl lastBingDate gwtCtr google_ignore_places"
-    assert " ".join(map(branded, wire.split())) == brands
-    assert branded("competitors") == "competitors"
-
-
 words = st.sampled_from(["a", "Mobile", "Places", "Maps", "Ranking", "mobile", "last"])
 tokens = st.lists(words, min_size=1, max_size=3).map("".join)
 

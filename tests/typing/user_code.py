@@ -76,30 +76,21 @@ async def reports(client: SeoRepClient) -> None:
 
 
 async def pulls(client: SeoRepClient, any_feed: Feed) -> None:
-    ids = range(1, 1001)
-    pull = client.rankings.pull(ids, DAY, DAY)
+    pull = client.rankings.pull(range(1, 1001), DAY, DAY)
     assert_type(pull, Pull[KeywordRanking])
     async with pull as outcomes:
-        assert_type(outcomes, Pull[KeywordRanking])
         async for outcome in outcomes:
             assert_type(outcome, PulledReport[KeywordRanking] | FailedReport)
-            assert_type(outcome.id, int)
-            assert_type(outcome.ok, bool)
             if outcome.ok:
                 assert_type(outcome.report.rows[0].engine_b_ranking, int | None)
             else:
                 assert_type(outcome.error, SeoRepError)
     everything = await pull
     assert_type(everything, PullOutcomes[KeywordRanking])
-    assert_type(everything[0], PulledReport[KeywordRanking] | FailedReport)
     assert_type(everything[1:] + everything[:1], PullOutcomes[KeywordRanking])
-    pull = client.rankings.pull(ids, DAY, DAY, feed=Feed.CAMPAIGN, limit=5, search="x")
-    assert_type(pull, Pull[KeywordRanking])
-    of_campaigns = client.rankings.pull(
-        (1, 2), DAY, DAY, feed=Feed.CAMPAIGN_BY_DATE, on_error="raise"
-    )
+    of_campaigns = client.rankings.pull((1, 2), DAY, DAY, feed=Feed.CAMPAIGN_BY_DATE)
     assert_type(of_campaigns, Pull[CampaignPeriod])
-    of_keywords = client.rankings.pull({1, 2}, DAY, DAY, feed=Feed.KEYWORD_BY_DATE, ordered=True)
+    of_keywords = client.rankings.pull({1, 2}, DAY, DAY, feed="keyword-by-date", ordered=True)
     assert_type(of_keywords, Pull[KeywordPeriod])
     generated_ids = (id_ for id_ in [1])
     of_any_feed = client.rankings.pull(generated_ids, DAY, DAY, feed=any_feed)
