@@ -59,6 +59,13 @@ WAIT_SECONDS = 60.0
 _RETRY_SECONDS = 0.1
 _NOT_FOR_DUCKDB = set("?\\") if os.sep == "/" else set()
 
+_ARROW_TYPES = {
+    "table_name": "string",
+    "feed": "string",
+    "campaign_id": "int64",
+    "keyword_id": "int64",
+}
+"""The columns of relations about the pull, in their order."""
 _PULL_TO_RETRY = """
     SELECT reading
     FROM pulls
@@ -267,7 +274,8 @@ class Database(Target):
             for original in self.format.problems:
                 raise original from error
             raise ExportError(
-                f"can't write {self.out}: {first_line(error)}; nothing has changed in it",
+                f"can't write {self.out}: {first_line(error)}; nothing has changed in it, and the "
+                "fetched reports are kept: correct that, and run this again",
                 file=self.path,
             ) from error
         return [self.out] if contents.received else []
@@ -452,34 +460,21 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
             for table, campaign_id, keyword_id, _ in staging.failed_reports()
             if isinstance(table, FeedTable)
         ]
-    _register(
-        database, "pulled_campaigns", {"campaign_id": "int64"}, [(id_,) for id_ in staging.plan.ids]
-    )
-    _register(
-        database, "pulled_reports", {"table_name": "string", "campaign_id": "int64"}, pulled_reports
-    )
-    _register(
-        database,
-        "failed_keywords",
-        {"campaign_id": "int64", "keyword_id": "int64"},
-        failed_keywords,
-    )
-    _register(
-        database,
-        "failed_reports",
-        {"table_name": "string", "feed": "string", "campaign_id": "int64", "keyword_id": "int64"},
-        failed_reports,
-    )
+    pulled_campaigns = [(id_,) for id_ in staging.plan.ids]
+    _register(database, "pulled_campaigns", ["campaign_id"], pulled_campaigns)
+    _register(database, "pulled_reports", ["table_name", "campaign_id"], pulled_reports)
+    _register(database, "failed_keywords", ["campaign_id", "keyword_id"], failed_keywords)
+    _register(database, "failed_reports", [*_ARROW_TYPES], failed_reports)
 
 
 def _register(
     database: duckdb.DuckDBPyConnection,
     name: str,
-    columns: dict[str, str],
+    columns: Sequence[str],
     rows: Iterable[tuple[Any, ...]],
 ) -> None:
     """Give DuckDB a relation of a few columns under a name."""
     pa = require("pyarrow")
-    schema = pa.schema(list(columns.items()))
+    schema = pa.schema([(column, _ARROW_TYPES[column]) for column in columns])
     dictionaries = [dict(zip(columns, row, strict=True)) for row in rows]
     database.register(name, pa.Table.from_pylist(dictionaries, schema=schema))

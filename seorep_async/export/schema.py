@@ -121,7 +121,8 @@ _ANOTHER_PROGRAM = "another program"
 _IN_ANOTHER_PROGRAM = (
     f"it is open in {_ANOTHER_PROGRAM}, or a pull is writing it; close it there, and run this again"
 )
-_IN_THIS_PROGRAM = "this program has it open already; close that, and run this again"
+THIS_PROGRAM = "this program"
+_IN_THIS_PROGRAM = f"{THIS_PROGRAM} has it open already; close that, and run this again"
 _DAMAGED = "it is damaged; restore a backup"
 _MEANINGS = {
     "onflicting lock": _IN_ANOTHER_PROGRAM,  # Linux and macOS
@@ -173,7 +174,7 @@ def holder_of(error: Exception) -> str | None:
     if meaning == _IN_ANOTHER_PROGRAM:
         return _ANOTHER_PROGRAM + _process_of(error)
     if meaning == _IN_THIS_PROGRAM:
-        return "this program"
+        return THIS_PROGRAM
     return None
 
 
@@ -243,7 +244,7 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
     if "pulls" not in existing and existing.keys() & tables.keys():
         yield "its table pulls, which says whose rows it holds, is missing; restore it"
     if "as_of" in existing.get("keyword_rankings", {}):
-        yield "its table keyword_rankings has a column as_of, as our views have; rename the column"
+        yield "its table keyword_rankings has a column as_of, which the views compute; rename yours"
     for name, kind, comment in database.execute(_RELATIONS).fetchall():
         if not _may_be_replaced(name, kind, comment or ""):
             yield f"its {kind} {name} was not made by a pull; rename the {kind}"

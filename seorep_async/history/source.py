@@ -16,6 +16,7 @@ import attrs
 from seorep_async.errors import ConfigurationError, ExportError, short_repr
 from seorep_async.export.schema import (
     NO_DATABASE,
+    THIS_PROGRAM,
     VIEWS,
     first_line,
     found_columns,
@@ -167,7 +168,7 @@ def open_history(
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
         limits: further settings of DuckDB, such as `memory_limit`.
-        wait_seconds: how long to wait while a pull or another program has it open.
+        wait_seconds: how long to wait while another process has it open, such as a pull.
 
     Raises:
         ConfigurationError: no pull wrote the file, or its tables were changed.
@@ -220,7 +221,9 @@ def _connect(path: Path, wait_seconds: float) -> Any:
         try:
             return duckdb.connect(absolute_path, read_only=True, config=_SETTINGS)
         except duckdb.Error as error:
-            if holder_of(error) is None or time.monotonic() >= until:
+            # a notebook that has it open would wait for itself
+            is_elsewhere = holder_of(error) not in (None, THIS_PROGRAM)
+            if not is_elsewhere or time.monotonic() >= until:
                 raise
         time.sleep(_RETRY_SECONDS)
 

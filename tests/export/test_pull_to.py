@@ -163,6 +163,17 @@ async def test_one_pull_at_a_time_writes_a_target(client: SeoRepClient, tmp_path
     assert (await pull(client, tmp_path / "x.csv")).rows == 9
 
 
+async def test_a_full_disk_says_what_to_do(
+    client: SeoRepClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", refuse)
+    with pytest.raises(ExportError, match="reports are kept: free some space, and run this again"):
+        await pull(client, tmp_path / "x.csv")
+
+
 @pytest.mark.heavy
 @pytest.mark.parametrize(
     ("format_", "limit"),

@@ -129,10 +129,9 @@ def test_a_damaged_answer_is_an_export_error(
         changes(database, account="acme", moved=1)
 
 
-def test_a_database_that_is_being_written_is_named(
+def test_a_database_that_is_being_written_is_waited_for_or_named(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "WAIT_SECONDS", 0.0)
     program = (
         "import duckdb, sys; d = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
     )
@@ -140,18 +139,23 @@ def test_a_database_that_is_being_written_is_named(
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         other.stdout.readline()
+        monkeypatch.setattr(source, "WAIT_SECONDS", 0.0)
         with pytest.raises(
             ExportError,
             match=r"it is open in another program \(process \d+\), or a pull is writing it",
         ):
             changes(database)
-        other.communicate()
+        monkeypatch.setattr(source, "WAIT_SECONDS", 60.0)
+        # the other program closes it while this one waits
+        monkeypatch.setattr("time.sleep", lambda _: other.communicate())
+        assert len(changes(database, account="acme", moved=1)) == 1
 
 
-def test_one_that_this_program_writes_is_named(
+def test_one_that_this_program_writes_is_named_at_once(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "WAIT_SECONDS", 0.0)
+    # nothing is waited for
+    monkeypatch.delattr("time.sleep")
     with (
         duckdb.connect(str(database)),
         pytest.raises(ExportError, match="this program has it open already"),
