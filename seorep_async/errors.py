@@ -28,6 +28,8 @@ class SeoRepError(Exception):
     """The path of the request without its query, or None."""
     status: int | None = None
     """The HTTP status of the response, or None if there was no response."""
+    account: str | None = None
+    """The client's account, or None if there was no request."""
     attempts: int = 0
     """How many times the request was sent."""
     body_excerpt: str | None = None

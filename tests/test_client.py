@@ -289,16 +289,6 @@ def test_without_arguments_the_stored_profile_is_used() -> None:
 
 
 @pytest.mark.usefixtures("profiles")
-def test_a_named_profile_overrides_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SEOREP_BASE_URL", "https://other.example")
-    monkeypatch.setenv("SEOREP_API_KEY", "other")
-    client = SeoRepClient(profile="acme")
-    assert client.base_url == "https://acme.example"
-    assert client.account == "Acme"
-    assert client.settings.max_attempts == 3
-
-
-@pytest.mark.usefixtures("profiles")
 def test_given_settings_replace_all_settings_of_a_profile() -> None:
     client = SeoRepClient(profile="acme", settings=Settings(max_concurrency=2), account="mine")
     assert client.settings == Settings(max_concurrency=2)
@@ -309,9 +299,6 @@ def test_given_settings_replace_all_settings_of_a_profile() -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"profile": "acme", "api_key": "k"}, "profile and api_key=… can't be combined"),
-        ({"profile": "acme", "base_url": "https://x"}, "profile and base_url=… can't be combined"),
-        ({"profile": "nobody"}, "there is no profile 'nobody'"),
         ({"api_key": "k"}, "api_key is given without SEOREP_BASE_URL"),
         ({"profile": "broken"}, "max_attempts of profile broken must be an integer"),
         (

@@ -274,7 +274,8 @@ class Database(Target):
             for original in self.format.problems:
                 raise original from error
             raise ExportError(
-                f"can't write {self.out}: {first_line(error)}; nothing has changed in it",
+                f"can't write {self.out}: {first_line(error)}; nothing has changed in it, and the "
+                "fetched reports are kept: correct that, and run this again",
                 file=self.path,
             ) from error
         return [self.out] if contents.received else []

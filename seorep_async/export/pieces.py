@@ -351,7 +351,10 @@ def errors_of(folder: Path) -> Iterator[None]:
     except OSError as error:
         # an error about an open file, such as a full disk, has no file name
         path = Path(error.filename) if isinstance(error.filename, str) else folder
-        raise ExportError(f"can't write {path}: {error.strerror or error}", file=path) from error
+        problem = f"can't write {path}: {error.strerror or error}"
+        if error.errno == errno.ENOSPC:
+            problem += "; the fetched reports are kept: free some space, and run this again"
+        raise ExportError(problem, file=path) from error
 
 
 def unfinished_path(folder: Path, name: str) -> Path:

@@ -126,13 +126,14 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         if not failure.was_turned_away:
             self.may_have_run = True
 
-    def complete(self, error: E) -> E:
+    def complete(self, error: E, account: str) -> E:
         """Add the facts of this call to an error."""
         request = self.request
         completed = error.evolve(
             subject=request.subject,
             method=request.method,
             path=request.path,
+            account=account,
             attempts=self.attempts,
         )
         completed.__cause__ = error.__cause__

@@ -181,7 +181,7 @@ class Session:
         try:
             return await self._send_until_success(call)
         except SeoRepError as error:
-            completed = call.complete(error)
+            completed = call.complete(error, self.observer.account)
         except asyncio.CancelledError:
             # The end of a cancelled call says nothing about the service.
             self.share.quota.give_back(call.spent)

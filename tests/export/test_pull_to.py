@@ -163,6 +163,17 @@ async def test_one_pull_at_a_time_writes_a_target(client: SeoRepClient, tmp_path
     assert (await pull(client, tmp_path / "x.csv")).rows == 9
 
 
+async def test_a_full_disk_says_what_to_do(
+    client: SeoRepClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", refuse)
+    with pytest.raises(ExportError, match="reports are kept: free some space, and run this again"):
+        await pull(client, tmp_path / "x.csv")
+
+
 @pytest.mark.heavy
 @pytest.mark.parametrize(
     ("format_", "limit"),
@@ -257,6 +268,15 @@ async def test_a_night_replaces_files_with_long_values(tmp_path: Path) -> None:
         for name in ("x.csv", "x.jsonl"):
             await pull(client, tmp_path / name)
             assert (await pull(client, tmp_path / name)).ok
+
+
+async def test_a_control_character_in_a_value_is_kept(tmp_path: Path) -> None:
+    phrases = ["shoes", "a\x1eb"]
+    rows = [{"keywordId": 1 + len(phrase), "keywordPhrase": phrase} for phrase in phrases]
+    async with served(Account(campaigns=1, rows=lambda _: rows)) as (client, _):
+        await pull(client, tmp_path / "x.csv")
+    lines = csv.DictReader((tmp_path / "x.csv").read_bytes().decode().split("\r\n"))
+    assert [line["keyword_phrase"] for line in lines] == phrases
 
 
 async def test_a_group_in_another_case_resumes_its_pull(

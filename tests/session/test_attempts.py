@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 
 from seorep_async import Attempt, SeoRepClient
-from seorep_async.errors import ConfigurationError, ServerError
+from seorep_async.errors import ConfigurationError, NotFoundError, ServerError
 from tests.session.calls import KEY, Connect, StartServer, ask, failure
 from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
 from tests.session.scripted_server import FINE, answer, hang, reset
@@ -65,15 +65,15 @@ async def test_an_attempt_that_was_not_sent_is_not_seen(connect: Connect) -> Non
     assert len(seen) == client.stats.attempts == 1
 
 
-async def test_attempts_stats_and_log_lines_name_the_account(
+async def test_attempts_errors_and_log_lines_name_the_account(
     scripted_server: StartServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[Attempt] = []
-    server = await scripted_server(answer(status=500), FINE)
+    server = await scripted_server(answer(status=500), answer(status=404))
     caplog.set_level(logging.DEBUG, "seorep_async")
     async with SeoRepClient(server.base_url, KEY, on_attempt=seen.append, account="acme") as client:
-        await ask(client)
-        assert client.stats.account == "acme"
+        error = await failure(client, NotFoundError)
+        assert error.account == client.stats.account == "acme"
     assert [attempt.account for attempt in seen] == ["acme", "acme"]
     records = [record for record in caplog.records if record.name == "seorep_async"]
     assert {record.__dict__["account"] for record in records} == {"acme"}

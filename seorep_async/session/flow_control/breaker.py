@@ -34,7 +34,10 @@ class Circuit(enum.Enum):
 
 
 class CircuitBreaker(msgspec.Struct, eq=False):
-    """Closed, or open until a probe is accepted.
+    """Decides whether usual attempts may start, or only probes, and when the next probe may start.
+
+    It is closed, or open until a probe is accepted. The pace asks before each attempt, and tells it
+    how attempts end.
 
     Attributes:
         state: closed, or why it is open.

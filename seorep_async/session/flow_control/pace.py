@@ -37,7 +37,10 @@ from seorep_async.session.flow_control.window import ConcurrencyWindow
 
 
 class Pace:
-    """The pace of one service, shared by clients with common limits."""
+    """Decides when the next attempt may start, for all clients with common limits.
+
+    The queue asks before each permit, and tells it how each attempt ended.
+    """
 
     def __init__(self, max_concurrency: int, requests_per_second: float = math.inf) -> None:
         self.window: ConcurrencyWindow = ConcurrencyWindow(max_concurrency)

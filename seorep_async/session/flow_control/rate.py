@@ -26,10 +26,10 @@ _CATCH_UP = 0.02  # the longest delay of a timer, in seconds, that is made up fo
 
 
 class DeliveredRate(msgspec.Struct, eq=False):
-    """Counts the accepted attempts since the breaker last closed, or since slow start.
+    """Measures the rate at which the service accepts attempts. The pace asks as the breaker closes.
 
     Attributes:
-        since: when the count began.
+        since: when the count began: as the breaker last closed, or slow start began.
         accepted: attempts accepted since then.
         paused: seconds since then during which the service had asked for a pause.
     """
@@ -53,7 +53,9 @@ class DeliveredRate(msgspec.Struct, eq=False):
 
 
 class Rate(msgspec.Struct, eq=False):
-    """The rate at which attempts start: learnt, held, then raised.
+    """Decides how far apart attempts start. The rate is learnt, held, then raised.
+
+    The pace asks before each attempt, and sets the rate as the breaker closes.
 
     Attributes:
         cap: the caller's own limit, `requests_per_second`.

@@ -26,7 +26,10 @@ _SUBJECTS = 1000  # the most refused subjects that are remembered
 
 
 class ExcessRefusals(msgspec.Struct, eq=False):
-    """Adds up the refusals beyond a tolerated share (CUSUM).
+    """Decides whether there are too many refusals: adds up those beyond a tolerated share (CUSUM).
+
+    The pace asks at each refusal that counts. At each cut, it lets this class decide whether the
+    refusals were random, and how many to tolerate.
 
     Attributes:
         excess: refusals beyond the tolerated share, never below 0.
@@ -130,7 +133,16 @@ class RefusedSubject(msgspec.Struct, eq=False):
 
 
 class RefusedSubjects:
-    """The subjects that were refused and have not been accepted since, in order of refusal."""
+    """Decides whether a refusal is about its subject, and not about the rate.
+
+    There are three degrees of suspicion, which only the subject's acceptance ends:
+
+    1. It was refused (`in`). A firewall's page for it then no longer counts as a failure.
+    2. It may be the cause, because others were accepted since. Its bare refusals no longer count.
+    3. It is the cause, because it was refused repeatedly since then. Nor do its other refusals.
+
+    The pace asks at each start and each refusal. The queue asks as it chooses a probe.
+    """
 
     def __init__(self) -> None:
         self._refused: dict[Subject | None, RefusedSubject] = {}
@@ -149,8 +161,8 @@ class RefusedSubjects:
 
     def may_be_cause(self, subject: Subject | None) -> bool:
         """Return whether a subject may be the cause: others were accepted since its refusal."""
-        # Only its own acceptance ends this. Time does not: a dead campaign stays dead for hours,
-        # and a rate limiter sooner or later accepts one of its requests.
+        # Time does not end this: a dead campaign stays dead for hours, and a rate limiter sooner or
+        # later accepts one of its requests.
         refused = self._refused.get(subject)
         return refused is not None and self._accepted > refused.accepted_before
 

@@ -12,7 +12,7 @@ _INCREASE_WITHOUT_ROOM = 0.01  # after our process failed to open another connec
 
 
 class ConcurrencyWindow(msgspec.Struct, eq=False):
-    """The window of attempts in flight.
+    """Decides how many attempts may be in flight. The pace asks before each attempt.
 
     Attributes:
         ceiling: the largest size, `max_concurrency`.
