@@ -170,7 +170,14 @@ class Share:
         waiter = self._lanes.waiter(priority, lane, deadline, self._subject(subject), now)
         self._queue.add(waiter)
         outcome = await self._outcome(waiter, reason)
-        seconds = self._clock.monotonic() - now
+        ended = self._clock.monotonic()
+        seconds = ended - now
+        if isinstance(outcome, Permit):
+            self.in_flight += 1
+            if ended >= deadline.at:
+                # The loop was blocked after the grant. Nothing may be sent after the deadline.
+                self.take_back_cancelled(outcome)
+                outcome = WaitTimeout()
         if isinstance(outcome, WaitTimeout):
             breaker = self._queue.pace.breaker
             if breaker.is_open:
@@ -178,7 +185,6 @@ class Share:
             raise WaitTimeout(seconds, reason)
         if isinstance(outcome, Exception):
             raise outcome
-        self.in_flight += 1
         outcome.seconds_waited = seconds
         outcome.reason = reason
         return outcome
