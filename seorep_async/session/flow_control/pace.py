@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 
 from seorep_async.session.flow_control.breaker import Circuit, CircuitBreaker, WaitReason
-from seorep_async.session.flow_control.rate import SHORTEST_SPAN, SPAN, DeliveredRate, Rate
+from seorep_async.session.flow_control.rate import SPAN, DeliveredRate, Rate
 from seorep_async.session.flow_control.refusals import (
     LARGEST_DROP,
     ExcessRefusals,
@@ -100,7 +100,7 @@ class Pace:
             # Rule 6: once enough attempts were accepted above the last limit, the rate doubles.
             if rate.outgrew_limit():
                 rate.slow_start = True
-                self.delivered.restart(now)
+                self.delivered.begin_doubling(now)
             rate.grow()
         rate.next_start += 1 / rate.current
 
@@ -133,8 +133,7 @@ class Pace:
             # attempts were accepted, a few dead campaigns were met early, and attempts may go on
             # at the rate so far.
             if self.later.balance > 0:
-                rate_so_far = self.delivered.per_second(self.breaker.opened_at, SHORTEST_SPAN)
-                delivered = max(delivered, rate_so_far)
+                delivered = max(delivered, self.delivered.per_second_until(self.breaker.opened_at))
             self.later.begin(math.inf)
             self.rate.start_from(delivered, self.delivered.accepted, seconds_open, self.last_start)
             self.delivered.restart(now)
@@ -145,7 +144,7 @@ class Pace:
             self.rate.learnt = self.rate.cap
             limit = self.rate.cap
             self.delivered.restart(now)
-        elif self.delivered.seconds(now) >= SPAN:
+        elif self.delivered.seconds_of_doubling(now) >= SPAN:
             # Rule 5: since the breaker last closed, the service delivered its limit.
             limit = self.delivered.per_second(now)
             if seconds_open > SPAN:
