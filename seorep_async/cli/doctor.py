@@ -68,7 +68,7 @@ def check(
     facts = findings.facts()
     code = findings.code
     # no night is found for a wrong path or account, or if the database is open elsewhere
-    nights = facts.get("nights", [])
+    nights = facts.setdefault("nights", []) if exit_code else []
     are_nights_ok = nights and all(night["ok"] for night in nights)
     if exit_code and not are_nights_ok:
         code = code or ExitCode.CHANGED

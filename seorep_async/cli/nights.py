@@ -104,7 +104,8 @@ class _IncompletePull:
         advice = "a retry would fail again"
         if self.may_succeed:
             advice = f"to fetch only what failed, with the pull's other options: {self.command}"
-        return f"night of {self.snapshot_date}: {failed} ({subject}); {advice}"
+        window = f"{self.start_date} to {self.end_date}"
+        return f"night of {self.snapshot_date}, {window}: {failed} ({subject}); {advice}"
 
 
 def add_nights(findings: Findings, out: str, account: str | None, today: dt.date) -> None:

@@ -503,7 +503,8 @@ def _text_of(path: str) -> str:
     "--skip-complete",
     section=_HOW,
     is_flag=True,
-    help="Skip months that were pulled completely into the database after their last day.",
+    help="Skip months that were pulled into the database after their last day, unless a retry may "
+    "fetch what failed.",
 )
 @option(
     "--max-requests",

@@ -133,7 +133,10 @@ async def _run(
         if by_month or arguments.skip_complete:
             months = await _months_left(task, windows)
         if not months.left:
-            console.print("Nothing to pull: every month is complete.")
+            console.print(
+                "Nothing to pull: no month needs another pull. --retry-failed in place of "
+                "--skip-complete asks again for reports that failed."
+            )
         if arguments.dry_run and months.left:
             previews = await _preview_each(task, months.left)
             facts = summary.facts_of_previews(arguments, months.left, previews, months.skipped)

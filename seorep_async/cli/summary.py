@@ -132,7 +132,7 @@ def show_early_end(run: PullRun, console: Console) -> None:
             messages().print("Interrupted.")
             return
         place = f"; {left}" if run.by_month else run.place
-        advice = "Repeat the command to resume, or add --restart to start over."
+        advice = "Repeat the command without --restart to resume, or with it to start over."
         messages().print(f"Interrupted{place}.\n{advice}")
     # the error itself says how far a single pull came
     elif not run.by_month or run.ended_by is None:

@@ -112,7 +112,8 @@ async def _check_file(
         # the warning about the wait names the process
         for warning in warnings:
             problem = warning.rpartition(";")[0]
-        findings.note("target", f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it")
+        advice = f"a pull waits up to {WAIT_SECONDS:g} s for it, and its nights were not checked"
+        findings.note("target", f"{problem}; {advice}")
         return
     has_pulls = isinstance(checked_target, Database) and bool(checked_target.accounts)
     findings.ok("target", await asyncio.to_thread(_state_of, out, has_pulls=has_pulls))

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROW_START = b"\xff"
-_ROW_START_IN_CELLS = "\udcff"
-"""The code point that becomes `ROW_START` with `surrogateescape`. No valid string contains it."""
+_ROW_START_IN_CELLS = "\x1e"
+"""Replaces `ROW_START` in strings, which can't contain that byte. Values rarely contain it."""
 _ROW_GROUP = 10_000
 """The rows in memory while a table is written, and in a row group of Parquet."""
 _LOOK_BYTES = 1 << 24
@@ -218,11 +218,19 @@ class Csv(Text):
         return csv_cells(table.columns[table.lead :], columns)
 
     def staged_rows(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
-        # all rows are joined at once, which takes a fraction of the time
+        # All rows are joined at once, with a control character before the first cell of each. Then
+        # a byte that UTF-8 never contains replaces it.
         first_column, *other_columns = prepared
         marked_column = [_ROW_START_IN_CELLS + cell for cell in first_column]
-        lines = csv_lines([marked_column, *other_columns])
-        data = lines.encode(errors="surrogateescape")
+        text = csv_lines([marked_column, *other_columns]).encode()
+        data = text.replace(_ROW_START_IN_CELLS.encode(), ROW_START)
+        row_starts = _places(data, ROW_START)
+        if len(row_starts) == len(first_column):
+            return data, row_starts
+        # a value contains the control character, so rows are joined one by one
+        rows = zip(*prepared, strict=True)
+        lines = [csv_lines([[cell] for cell in row]).encode() for row in rows]
+        data = b"".join(ROW_START + line for line in lines)
         return data, _places(data, ROW_START)
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:

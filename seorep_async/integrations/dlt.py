@@ -19,6 +19,7 @@ from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import Settings
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Column, ColumnType, Table, as_json
+from seorep_async.tables.html import counted
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import failures_table, table_of
 
@@ -170,7 +171,8 @@ def _items(
             yield dlt.mark.with_hints(failed, hints_of_failures, create_table_variant=True)
     if not failure_count:
         return
-    problem = f"{failure_count} reports failed, such as {example['error']}: {example['message']}"
+    failures_in_words = counted(failure_count, "report")
+    problem = f"{failures_in_words} failed, such as {example['error']}: {example['message']}"
     if not row_count:
         # a run that loads nothing but failures would look like a success
         raise SeoRepError(f"{table.name} has no rows, because {problem}; nothing was loaded")

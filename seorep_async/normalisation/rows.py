@@ -184,10 +184,14 @@ class RowReader(Generic[M]):
 
     def _learn_names(self, row: dict[str, Any]) -> None:
         """Give the unknown names of a row a field in the types of later pages."""
-        unknown = row.keys() - self._known_names
-        new_names = [name for name in row if name in unknown and _MAY_BE_FIELD.fullmatch(name)]
-        names = dict.fromkeys([*self._unknown_names, *new_names])
-        self._unknown_names = tuple(names)[:_MOST_NAMES]
+        names = self._unknown_names
+        for name in row:
+            if len(names) == _MOST_NAMES:
+                break
+            is_new = name not in self._known_names and name not in names
+            if is_new and _MAY_BE_FIELD.fullmatch(name):
+                names = (*names, name)
+        self._unknown_names = names
 
     def _make_current(self, rows: list[Any]) -> list[M]:
         # An error leaves all rows unconverted, so the JSON can be read again.

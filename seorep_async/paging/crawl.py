@@ -165,7 +165,7 @@ class Crawl(Generic[T]):
 
     def _must_go_on(self, reading: Reading[T]) -> bool:
         """Return whether only the calling worker can continue its listing."""
-        if reading.in_progress or not reading.wants_request:
+        if not reading.wants_request or reading.in_progress:
             return False
         # Without a total, only the latest page says whether there is another.
         return not reading.has_known_end or self._is_spent(self.other_workers)

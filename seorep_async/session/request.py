@@ -23,7 +23,8 @@ E = TypeVar("E", bound=SeoRepError)
 Decode: TypeAlias = Callable[[bytes], T]
 """Turns the body of a successful response into its result, or raises a SeoRepError.
 
-For a page, it is a `FeedPage` or a `ModelPage` (`normalisation/decoder.py`).
+For a page, it is a `FeedPage` or a `ModelPage` (`normalisation/decoder.py`). A `FeedPage` is a
+`PageDecoder` (`models/decoding.py`) as well.
 """
 
 

@@ -121,11 +121,11 @@ class ResponseReader:
                 return page
             decode = decode.odd
         # Nothing else is decoded beside a thread, because both would hold up the loop.
-        async with self._turn(call, size):
+        async with self._turn(call):
             return await _in_thread(decode, response.body)
 
     @asynccontextmanager
-    async def _turn(self, call: Call[Any], size: int) -> AsyncIterator[None]:
+    async def _turn(self, call: Call[Any], size: int = 0) -> AsyncIterator[None]:
         """Wait until no thread decodes, and let other work run. The deadline of the call holds."""
         seconds_left = call.deadline.at - self._clock.monotonic()
         if self._is_closed or seconds_left <= 0:

@@ -66,7 +66,7 @@ def test_a_database_that_is_open_elsewhere_is_named_at_once(
         (line,) = lines(seorep, "target", "-o", "a.duckdb")
         monitored = seorep("doctor", "-s", "campaigns=1", "-o", "a.duckdb", "--exit-code")
     assert monitored.code == ExitCode.CHANGED
-    waits = "a pull waits up to 60 s for it"
+    waits = "a pull waits up to 60 s for it, and its nights were not checked"
     assert line.endswith(f"a.duckdb is open in another program (process {process}); {waits}")
 
 
@@ -164,7 +164,10 @@ def incomplete(tmp_path: Path, failed: tuple[int, ...], nights: int = 1) -> None
 def test_a_night_that_lacks_reports_is_named(seorep: Seorep, tmp_path: Path) -> None:
     incomplete(tmp_path, (1, 2))
     line = lines(seorep, "nights", "-o", "a.duckdb")[1]
-    assert "a b, night of 2023-03-05: 2 reports failed (campaigns 1, 2: " in line
+    assert (
+        "a b, night of 2023-03-05, 2023-02-03 to 2023-03-04: 2 reports failed (campaigns 1, 2: "
+        in line
+    )
     window = "--from 2023-02-03 --to 2023-03-04 --retry-failed"
     command = f"seorep pull -o a.duckdb --account 'a b' --snapshot-date 2023-03-05 {window}"
     assert line.endswith(f"to fetch only what failed, with the pull's other options: {command}")
@@ -182,7 +185,7 @@ def test_the_newest_incomplete_nights_are_listed(seorep: Seorep, tmp_path: Path)
     incomplete(tmp_path, (1,), nights=9)
     _, _, *notes, rest = lines(seorep, "nights", "-o", "a.duckdb")
     assert len(notes) == 7
-    assert "night of 2023-03-13: " in notes[0]
+    assert "night of 2023-03-13, " in notes[0]
     assert rest.endswith("a b: 2 earlier pulls with failed reports; --json lists them all")
 
 

@@ -142,7 +142,7 @@ def test_a_database_without_pulls_has_no_complete_month(
         checked = seorep("doctor", "-o", "a.duckdb")
         assert checked.code == 0, checked.out
         assert seorep("pull", "-o", "a.duckdb", *months, "--quiet").code == 0
-        assert "every month is complete" in seorep("pull", "-o", "a.duckdb", *months).err
+        assert "no month needs another pull" in seorep("pull", "-o", "a.duckdb", *months).err
 
 
 # --- The guide

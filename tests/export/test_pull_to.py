@@ -270,6 +270,15 @@ async def test_a_night_replaces_files_with_long_values(tmp_path: Path) -> None:
             assert (await pull(client, tmp_path / name)).ok
 
 
+async def test_a_control_character_in_a_value_is_kept(tmp_path: Path) -> None:
+    phrases = ["shoes", "a\x1eb"]
+    rows = [{"keywordId": 1 + len(phrase), "keywordPhrase": phrase} for phrase in phrases]
+    async with served(Account(campaigns=1, rows=lambda _: rows)) as (client, _):
+        await pull(client, tmp_path / "x.csv")
+    lines = csv.DictReader((tmp_path / "x.csv").read_bytes().decode().split("\r\n"))
+    assert [line["keyword_phrase"] for line in lines] == phrases
+
+
 async def test_a_group_in_another_case_resumes_its_pull(
     client: SeoRepClient, tmp_path: Path
 ) -> None:

@@ -113,14 +113,9 @@ def test_a_model_without_unknown_fields_has_an_immutable_extra(model: Any) -> No
         if field.default is attrs.NOTHING:
             required[field.name] = getattr(model, field.name)
     extra = type(model)(**required).extra
-    with pytest.raises(TypeError, match="cannot be changed"):
-        extra.update({"a": 1})
-    with pytest.raises(TypeError, match="cannot be changed"):
-        extra.setdefault("a", 1)
-    with pytest.raises(TypeError, match="cannot be changed"):
-        extra["a"] = 1
-    with pytest.raises(TypeError, match="cannot be changed"):
-        extra |= {"a": 1}
+    for change in ("update", "setdefault", "__setitem__", "__ior__"):
+        with pytest.raises(TypeError, match="cannot be changed"):
+            getattr(extra, change)("a", 1)
     assert extra == {}
     assert isinstance(extra, dict)
     assert json.dumps(extra) == "{}"
@@ -195,8 +190,6 @@ def test_a_row_is_of_no_concern_to_the_garbage_collector(
     for row in (page.items[0], attrs.evolve(page.items[0])):
         assert type(row) is model
         assert not gc.is_tracked(row)
-        with pytest.raises(attrs.exceptions.FrozenInstanceError):
-            row.extra = {}
 
 
 def raw_rows(number: int) -> list[Any]:

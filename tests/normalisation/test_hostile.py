@@ -213,12 +213,6 @@ def test_the_last_of_repeated_keys_counts(body: str, ranking: int | None) -> Non
     assert row.engine_a_ranking == ranking
 
 
-def test_a_wrong_last_value_of_repeated_keys_is_refused() -> None:
-    row = ROW % '"engineARanking": 1, "engineARanking": "n/a"'
-    with pytest.raises(DecodeError, match=r"^data\[0\]\.engineARanking: "):
-        decode(f'{{"data": [{row}]}}'.encode())
-
-
 @pytest.mark.parametrize(
     "text", ["😀", "\U0010ffff", "\x00", "\u2028", "\x7f", "\ufeff", "﷽", "e\u0301", 'a"b\\c/d']
 )

@@ -75,12 +75,6 @@ def test_every_wrong_value_is_refused_under_brand_names(model: type, kind: str) 
             assert error.message == f"{path}: expected {expected}, got {described}"
 
 
-def test_the_first_wrong_row_is_the_one_named() -> None:
-    rows = [wire_row(KeywordRanking, number) | {"competitors": "?"} for number in range(3)]
-    with pytest.raises(DecodeError, match=r"^data\[0\]\.competitors: "):
-        decode(envelope(rows, "flat"))
-
-
 def test_a_refusal_shows_no_cause_that_is_not_ours() -> None:
     error = refusal(KeywordRanking, {"engineARanking": "n/a"})
     assert error.__suppress_context__

@@ -380,6 +380,7 @@ def test_a_row_of_another_campaign_is_refused_with_its_path(
 def test_an_error_names_the_first_problem_of_a_long_page() -> None:
     wires = [wire_row(KeywordRanking, number % 90) for number in range(200)]
     wires[20] |= {"competitors": "?"}
+    wires[21] |= {"competitors": "?"}
     wires[30] |= {"campaign_id": 7}
     wires[199] |= {"zz": "OUT"}
     body = as_bytes(envelope(wires, "flat"))
@@ -388,6 +389,8 @@ def test_an_error_names_the_first_problem_of_a_long_page() -> None:
         read(body.replace(b'"OUT"', b"1e999"))
     with pytest.raises(DecodeError, match=r"^data\[30\]\.campaign_id: "):
         read(body)
+    with pytest.raises(DecodeError, match=r"^data\[20\]\.competitors: "):
+        FeedPage(decoder(), KeywordRanking, 1)(body)
 
 
 @every_feed

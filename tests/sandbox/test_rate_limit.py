@@ -185,7 +185,7 @@ async def test_requests_are_counted_by_path_operation_and_status(call: Caller) -
 
 
 async def test_the_most_in_flight_is_kept_and_all_leave_in_the_end() -> None:
-    async with calling(latency=0.05) as call:
+    async with calling(latency=0.5) as call:
         await asyncio.gather(*(call.get("/v3/campaigns") for _ in range(16)))
         stats = call.sandbox.stats
     assert (stats.in_flight, stats.most_in_flight) == (0, 16)
