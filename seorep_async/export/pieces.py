@@ -345,9 +345,6 @@ def errors_of(folder: Path) -> Iterator[None]:
             f"{_START_OVER}",
             file=folder,
         ) from error
-    except OverflowError as error:
-        # the ids of campaigns are stored before any report, so none of these reports failed
-        raise ExportError(f"can't write the tables: {error}", file=folder) from error
     except OSError as error:
         # an error about an open file, such as a full disk, has no file name
         path = Path(error.filename) if isinstance(error.filename, str) else folder
