@@ -101,11 +101,14 @@ class _IncompletePull:
         causes = ", ".join(self.errors)
         failed = f"{counted(self.failed_reports, 'report')} failed"
         subject = f"{noun} {listed(self.campaigns)}: {causes}"
-        advice = "a retry would fail again"
-        if self.may_succeed:
-            advice = f"to fetch only what failed, with the pull's other options: {self.command}"
+        advice = "to fetch only what failed"
+        if not self.may_succeed:
+            advice = "a retry would fail again; once that is mended"
         window = f"{self.start_date} to {self.end_date}"
-        return f"night of {self.snapshot_date}, {window}: {failed} ({subject}); {advice}"
+        return (
+            f"night of {self.snapshot_date}, {window}: {failed} ({subject}); {advice}, with the "
+            f"pull's other options: {self.command}"
+        )
 
 
 def add_nights(findings: Findings, out: str, account: str | None, today: dt.date) -> None:

@@ -173,12 +173,13 @@ def test_a_night_that_lacks_reports_is_named(seorep: Seorep, tmp_path: Path) -> 
     assert line.endswith(f"to fetch only what failed, with the pull's other options: {command}")
 
 
-def test_a_report_that_would_fail_again_has_no_command(seorep: Seorep, tmp_path: Path) -> None:
+def test_a_report_that_would_fail_again_is_told_apart(seorep: Seorep, tmp_path: Path) -> None:
     incomplete(tmp_path, (1,))
     with duckdb.connect(tmp_path / "a.duckdb") as database:
         database.execute("UPDATE failures SET error = 'NotFoundError', status = 404")
     line = lines(seorep, "nights", "-o", "a.duckdb")[1]
-    assert line.endswith("1 report failed (campaign 1: NotFoundError); a retry would fail again")
+    advice = "a retry would fail again; once that is mended, with the pull's other options: "
+    assert f"1 report failed (campaign 1: NotFoundError); {advice}seorep pull " in line
 
 
 def test_the_newest_incomplete_nights_are_listed(seorep: Seorep, tmp_path: Path) -> None:

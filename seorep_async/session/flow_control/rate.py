@@ -28,7 +28,7 @@ class DeliveredRate(msgspec.Struct, eq=False):
     """Measures the rate at which the service accepts attempts. The pace asks as the breaker closes.
 
     Attributes:
-        since: when the counts began, as the breaker last closed.
+        since: when the counts began.
         accepted: attempts accepted since then.
         paused: seconds since then during which the service had asked for a pause.
         doubling_since: when slow start began, or `since`.
