@@ -8,8 +8,7 @@ import msgspec
 
 SPAN = 1.0
 """The shortest time, in seconds, over which a delivered rate is measured."""
-SHORTEST_SPAN = 0.1
-"""The same once it is clear that no limit was reached."""
+_SHORTEST_SPAN = 0.1  # the same once it is clear that no limit was reached
 _DECREASE = 0.8  # a cut reduces the rate to this part of the delivered rate
 _DECREASE_AFTER_PAUSE = 0.93  # the same if the service asked for a pause
 _SHORTEST_HOLD = 1.5  # seconds that a rate is held after a cut, at least …
@@ -29,27 +28,47 @@ class DeliveredRate(msgspec.Struct, eq=False):
     """Measures the rate at which the service accepts attempts. The pace asks as the breaker closes.
 
     Attributes:
-        since: when the count began: as the breaker last closed, or slow start began.
+        since: when the counts began.
         accepted: attempts accepted since then.
         paused: seconds since then during which the service had asked for a pause.
+        doubling_since: when slow start began, or `since`.
+        accepted_before: `accepted` at that moment.
+        paused_before: `paused` at that moment.
     """
 
     since: float = 0.0
     accepted: int = 0
     paused: float = 0.0
+    doubling_since: float = 0.0
+    accepted_before: int = 0
+    paused_before: float = 0.0
 
     def restart(self, now: float) -> None:
         self.since = now
         self.accepted = 0
         self.paused = 0.0
+        self.begin_doubling(now)
 
-    def per_second(self, end: float, shortest: float = SPAN) -> float:
-        """Return the attempts per second accepted until `end`, over at least `shortest` seconds."""
-        return self.accepted / max(shortest, self.seconds(end))
+    def begin_doubling(self, now: float) -> None:
+        self.doubling_since = now
+        self.accepted_before = self.accepted
+        self.paused_before = self.paused
 
-    def seconds(self, end: float) -> float:
-        """Return the seconds until `end` without pauses."""
-        return end - self.since - self.paused
+    def seconds_of_doubling(self, now: float) -> float:
+        return now - self.doubling_since - self.paused + self.paused_before
+
+    def per_second(self, now: float) -> float:
+        """Return the accepted attempts per second without pauses: overall, or in slow start."""
+        overall = self.accepted / max(SPAN, now - self.since - self.paused)
+        accepted_doubling = self.accepted - self.accepted_before
+        # Without this, a limit that rose would be averaged with the lower rate before. Without the
+        # rate overall, a slow start into the end of a window would find too low a limit.
+        doubling = accepted_doubling / max(SPAN, self.seconds_of_doubling(now))
+        return max(overall, doubling)
+
+    def per_second_until(self, end: float) -> float:
+        """Return the accepted attempts per second, if all of them started before `end`."""
+        return self.accepted / max(_SHORTEST_SPAN, end - self.since - self.paused)
 
 
 class Rate(msgspec.Struct, eq=False):
