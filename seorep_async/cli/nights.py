@@ -12,8 +12,7 @@ import attrs
 
 from seorep_async.cli.findings import Findings
 from seorep_async.cli.output import counted
-from seorep_async.history import open_history
-from seorep_async.history.source import fails_again, listed
+from seorep_async.history.source import fails_again, listed, opened
 from seorep_async.models import Feed
 from seorep_async.tables.output_tables import table_of
 
@@ -120,7 +119,7 @@ def add_nights(findings: Findings, out: str, account: str | None, today: dt.date
     facts = []
     feeds = [feed.value for feed in Feed]
     tables = [table_of(feed).name for feed in Feed]
-    with open_history(out) as database:
+    with opened(out) as database:
         accounts = database.connection.execute(_NIGHTS, {"account": account}).fetchall()
         for name, nights in accounts:
             missing = _missing_nights(nights)
