@@ -80,7 +80,9 @@ class AttemptTimeouts:
         if self._alarm is not None and not self.loop.is_closed():
             self._alarm.cancel()
             for limit in self.running:
-                limit.expire()
+                # The alarm may have ended it in this iteration of the loop.
+                if not limit.is_over:
+                    limit.expire()
 
     def start(self, limit: TimeLimit) -> None:
         self.running.add(limit)
@@ -94,8 +96,7 @@ class AttemptTimeouts:
         """End the attempts that are due, but let them read data that has already arrived before."""
         now = self.loop.time()
         for limit in self.running:
-            # If it is over, it ends in this iteration of the loop.
-            if limit.is_over or limit.due > now:
+            if limit.due > now:
                 continue
             if limit.alarms == 0 and now - due > LATE:
                 limit.inconclusive = True

@@ -150,6 +150,20 @@ async def test_a_loop_that_always_stands_still_keeps_no_attempt() -> None:
 
 
 @pytest.mark.virtual
+async def test_closing_beside_an_alarm_does_not_cancel_the_caller() -> None:
+    timeouts = AttemptTimeouts(here())
+    limit = TimeLimit(timeouts, 1.0, NEVER)
+
+    def ring_and_close() -> None:
+        limit.expire()
+        timeouts.close()
+
+    here().call_later(1.0, ring_and_close)
+    with pytest.raises(TimeoutError), limit:
+        await asyncio.sleep(NEVER)
+
+
+@pytest.mark.virtual
 async def test_one_alarm_serves_all_limits() -> None:
     timeouts = AttemptTimeouts(here())
 
