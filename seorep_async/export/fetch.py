@@ -326,6 +326,9 @@ def _check_key(outcomes: Pull[Any]) -> None:
 class OrderedFetcher:
     """Fetches the reports of a request in order, without staging them.
 
+    The request has exactly one feed. If that is a keyword feed, the reports of the campaign feed
+    are fetched first, to find the keywords. A failure of theirs counts for the requested feed.
+
     In its methods, `owners` maps the id of each report to its campaigns. A keyword may be in
     several.
     """
@@ -363,9 +366,10 @@ class OrderedFetcher:
         self, feed: Feed, id_: int, owners: Mapping[int, list[int]], error: SeoRepError
     ) -> None:
         """Note a failure for each campaign of a report."""
+        (requested_feed,) = self.request.feeds
         facts = Failure.of(id_, error).facts
         keyword_id = id_ if feed is Feed.KEYWORD_BY_DATE else None
         for campaign_id in owners[id_]:
-            failure = PullFailure(self.request.feeds[0], campaign_id, keyword_id, *facts)
+            failure = PullFailure(requested_feed, campaign_id, keyword_id, *facts)
             self.failures.append(failure)
         self.tracker.advance(0, 0, 1)

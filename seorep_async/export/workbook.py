@@ -288,11 +288,11 @@ class _Survey:
     """The result of the first reading of a column.
 
     Attributes:
-        has_values: whether any cell has a value.
+        is_shown: whether the column is written: it has a value, or belongs to the key.
         width: the characters of the longest cell, the header included.
     """
 
-    has_values: bool
+    is_shown: bool
     width: int
 
 
@@ -300,7 +300,6 @@ def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
     """Read a sheet once. Return the number of rows, and the facts about each column."""
     surveys = []
     for column in sheet.columns:
-        # columns of the key are always shown
         is_key = column.name in sheet.table.key
         width = max(len(sheet.header(column)) + _WIDTH_OF_FILTER, _WIDTHS.get(column.type, 0))
         surveys.append(_Survey(is_key, width))
@@ -309,7 +308,7 @@ def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
         row_count += len(columns[0])
         for survey, column, values in zip(surveys, sheet.columns, columns, strict=True):
             cells = [cell for cell in cells_of(column.type, values) if cell is not None]
-            survey.has_values = survey.has_values or bool(cells)
+            survey.is_shown = survey.is_shown or bool(cells)
             longest = max((len(cell) for cell in cells if isinstance(cell, str)), default=0)
             survey.width = max(survey.width, longest)
     return row_count, surveys
@@ -323,7 +322,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
         return
     worksheet = workbook.add_worksheet(sheet.table.name)
     # columns without any value are left out, because half of the 48 may be empty
-    indexes = [index for index, survey in enumerate(surveys) if survey.has_values]
+    indexes = [index for index, survey in enumerate(surveys) if survey.is_shown]
     names = [sheet.columns[index].name for index in indexes]
     _set_views(worksheet, names, row_count)
     _set_heading(worksheet, sheet.heading)

@@ -251,10 +251,13 @@ def _write_workbook(file: Path, table: Table, rows: Sequence[Row]) -> None:
 
     heading = ""
     if rows:
-        # all rows are of one account, and of the same days unless some were put together
+        # All rows are of one account. They are of the same days, unless the caller passes the
+        # changes of several comparisons: then the heading has the days of the first row.
         heading = f"{rows[0].before_date} to {rows[0].after_date}, {rows[0].account}"
+    # Excel's times have no zone.
     created = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0)
     sheet = Sheet(table, table.columns, parts, heading=heading)
+    # `replacing` made this folder for the new file alone.
     write_workbook(file, [sheet], created, file.parent)
 
 

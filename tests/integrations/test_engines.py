@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -165,6 +166,26 @@ async def test_it_may_be_called_where_an_event_loop_runs() -> None:
         inside = pull_table([1], **WINDOW)
         plain = await asyncio.to_thread(pull_table, [1], **WINDOW)
     assert inside.equals(plain)
+
+
+def test_it_logs_in_its_callers_context_and_holds_up_no_exit(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    span = ContextVar("span", default="none")
+    facts = []
+
+    def note(record: logging.LogRecord) -> bool:
+        facts.append((span.get(), threading.current_thread().daemon))
+        return True
+
+    def pull() -> None:
+        span.set("the caller's")
+        pull_table([1], **WINDOW)
+
+    monkeypatch.setattr(caplog.handler, "filters", [note])
+    with served(), caplog.at_level(logging.INFO, "seorep_async"):
+        copy_context().run(pull)
+    assert set(facts) == {("the caller's", True)}
 
 
 @pytest.mark.parametrize("within", ["no loop", "loop", "asyncio.run"])
