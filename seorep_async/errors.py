@@ -254,6 +254,7 @@ def suggestion(name: object, choices: Iterable[str]) -> str:
 
 def duration(seconds: float) -> str:
     """Format a number of seconds as `0.6 s`, `45 s`, `12 min 5 s`, `1 h 5 min` or `2 d 3 h`."""
+    # 9.95 and more would be rounded to 10
     if seconds < 9.95:
         return f"{seconds:.2g} s"
     whole_seconds = round(seconds)
@@ -262,6 +263,7 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(whole_seconds, 60)
     if minutes < 60:
         return _two_units(minutes, "min", rest, "s")
+    # each unit is rounded from the seconds, so that 3,599.6 s is 1 h
     hours, minutes = divmod(round(seconds / 60), 60)
     if hours < 24:
         return _two_units(hours, "h", minutes, "min")

@@ -300,12 +300,13 @@ class _Run(Generic[R]):
     def next_reading(self) -> Reading[R] | None:
         item = self._next_item()
         while item is not None:
-            error = item.error
+            error: SeoRepError | None = None
             if self.key.refusal is not None:
                 error = self._stopped()
-            # If nothing succeeded, the service is down, and a second try would fail too.
-            elif self._succeeded:
-                error = None
+            elif self._succeeded == 0:
+                # A deferred id fails with its first error, because the service is down if nothing
+                # succeeded. A new id has no error yet, and is started.
+                error = item.error
             if error is None:
                 self._begun[item.number] = item
                 return item.reading

@@ -299,18 +299,19 @@ def _proxy_problem(address: object) -> str:
     return ""
 
 
-def _proxy_in_repr(proxy: object) -> str:
-    """Return the repr of a proxy without its password.
+def _proxy_in_repr(proxy: str | None) -> str:
+    """Return the repr of a proxy without its password, for tracebacks with locals as well.
 
-    The value may be of any type: a traceback can show settings that refuse their proxy.
+    Nothing of a refused address is shown, because any part of it may be the password. A typical
+    one lacks its `http://`.
     """
     if proxy is None:
         return "None"
-    return repr(without_password(proxy)) if isinstance(proxy, str) else type(proxy).__name__
+    return "***" if _proxy_problem(proxy) else repr(without_password(proxy))
 
 
 def without_password(address: str) -> str:
-    """Return an address with `***` in place of its user and password."""
+    """Return a valid address with `***` in place of its user and password."""
     credentials, at, host = address.rpartition("@")
     if not at:
         return address

@@ -27,7 +27,7 @@ MODELS: dict[str, type[Any]] = {
     "backlinks": Backlink,
 }
 _PAGES_AHEAD = 4
-"""The most requests at once for a list with `--limit`."""
+"""The largest number of concurrent requests for a list with `--limit`."""
 _FROM_STDIN = "@-"
 _METHODS_WITH_QUERY = ("GET", "DELETE")
 
@@ -43,7 +43,10 @@ def list_objects(
     param: Sequence[tuple[str, str]],
     **filters: Any,
 ) -> None:
-    """Write the objects of a list: lines as pages arrive, a table or an array at the end."""
+    """Write the objects of a list.
+
+    JSON lines and CSV are written page by page, tables and JSON arrays at the end.
+    """
     default = COLUMNS[resource] if format == "table" else None
     names = _chosen_columns(columns, MODELS[resource], default)
     arguments = {name: value for name, value in filters.items() if value not in (None, ())}
@@ -122,9 +125,10 @@ def send_any(
     values = _by_name(_with_value_of_stdin(parameters)) or None
     if method == "DELETE" and not yes:
         confirm(f"DELETE {path}?")
-    # the settings say how a write carries its parameters; a GET has only a query
+    # GET and DELETE send a query; for other methods, the settings choose the place
     place = "params" if method in _METHODS_WITH_QUERY else "body"
-    write(as_json(wait_for(_request(connection, method, path, {place: values}))))
+    response = wait_for(_request(connection, method, path, {place: values}))
+    write(as_json(response))
 
 
 async def _request(connection: Connection, method: str, path: str, values: Any) -> Any:

@@ -97,15 +97,15 @@ async def _check(
             try:
                 await _check_service(findings, client, answers, window)
             except SeoRepError as error:
-                findings.fail(_subject_of(error, answers), error)
+                findings.fail(_failed_check(error, answers), error)
 
 
-def _subject_of(error: SeoRepError, answers: Sequence[RawAnswer]) -> str:
+def _failed_check(error: SeoRepError, answers: Sequence[RawAnswer]) -> str:
+    """Return the name of the check that an error ended."""
     if not answers:
         return "connection"
-    # a later refusal is about the request's object, because the key was accepted
-    is_first = len(answers) == 1
-    if is_first and code_of(error) is ExitCode.AUTHENTICATION:
+    # the first response judges the key; a later 401 or 403 is about one object
+    if len(answers) == 1 and code_of(error) is ExitCode.AUTHENTICATION:
         return "key"
     return "responses"
 

@@ -121,10 +121,17 @@ def _answer_with_changes(changes: Changes, engines: str | None, *, is_for_people
     columns: Sequence[str] = _ALL_COLUMNS
     if is_for_people:
         engine_names = _known_engine_names(engines)
-        names = {} if engine_names is None else names_of_engines(engine_names)
-        rows = with_names_of_engines(changes, names)
+        name_of_engine = {} if engine_names is None else names_of_engines(engine_names)
+        rows = with_names_of_engines(changes, name_of_engine)
         columns = _COLUMNS_FOR_PEOPLE
-    return _Answer(changes, "changes", rows, Change, columns, _headline(changes))
+    return _Answer(
+        result=changes,
+        name="changes",
+        rows=rows,
+        model=Change,
+        columns=columns,
+        headline=_headline(changes),
+    )
 
 
 def _answer_with_counts(
@@ -133,8 +140,14 @@ def _answer_with_counts(
     rows = counts.campaigns[:limit]
     columns = _COUNTS_FOR_PEOPLE if is_for_people else _ALL_COUNTS
     campaigns = counted(len(counts.campaigns), "campaign")
-    headline = f"{_total(counts)} in {campaigns}; places: + is better"
-    return _Answer(counts, "campaigns", rows, CampaignChanges, columns, headline)
+    return _Answer(
+        result=counts,
+        name="campaigns",
+        rows=rows,
+        model=CampaignChanges,
+        columns=columns,
+        headline=f"{_total(counts)} in {campaigns}; places: + is better",
+    )
 
 
 def _arguments(choices: Mapping[str, Any], engines: str | None) -> dict[str, Any]:

@@ -12,8 +12,7 @@ import attrs
 
 from seorep_async.cli.findings import Findings
 from seorep_async.cli.output import counted
-from seorep_async.history import open_history
-from seorep_async.history.source import fails_again, listed
+from seorep_async.history.source import fails_again, listed, opened
 from seorep_async.models import Feed
 from seorep_async.tables.output_tables import table_of
 
@@ -101,11 +100,14 @@ class _IncompletePull:
         causes = ", ".join(self.errors)
         failed = f"{counted(self.failed_reports, 'report')} failed"
         subject = f"{noun} {listed(self.campaigns)}: {causes}"
-        advice = "a retry would fail again"
-        if self.may_succeed:
-            advice = f"to fetch only what failed, with the pull's other options: {self.command}"
+        advice = "to fetch only what failed"
+        if not self.may_succeed:
+            advice = "a retry would fail again; once that is mended"
         window = f"{self.start_date} to {self.end_date}"
-        return f"night of {self.snapshot_date}, {window}: {failed} ({subject}); {advice}"
+        return (
+            f"night of {self.snapshot_date}, {window}: {failed} ({subject}); {advice}, with the "
+            f"pull's other options: {self.command}"
+        )
 
 
 def add_nights(findings: Findings, out: str, account: str | None, today: dt.date) -> None:
@@ -117,7 +119,7 @@ def add_nights(findings: Findings, out: str, account: str | None, today: dt.date
     facts = []
     feeds = [feed.value for feed in Feed]
     tables = [table_of(feed).name for feed in Feed]
-    with open_history(out) as database:
+    with opened(out) as database:
         accounts = database.connection.execute(_NIGHTS, {"account": account}).fetchall()
         for name, nights in accounts:
             missing = _missing_nights(nights)

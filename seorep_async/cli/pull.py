@@ -132,11 +132,16 @@ class PullArguments:
             )
         # a lost night is pulled later, with the days that it would have had
         night = self.snapshot_date or today
-        if self.month is not None:
-            return _months(self.month, night)
-        if self.last is not None:
-            return [_last(*self.last, night)]
-        return [self._from_to(night)]
+        try:
+            if self.month is not None:
+                return _months(self.month, night)
+            if self.last is not None:
+                return [_last(*self.last, night)]
+            return [self._from_to(night)]
+        except OverflowError:
+            raise click.UsageError(
+                f"--snapshot-date {night}: the days before it would begin before the year 1."
+            ) from None
 
     def _from_to(self, today: dt.date) -> Days:
         last_day = self.end or _end_of_last_month(today)

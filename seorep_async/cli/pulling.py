@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
+import os
 import time
 from collections.abc import Sequence
 from typing import Any, cast
@@ -37,7 +39,8 @@ from seorep_async.export.database import Database
 from seorep_async.export.pull_to import Place, opened_target
 from seorep_async.export.request import ExportOptions, ExportRequest
 from seorep_async.export.staging import Beginning
-from seorep_async.history import complete_windows
+from seorep_async.history.source import PulledWindow, pulled_windows
+from seorep_async.profiles import REPORT_ENGINES
 
 _CONTENTS = (
     "feeds",
@@ -96,10 +99,15 @@ class _Task:
 
 @attrs.frozen
 class _Months:
-    """The remaining windows of a run in order, and the number of complete ones."""
+    """The remaining windows of a run in order, and the number of complete ones.
+
+    Attributes:
+        lacking: the feeds of complete months that lack reports.
+    """
 
     left: list[Days]
     skipped: int = 0
+    lacking: Sequence[PulledWindow] = ()
 
 
 def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> ExitCode:
@@ -109,7 +117,11 @@ def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> 
     log_console = messages() if arguments.quiet else console
     with logged(log_console, verbose=arguments.verbose) as warnings:
         engine_names = None
-        if arguments.target(windows[0]).lower().endswith(".xlsx"):
+        # the sandbox has no profile, only the option and the variable
+        may_have_names = (
+            service.embedded is None or arguments.engines or REPORT_ENGINES in os.environ
+        )
+        if arguments.target(windows[0]).lower().endswith(".xlsx") and may_have_names:
             engine_names = find_engine_names(arguments.engines, service.profile)
         running = _run(arguments, windows, connect(service), console, warnings, engine_names)
         return wait_for(running)
@@ -132,11 +144,6 @@ async def _run(
         by_month = len(windows) > 1
         if by_month or arguments.skip_complete:
             months = await _months_left(task, windows)
-        if not months.left:
-            console.print(
-                "Nothing to pull: no month needs another pull. --retry-failed in place of "
-                "--skip-complete asks again for reports that failed."
-            )
         if arguments.dry_run and months.left:
             previews = await _preview_each(task, months.left)
             facts = summary.facts_of_previews(arguments, months.left, previews, months.skipped)
@@ -168,8 +175,9 @@ def _export_options(arguments: PullArguments) -> ExportOptions:
 async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     """Find the months that are left, an unfinished one first, then those that were never pulled.
 
-    Months with failures come last: otherwise, a campaign that always fails would use up the
-    requests of each night. The account's name is put into the task's options.
+    Months with failures come last, the one that was pulled longest ago first: otherwise, a campaign
+    that always fails would use up the requests of each night. The account's name is put into the
+    task's options.
     """
     arguments = task.arguments
     place = Place(task.target)
@@ -189,31 +197,35 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
         unfinished = (staged.start_date, staged.end_date)
     # The order of months matters only if complete ones are left out. An empty file, or a database
     # of a person's own tables, can't be read as a history, but has no complete month either.
-    is_complete: dict[Days, bool] = {}
+    pulled: dict[Days, list[PulledWindow]] = {}
     if arguments.skip_complete and request.account in accounts:
-        is_complete = await asyncio.to_thread(_pulled_windows, task.target, request, windows)
-    # a month that was started over must be finished, although an earlier pull was complete
-    left = [window for window in windows if window == unfinished or not is_complete.get(window)]
-    left.sort(key=lambda window: (window != unfinished, window in is_complete))
-    return _Months(left, len(windows) - len(left))
-
-
-def _pulled_windows(
-    target: str, request: ExportRequest, windows: Sequence[Days]
-) -> dict[Days, bool]:
-    """Return whether each month is complete; only months that have every requested feed."""
-    states_by_feed = complete_windows(
-        target,
-        account=request.account,
-        selection=request.selection,
-        compared=request.compared,
-    )
-    is_complete = {}
+        pulled = await asyncio.to_thread(_pulled_months, task.target, request, windows)
+    left: list[Days] = []
+    lacking: list[PulledWindow] = []
+    began: dict[Days, dt.datetime] = {}
     for window in windows:
-        states = [states_by_feed.get((*window, feed)) for feed in request.feeds]
-        if all(states):
-            is_complete[window] = all(state is not None and state[0] for state in states)
-    return is_complete
+        feeds = pulled.get(window, [])
+        began[window] = min((feed.started_at for feed in feeds), default=dt.datetime.min)
+        # a month that was started over must be finished, although an earlier pull was complete
+        if feeds and all(feed.is_complete for feed in feeds) and window != unfinished:
+            lacking += [feed for feed in feeds if feed.failed_reports]
+        else:
+            left.append(window)
+    left.sort(key=lambda window: (window != unfinished, began[window]))
+    return _Months(left, len(windows) - len(left), lacking)
+
+
+def _pulled_months(
+    target: str, request: ExportRequest, windows: Sequence[Days]
+) -> dict[Days, list[PulledWindow]]:
+    """Return the feeds of each month that has every requested feed."""
+    found = pulled_windows(target, request.account, request.selection, compared=request.compared)
+    months = {}
+    for window in windows:
+        feeds = [found[*window, feed] for feed in request.feeds if (*window, feed) in found]
+        if len(feeds) == len(request.feeds):
+            months[window] = feeds
+    return months
 
 
 # --- The dry run
@@ -285,6 +297,7 @@ async def _pull_each(task: _Task, months: _Months, *, by_month: bool) -> PullRun
         pulls=pulls,
         windows_left=left,
         months_skipped=months.skipped,
+        lacking=months.lacking,
         stats=task.client.stats,
         seconds=time.monotonic() - began,
         ended_by=ended_by,
@@ -377,7 +390,7 @@ async def _report(
             pass  # the reader has stopped, but the export succeeded, so this is not an error
     # the months that were pulled before an error are in the database
     summary.show_failures(pull_run)
-    if pull_run.pulls:
+    if pull_run.pulls or not pull_run.windows_left:
         summary.show_summary(pull_run, source, console)
     was_paused_between_months = isinstance(error, PullPausedError) and pull_run.by_month
     if isinstance(error, Exception) and not was_paused_between_months:

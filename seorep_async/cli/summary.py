@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -18,7 +19,7 @@ from seorep_async.cli.output import counted, messages
 from seorep_async.cli.pull import Days, PullArguments
 from seorep_async.errors import PullPausedError, duration, one_line
 from seorep_async.export import PullFailure, PullPreview, PullSummary
-from seorep_async.history.source import fails_again
+from seorep_async.history.source import PulledWindow, fails_again
 from seorep_async.session import Stats
 
 _LISTED_IDS = 20
@@ -47,6 +48,7 @@ class PullRun:
         by_month: whether each month is pulled by itself.
         windows_left: the first and last day of each remaining pull, in order.
         months_skipped: months that were complete before.
+        lacking: their feeds that lack reports, which would fail again.
         stats: the cost of the run, unfinished pulls included.
         ended_by: the error or the interrupt that ended it early, or None.
         place: the progress of the last pull in words, or an empty string.
@@ -59,6 +61,7 @@ class PullRun:
     pulls: Sequence[PullSummary]
     windows_left: Sequence[Days]
     months_skipped: int
+    lacking: Sequence[PulledWindow]
     stats: Stats
     seconds: float
     ended_by: BaseException | None
@@ -68,7 +71,10 @@ class PullRun:
     def code(self) -> ExitCode:
         if self.ended_by is not None:
             return code_of(self.ended_by)
-        return code_of_pulls(self.pulls, is_retry=self.arguments.retry_failed)
+        code = code_of_pulls(self.pulls, is_retry=self.arguments.retry_failed)
+        if code is ExitCode.OK and self.lacking:
+            return ExitCode.REFUSED
+        return code
 
     @property
     def received(self) -> bool:
@@ -86,6 +92,11 @@ class PullRun:
         return [failure for pull in self.pulls for failure in pull.failures]
 
     @property
+    def missing_reports(self) -> int:
+        """The missing reports of all pulls, and of the months that were skipped."""
+        return len(self.failures) + sum(feed.failed_reports for feed in self.lacking)
+
+    @property
     def campaign_ids(self) -> set[int]:
         """The campaigns of all pulls."""
         return {outcome.campaign_id for pull in self.pulls for outcome in pull.outcomes}
@@ -93,7 +104,12 @@ class PullRun:
     @property
     def failed_ids(self) -> list[int]:
         """The campaigns with a missing report."""
-        return sorted({failure.campaign_id for failure in self.failures})
+        return sorted({failure.campaign_id for failure in self.failures}.union(self.lacking_ids))
+
+    @property
+    def lacking_ids(self) -> set[int]:
+        """The campaigns whose reports are missing from months that were skipped."""
+        return {campaign_id for feed in self.lacking for campaign_id in feed.failed_ids}
 
 
 def month_of(window: Days) -> str:
@@ -174,6 +190,15 @@ def show_failures(run: PullRun) -> None:
             objects = f"{objects}s"
         words = f"{objects} {_listed(sorted(reasons))}: {reason}"
         messages().print(Text.assemble(("Failed: ", "bold red"), words))
+    if run.lacking:
+        noun = "campaign" if len(run.lacking_ids) == 1 else "campaigns"
+        count = counted(sum(feed.failed_reports for feed in run.lacking), "report")
+        target = shlex.quote(str(run.arguments.out))
+        words = (
+            f"skipped months lack {count} of {noun} {_listed(sorted(run.lacking_ids))}; "
+            f"`seorep doctor -o {target}` prints the commands that fetch them"
+        )
+        messages().print(Text.assemble(("Failed: ", "bold red"), words))
 
 
 def _reason_of(failure: PullFailure) -> str:
@@ -192,10 +217,15 @@ def _listed(ids: Sequence[int]) -> str:
 
 def show_summary(run: PullRun, source: str, console: Console) -> None:
     """Print what was pulled, into which files, and the next step if there were failures."""
+    if not run.pulls:
+        console.print("Nothing to pull: no month needs another pull.")
+        _show_next_step(run, console)
+        return
     # requests may still have been sent, to find the campaigns of a group
     if not run.campaign_ids:
         console.print(
-            "Nothing to retry: no report failed last time. Omit --retry-failed to pull everything."
+            "Nothing to retry: no requested report failed last time. Omit --retry-failed to pull "
+            "everything."
         )
         return
     console.print(Text.assemble((_headline(run), "bold"), f" from {one_line(source)}"))
@@ -227,7 +257,7 @@ def _counts(run: PullRun) -> Iterator[tuple[str, str | Text]]:
     yield "Account", f"{one_line(pulls[0].account)}, snapshot of {pulls[0].snapshot_date}"
     if run.months_skipped:
         yield "Skipped", f"{counted(run.months_skipped, 'month')}, complete already"
-    failures = f", {len(run.failed_ids):,} with failures" if run.failures else ""
+    failures = f", {len(run.failed_ids):,} with failures" if run.failed_ids else ""
     yield "Campaigns", Text.assemble(f"{len(run.campaign_ids):,}", (failures, "red"))
     yield "Rows", _rows(run)
     resumed = sum(pull.resumed for pull in pulls)
@@ -283,6 +313,7 @@ def _show_next_step(run: PullRun, console: Console) -> None:
     """Say how to fetch what failed, or to leave it out."""
     code = run.code
     failed = run.failed_ids
+    # "@FILE" stands for a file into which the reader puts the ids, too many for a line
     ids = ",".join(map(str, failed)) if len(failed) <= _LISTED_IDS else "@FILE"
     if code in (ExitCode.PARTIAL, ExitCode.UNAVAILABLE):
         advice = "with --retry-failed"
@@ -315,10 +346,10 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
         account = run.pulls[0].account
         night = run.pulls[0].snapshot_date
         counts = f"{counted(len(run.campaign_ids), 'campaign')}, {counted(run.rows, 'row')}"
-        if run.failures:
-            counts = f"{counts}, {counted(len(run.failures), 'report')} failed"
+        if run.missing_reports:
+            counts = f"{counts}, {counted(run.missing_reports, 'report')} failed"
         elif run.arguments.retry_failed and not run.campaign_ids:
-            counts = "nothing to retry, no report failed last time"
+            counts = "nothing to retry, no requested report failed last time"
     else:
         counts = f"nothing written{_early_end(run)}"
     return f"{now}: {one_line(account)}, night of {night}: {counts}; exit code {code:d}"
@@ -353,7 +384,7 @@ def facts_of(run: PullRun, warnings: Sequence[str]) -> dict[str, Any]:
         "months_skipped": run.months_skipped,
         "requests": run.stats.attempts,
         "rows": run.rows,
-        "failures": len(run.failures),
+        "failures": run.missing_reports,
         "warnings": list(warnings),
         "pulls": [_facts_of_pull(pull, is_retry) for pull in run.pulls],
     }

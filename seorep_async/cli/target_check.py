@@ -112,8 +112,12 @@ async def _check_file(
         # the warning about the wait names the process
         for warning in warnings:
             problem = warning.rpartition(";")[0]
-        advice = f"a pull waits up to {WAIT_SECONDS:g} s for it, and its nights were not checked"
-        findings.note("target", f"{problem}; {advice}")
+        findings.note("target", f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it")
+        # a program that only reads it keeps a pull out, but not another reader
+        try:
+            await asyncio.to_thread(add_nights, findings, out, account, client.now().date())
+        except (ConfigurationError, ExportError) as error:
+            findings.note("nights", f"not checked: {error.message}")
         return
     has_pulls = isinstance(checked_target, Database) and bool(checked_target.accounts)
     findings.ok("target", await asyncio.to_thread(_state_of, out, has_pulls=has_pulls))

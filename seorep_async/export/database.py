@@ -66,15 +66,16 @@ _ARROW_TYPES = {
     "keyword_id": "int64",
 }
 """The columns of relations about the pull, in their order."""
-_PULL_TO_RETRY = """
-    SELECT reading
+_PULLS_OF_FEEDS = """
+    SELECT
+        reading,
+        (selection IS NOT DISTINCT FROM $selection OR (selection IS NULL AND $is_listed))
+            AND list_has_all(string_split(feeds, ','), $feeds)
     FROM pulls
     WHERE account = $account AND snapshot_date = $snapshot_date
         AND start_date = $start_date AND end_date = $end_date
-        AND (selection IS NOT DISTINCT FROM $selection OR (selection IS NULL AND $is_listed))
-        AND list_has_all(string_split(feeds, ','), $feeds)
+        AND list_has_any(string_split(feeds, ','), $feeds)
     ORDER BY started_at DESC
-    LIMIT 1
 """
 _FAILED_CAMPAIGNS = """
     SELECT DISTINCT campaign_id
@@ -194,12 +195,14 @@ class Database(Target):
         with self._connected() as database:
             if not {"pulls", "failures"} <= found_columns(database).keys():
                 return Retry()
-            pulls = _ask(database, _PULL_TO_RETRY, parameters)
+            pulls = _ask(database, _PULLS_OF_FEEDS, parameters)
             failures = _ask(database, _FAILED_CAMPAIGNS, parameters)
-        # the rows beside the failures that are fetched again are of this pull
-        for (row_options,) in pulls:
-            campaign_ids = [campaign_id for (campaign_id,) in failures]
-            return Retry(campaign_ids, check_row_options(request, row_options))
+        # the rows beside the failures that are fetched again are of this pull, or of a newer one
+        refused = None
+        for row_options, has_requested_all in pulls:
+            refused = refused or check_row_options(request, row_options)
+            if has_requested_all:
+                return Retry([campaign_id for (campaign_id,) in failures], refused)
         return Retry()
 
     @contextmanager

@@ -31,7 +31,7 @@ from seorep_async.export.pieces import Failure
 from seorep_async.export.progress import PullFailure, Stage, Tracker
 from seorep_async.export.request import ExportRequest, Plan
 from seorep_async.export.staging import Staging
-from seorep_async.models import Feed
+from seorep_async.models import Campaign, Feed
 from seorep_async.pull import Pull
 from seorep_async.reports import FailedReport, PullOutcome, RankingReport
 from seorep_async.resources.arguments import listed_ids
@@ -226,25 +226,28 @@ class Fetcher:
 
     async def _check_staged_account(self, plan: Plan) -> None:
         """Look up a staged campaign again, because another account's key would mix rows."""
-        # without a sample, the service does not say whose its campaigns are
+        campaigns: list[Campaign] = []
         if plan.sample is not None:
             try:
                 campaigns = [await self.client.campaigns.get(plan.sample)]
             except SeoRepError as error:
                 if concerns_all(error):
                     raise
-                # the campaign may be gone, or another account's key can't see it
-                campaigns = await listed(self.client)
-            visible = Plan.of((), campaigns)
-            # campaigns without account ids may be of the same account
-            if visible.account_ids and set(plan.account_ids).isdisjoint(visible.account_ids):
-                raise ConfigurationError(
-                    f"campaign {visible.sample} is of account {visible.account_ids[0]}, and what "
-                    f"is staged is of account {plan.account_ids[0]}; finish it with that account's "
-                    "key, or drop it with restart=True",
-                    argument="account",
-                )
-        await self.run(self.check_accounts, plan.account_ids)
+        # The campaign may be gone, hidden from another account's key, or of no known account. A
+        # list that failed before is requested again, and checked then.
+        if not campaigns and (plan.account_ids or not self.staging.failures(campaigns_table())):
+            campaigns = await listed(self.client)
+        visible = Plan.of((), campaigns)
+        owners = plan.account_ids or visible.account_ids
+        # campaigns without account ids may be of the same account
+        if visible.account_ids and set(owners).isdisjoint(visible.account_ids):
+            raise ConfigurationError(
+                f"campaign {visible.sample} is of account {visible.account_ids[0]}, and what is "
+                f"staged is of account {owners[0]}; finish it with that account's key, or drop it "
+                "with restart=True",
+                argument="account",
+            )
+        await self.run(self.check_accounts, owners)
 
     async def _fetch_feed(self, feed: Feed, *, retried: set[int]) -> None:
         """Fetch missing reports of a feed.
@@ -323,6 +326,9 @@ def _check_key(outcomes: Pull[Any]) -> None:
 class OrderedFetcher:
     """Fetches the reports of a request in order, without staging them.
 
+    The request has exactly one feed. If that is a keyword feed, the reports of the campaign feed
+    are fetched first, to find the keywords. A failure of theirs counts for the requested feed.
+
     In its methods, `owners` maps the id of each report to its campaigns. A keyword may be in
     several.
     """
@@ -360,9 +366,10 @@ class OrderedFetcher:
         self, feed: Feed, id_: int, owners: Mapping[int, list[int]], error: SeoRepError
     ) -> None:
         """Note a failure for each campaign of a report."""
+        (requested_feed,) = self.request.feeds
         facts = Failure.of(id_, error).facts
         keyword_id = id_ if feed is Feed.KEYWORD_BY_DATE else None
         for campaign_id in owners[id_]:
-            failure = PullFailure(self.request.feeds[0], campaign_id, keyword_id, *facts)
+            failure = PullFailure(requested_feed, campaign_id, keyword_id, *facts)
             self.failures.append(failure)
         self.tracker.advance(0, 0, 1)

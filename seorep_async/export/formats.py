@@ -76,7 +76,7 @@ class Source:
 
 
 def in_groups(items: Iterable[T], weight: Callable[[T], int], limit: int) -> Iterator[list[T]]:
-    """Yield items in lists whose weight reaches the limit with their last item."""
+    """Group items into lists. A list ends with the item that brings its weight to the limit."""
     group: list[T] = []
     total = 0
     for item in items:
@@ -138,7 +138,7 @@ class Text(Format):
     ) -> tuple[bytes, list[Slice]]:
         data = b""
         row_starts: list[int] = []
-        # reports without rows have empty slices
+        # `staged_rows` needs at least one row; without any, every slice is empty
         if any(sizes):
             data, row_starts = self.staged_rows(without_lead(table), prepared)
         # the last report ends with the piece

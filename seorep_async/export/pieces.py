@@ -346,7 +346,7 @@ def errors_of(folder: Path) -> Iterator[None]:
             file=folder,
         ) from error
     except OverflowError as error:
-        # the ids of campaigns are stored before any report, so none of these reports failed
+        # totals are converted only when their table is written, not when their report arrives
         raise ExportError(f"can't write the tables: {error}", file=folder) from error
     except OSError as error:
         # an error about an open file, such as a full disk, has no file name

@@ -46,6 +46,8 @@ OUTDATED_REPORTS = r"""
         AND old.start_date = $start_date
         AND old.end_date = $end_date
         AND old.reading IS DISTINCT FROM $reading
+        -- a pull without rows replaced none
+        AND old.rows > 0
         -- a pull of other ids left the rows of this campaign alone
         AND (
             NOT starts_with(coalesce(old.selection, ''), '{"ids"')
@@ -60,6 +62,7 @@ OUTDATED_REPORTS = r"""
                 AND new.end_date = old.end_date
                 AND new.started_at > old.started_at
                 AND new.reading = $reading
+                AND new.rows > 0
                 AND coalesce(new.selection = $selection, new.selection IS NULL)
                 AND list_contains(string_split(new.feeds, ','), failed.feed)
         )

@@ -7,7 +7,7 @@ import difflib
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Annotated, Any, cast
 
 import attrs
@@ -382,5 +382,10 @@ def _digests(options: FeedOptions) -> dict[str, str]:
 
 
 def _digest(value: object) -> str:
-    as_json = json.dumps(value, sort_keys=True, default=str)
+    as_json = json.dumps(value, sort_keys=True, default=_json_of_any)
     return hashlib.sha256(as_json.encode()).hexdigest()[:32]
+
+
+def _json_of_any(value: object) -> object:
+    # a set has another order in each process, and the digest must not differ
+    return sorted(map(str, value)) if isinstance(value, Set) else str(value)

@@ -39,7 +39,7 @@ from seorep_async.export.request import ExportRequest, Plan, is_about_row_option
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.settings import require_booleans
-from seorep_async.tables.columns import Columns, Table, model_columns
+from seorep_async.tables.columns import Columns, Table, fits, model_columns
 from seorep_async.tables.output_tables import (
     campaigns_table,
     keywords_table,
@@ -169,9 +169,14 @@ class Staging:
             # all campaigns of a piece are stored as one report, because they are only read together
             group.add(table, columns, [len(group.pieces)], [len(part)])
 
-        # a campaign with an id of more than 64 bits may be in no table, and its reports fail
         for part in in_groups(campaigns, lambda _: 1, _PIECE_ROWS):
-            _add_without_unstorable(add, part)
+            for campaign, _ in _add_without_unstorable(add, part):
+                # it could not even be named as a failure
+                if not fits(campaign.id):
+                    raise ExportError(
+                        f"{self._format.ending} can't hold campaign {campaign.id}: its id has "
+                        "more than 64 bits; write .csv or .xlsx"
+                    )
         failures = {}
         if error is not None:
             failures[table.name] = [Failure.of(_LIST_OF_CAMPAIGNS, error)]

@@ -205,7 +205,9 @@ class ChangeFile:
             raise ExportError(f"can't write {self.out}: {problem}; {advice}", file=self.out)
         with replacing(self.out, self.path) as file:
             if self._is_workbook:
+                # Excel's times have no zone.
                 created = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0)
+                # `replacing` made this folder for the new file alone.
                 write_workbook(file, _sheets(model, rows), created, file.parent)
             else:
                 _write_csv(file, _table(model), rows)
@@ -284,7 +286,8 @@ def _sheet(table: Table, rows: Sequence[Any]) -> Sheet:
 
     heading = ""
     if rows:
-        # all rows are of one account, and of the same days unless some were put together
+        # All rows are of one account. They are of the same days, unless the caller passes the
+        # changes of several comparisons: then the heading has the days of the first row.
         heading = f"{rows[0].before_date} to {rows[0].after_date}, {rows[0].account}"
     return Sheet(table, table.columns, parts, heading=heading, engine_names=())
 

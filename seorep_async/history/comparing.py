@@ -47,7 +47,7 @@ ChangeKind: TypeAlias = Literal[
 KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
 Engine: TypeAlias = Literal["engine_a", "engine_a_mobile", "engine_a_places", "engine_b"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
-_NEIGHBOURS: tuple[tuple[ChangeKind, ChangeKind, str], ...] = (
+_RELATED_KINDS: tuple[tuple[ChangeKind, ChangeKind, str], ...] = (
     ("rose", "found", "have a rank, and had none"),
     ("fell", "lost", "lost their rank altogether"),
 )
@@ -469,9 +469,9 @@ def _checked_names(argument: str, value: Any, known_names: Sequence[T]) -> tuple
     if names and not wrong_names:
         return names
     wrong = wrong_names[0] if wrong_names else value
-    problem = f"{argument} must be one of {', '.join(known_names)}, got {short_repr(wrong)}."
-    problem += suggestion(wrong, known_names)
-    raise ConfigurationError(problem.rstrip("."), argument=argument)
+    problem = f"{argument} must be one of {', '.join(known_names)}, got {short_repr(wrong)}"
+    hint = suggestion(wrong, known_names)
+    raise ConfigurationError(f"{problem}.{hint}" if hint else problem, argument=argument)
 
 
 def check_group(group: object, campaign: object) -> None:
@@ -510,12 +510,16 @@ class ComparedDays:
 
 
 def compare(history: History, request: ComparisonRequest) -> tuple[Changes, Sequence[str]]:
-    """Compare two days of an open history. The second value has notes about the limits."""
+    """Compare two days of an open history.
+
+    The second value has notes on the choice of the days, and on changes of related kinds that the
+    request leaves out (`lost` beside `fell`).
+    """
     compared = compared_days(history, request)
     find_changes = partial(changes_between, compared, engines=request.engines, moved=request.moved)
     result = find_changes(kinds=request.kinds, limit=request.limit)
-    neighbours = _notes_on_neighbours(find_changes, request.kinds or ())
-    return result, [*compared.notes, *neighbours]
+    notes_on_kinds = _notes_on_related_kinds(find_changes, request.kinds or ())
+    return result, [*compared.notes, *notes_on_kinds]
 
 
 def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
@@ -540,17 +544,17 @@ def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
     )
 
 
-def _notes_on_neighbours(
+def _notes_on_related_kinds(
     find_changes: Callable[..., Changes], kinds: Sequence[ChangeKind]
 ) -> list[str]:
-    """Return a sentence for each kind that a requested kind leaves out."""
+    """Count the changes of related kinds that the request leaves out, a sentence for each kind."""
     notes = []
-    for kind, neighbour, meaning in _NEIGHBOURS:
-        if kind in kinds and neighbour not in kinds:
-            # only the number matters, and each change has it
-            others = find_changes(kinds=[neighbour], limit=1)
+    for kind, related_kind, meaning in _RELATED_KINDS:
+        if kind in kinds and related_kind not in kinds:
+            # the total includes the changes beyond the limit
+            others = find_changes(kinds=[related_kind], limit=1)
             if others.total:
-                notes.append(f"{others.total:,} more {meaning}: kind {neighbour}.")
+                notes.append(f"{others.total:,} more {meaning}: kind {related_kind}.")
     return notes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import re
 import time
@@ -59,36 +60,53 @@ _DEFINITIONS = """
     FROM duckdb_views()
     WHERE schema_name = 'main' AND database_name IN ('temp', current_database())
 """
-_COMPLETE_WINDOWS = """
+_PULLED_WINDOWS = """
     WITH feeds AS (
         SELECT unnest($feeds) AS feed, unnest($tables) AS table_name
+    ),
+    requested_failures AS (
+        FROM failures
+        WHERE coalesce(list_contains($ids::BIGINT[], campaign_id), true)
+            AND coalesce(NOT list_contains($exclude::BIGINT[], campaign_id), true)
+    ),
+    chosen_pulls AS (
+        SELECT
+            pulls.start_date,
+            pulls.end_date,
+            feeds.feed,
+            pulls.started_at,
+            count(failures.error) AS failed_reports,
+            coalesce(list(DISTINCT failures.campaign_id), []) AS failed_ids,
+            count(failures.error) FILTER (
+                NOT list_contains($permanent_errors, failures.error)
+                OR list_contains($retryable_statuses, failures.status)
+            ) AS retryable_reports
+        FROM pulls
+        JOIN feeds ON list_contains(string_split(pulls.feeds, ','), feeds.feed)
+        LEFT JOIN requested_failures AS failures
+            USING (account, snapshot_date, start_date, end_date, table_name)
+        WHERE pulls.account = $account
+            -- a pull of all campaigns had also those that remain when some are excluded
+            AND (selection IS NOT DISTINCT FROM $selection OR (selection IS NULL AND $is_listed))
+            AND (pulls.compared OR NOT $compared)
+        GROUP BY ALL
+    ),
+    judged_pulls AS (
+        SELECT
+            *,
+            -- the last day had ended, and no failure remains that may succeed later
+            started_at::DATE > end_date AND retryable_reports = 0 AS is_complete
+        FROM chosen_pulls
     )
     SELECT
-        pulls.start_date,
-        pulls.end_date,
-        feeds.feed,
-        -- the last day had ended, and no failure remains that may succeed later
-        bool_or(
-            pulls.started_at::DATE > pulls.end_date
-            AND NOT EXISTS (
-                FROM failures
-                WHERE failures.account = pulls.account
-                    AND failures.snapshot_date = pulls.snapshot_date
-                    AND failures.start_date = pulls.start_date
-                    AND failures.end_date = pulls.end_date
-                    AND failures.table_name = feeds.table_name
-                    AND (
-                        NOT list_contains($permanent_errors, failures.error)
-                        OR list_contains($retryable_statuses, failures.status)
-                    )
-            )
-        ),
-        max(pulls.started_at)
-    FROM pulls
-    JOIN feeds ON list_contains(string_split(pulls.feeds, ','), feeds.feed)
-    WHERE pulls.account = $account
-        AND pulls.selection IS NOT DISTINCT FROM $selection
-        AND (pulls.compared OR NOT $compared)
+        start_date,
+        end_date,
+        feed,
+        bool_or(is_complete),
+        max(started_at),
+        coalesce(min(failed_reports) FILTER (is_complete), 0),
+        coalesce(arg_min(failed_ids, failed_reports) FILTER (is_complete), [])
+    FROM judged_pulls
     GROUP BY ALL
 """
 
@@ -265,6 +283,23 @@ def _refusal(path: Path, problem: str) -> ConfigurationError:
     return ConfigurationError(f"can't read {path}: {problem}; {advice}", argument="database")
 
 
+@attrs.frozen
+class PulledWindow:
+    """A window that was pulled into a database.
+
+    Attributes:
+        is_complete: whether no report may still succeed.
+        started_at: the start of its last pull.
+        failed_reports: if it is complete, the number of reports that it lacks.
+        failed_ids: their campaigns.
+    """
+
+    is_complete: bool
+    started_at: dt.datetime
+    failed_reports: int
+    failed_ids: list[int]
+
+
 @contextmanager
 def opened(database: str | os.PathLike[str]) -> Generator[History, None, None]:
     """Open a database for this package's own questions. Errors become an `ExportError`."""
@@ -305,9 +340,21 @@ def complete_windows(
         ExportError: it is being written, or is damaged.
         ImportError: the extra `duckdb` is missing.
     """
+    windows = pulled_windows(database, account, selection, compared=compared)
+    return {key: (window.is_complete, window.started_at) for key, window in windows.items()}
+
+
+def pulled_windows(
+    database: str | os.PathLike[str], account: str, selection: str | None, *, compared: bool
+) -> dict[tuple[dt.date, dt.date, Feed], PulledWindow]:
+    """Return the pulled windows by first day, last day and feed."""
+    choice = json.loads(selection or "{}")
     values = {
         "account": account,
         "selection": selection,
+        "is_listed": set(choice) <= {"exclude"},
+        "ids": choice.get("ids"),
+        "exclude": choice.get("exclude", []),
         "compared": compared,
         "feeds": [feed.value for feed in Feed],
         "tables": [table_of(feed).name for feed in Feed],
@@ -315,11 +362,11 @@ def complete_windows(
         "retryable_statuses": _RETRYABLE_STATUSES,
     }
     with opened(database) as history:
-        rows = history.connection.execute(_COMPLETE_WINDOWS, values).fetchall()
-    windows = {}
-    for start_date, end_date, feed, is_complete, started_at in rows:
-        windows[start_date, end_date, Feed(feed)] = (is_complete, started_at)
-    return windows
+        rows = history.connection.execute(_PULLED_WINDOWS, values).fetchall()
+    return {
+        (start_date, end_date, Feed(feed)): PulledWindow(*values_of_window)
+        for start_date, end_date, feed, *values_of_window in rows
+    }
 
 
 def listed(names: Iterable[object]) -> str:

@@ -9,9 +9,11 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack
 
 from seorep_async.errors import ConfigurationError, SeoRepError
+from seorep_async.history.source import fails_again
 from seorep_async.integrations.engines import pull_table, table_schema
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import Date, check_feeds, check_id, check_ids
@@ -65,7 +67,8 @@ def dlt_source(
     """Return a source with a resource for each feed. Rows are merged by the table's key.
 
     A failed report becomes a row of the table `failures`, and its earlier rows stay. A warning
-    gives the number of failures. If a feed gives failures and no rows, the run fails.
+    gives the number of failures. If a feed gives no rows, and every campaign failed or a failure
+    may pass, the run fails.
 
     Args:
         ids: campaign ids.
@@ -78,7 +81,7 @@ def dlt_source(
     Raises:
         ConfigurationError: an argument is wrong; nothing was sent. In a run, as its cause: the
             destination is a filesystem, and `table_format` was not given.
-        SeoRepError: in a run, as its cause: a feed gave failures and no rows, or the key was
+        SeoRepError: in a run, as its cause: a feed gave no rows because of failures, or the key was
             refused.
         ImportError: the extra `dlt` is missing.
     """
@@ -153,6 +156,8 @@ def _items(
     hints_of_failures = _table_hints(failures, [_ROW_ID.name], columns_of_failures)
     row_count = 0
     failure_count = 0
+    failed_campaigns: set[int] = set()
+    may_pass = False
     example: dict[str, Any] = {}
     with _no_warning_of_json():
         for campaign_ids in parts:
@@ -164,8 +169,11 @@ def _items(
             failed = _failures(feed, part.filter(is_failure))
             row_count += rows.num_rows
             failure_count += failed.num_rows
-            for failure in failed.slice(0, 1).to_pylist():
+            for failure in failed.to_pylist():
                 example = example or failure
+                failed_campaigns.add(failure["campaign_id"])
+                if not fails_again(failure["error"], failure["status"]):
+                    may_pass = True
             # also empty ones, because they create the tables
             yield dlt.mark.with_hints(rows, hints, create_table_variant=True)
             yield dlt.mark.with_hints(failed, hints_of_failures, create_table_variant=True)
@@ -173,8 +181,10 @@ def _items(
         return
     failures_in_words = counted(failure_count, "report")
     problem = f"{failures_in_words} failed, such as {example['error']}: {example['message']}"
-    if not row_count:
-        # a run that loads nothing but failures would look like a success
+    every_campaign_failed = failed_campaigns.issuperset(chain.from_iterable(parts))
+    # A run that loads nothing but failures would look like a success. But the same night after
+    # night, such as a forbidden campaign beside empty ones, is no outage.
+    if not row_count and (may_pass or every_campaign_failed):
         raise SeoRepError(f"{table.name} has no rows, because {problem}; nothing was loaded")
     _log.warning("%s: %s; the table failures has all of them", table.name, problem)
 

@@ -313,6 +313,7 @@ async def _rankings(agent: _Agent, arguments: RankingsArguments, _: object) -> s
         arguments.end_date,
         search=arguments.search,
         limit=arguments.limit,
+        # None leaves the parameter out
         compare_previous_period=wants_changes or None,
     )
     try:

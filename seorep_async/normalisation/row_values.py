@@ -60,7 +60,11 @@ class RankingValues:
         self._flags = Memo(lambda wire: _FLAGS.get(wire, wire))
 
     def convert(self, rows: Sequence[Any]) -> None:
-        """Replace the JSON of objects with models, and flags of current rows with booleans."""
+        """Replace the JSON of objects with models, and `"true"` and `"false"` with booleans.
+
+        Rows of the older format already have booleans.
+        """
+        # Looking up an attribute for each row would cost time.
         locations = self._locations
         languages = self._languages
         tags = self._tags

@@ -320,5 +320,6 @@ def _totals(wire: Any) -> RankingTotals | None:
         return None
     metrics = () if wire is True else astuple(wire)
     if not any(metrics):
-        raise ValueError("only the reference converter judges `true`, or totals without any metric")
+        # Rare: the reference converter decides on these.
+        raise ValueError("totals without metrics")
     return RankingTotals(*[metric and metric.value for metric in metrics])

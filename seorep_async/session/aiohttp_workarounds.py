@@ -175,33 +175,40 @@ class _BodyOf204:
                 self._parse(data)
             return
         self._head += data
-        while not self._is_decided:
+        # For each head, interim ones (1xx) included:
+        # 1. Its status line is incomplete: wait for more.
+        # 2. It is not HTTP, or longer than any head should be: the parser reports it.
+        # 3. It has another status than 1xx and 204: pass on this head and all that follows.
+        # 4. It is incomplete: wait for more.
+        # 5. It is interim: pass it on, and look at the next head.
+        # 6. It has the status 204: pass it on, and drop all that follows.
+        while True:
             status_line = _STATUS_LINE.match(self._head)
             if status_line is None:
-                # the line is incomplete, or this is not HTTP, which the parser reports
-                if b"\n" not in self._head and len(self._head) <= _LONGEST_STATUS_LINE:
-                    return
-                self._decide(is_204=False)
+                is_whole_line = b"\n" in self._head or len(self._head) > _LONGEST_STATUS_LINE
+                if is_whole_line:  # case 2, otherwise 1
+                    self._decide(is_204=False)
                 return
             status = status_line[1]
             is_interim = status.startswith(b"1")
-            if status != b"204" and not is_interim:
+            if status != b"204" and not is_interim:  # case 3
                 self._decide(is_204=False)
                 return
             end = _BLANK_LINE.search(self._head)
             if end is None:
-                if len(self._head) > READ_SIZE:
+                if len(self._head) > READ_SIZE:  # case 2, otherwise 4
                     self._decide(is_204=False)
                 return
             rest = self._head[end.end() :]
             self._head = self._head[: end.end()]
-            if is_interim:
-                self._parse(self._head)
-                self._head = rest
-            else:
+            if not is_interim:  # case 6, otherwise 5
                 self._decide(is_204=True)
+                return
+            self._parse(self._head)
+            self._head = rest
 
     def _decide(self, *, is_204: bool) -> None:
+        """Pass on the head. Drop the bytes that follow a 204, and pass on all others."""
         self._is_decided = True
         self._is_204 = is_204
         self._parse(self._head)

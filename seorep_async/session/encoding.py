@@ -40,7 +40,8 @@ def encode_write(
 def _pairs(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> Iterator[tuple[str, str]]:
     """Yield names and strings one at a time.
 
-    A list would show its secrets in a traceback with locals.
+    If a later value is refused, a list in a local variable of this function would show secrets in
+    a traceback.
     """
     for name, value in values.items():
         if not isinstance(value, tuple):

@@ -132,19 +132,24 @@ def columns_of_model(model: type) -> Iterator[Column]:
 
 
 def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
-    """Return the values of each column for models of one type. A model may be None."""
+    """Return the values of each column for models of one type. A model may be None.
+
+    The columns of a nested model stand in its place, as in `columns_of_model`.
+    """
     read, absent, nested = _reading(model)
+    column_count = len(absent)
     values: Iterable[Values] = map(read, rows)
     # `None in rows` would compare each row with None.
     if types.NoneType in map(type, rows):
         values = (absent if row is None else read(row) for row in rows)
     columns: list[Sequence[Any]]
+    # Without rows, `zip` would return no columns.
     if 0 < len(rows) < _FEW_ROWS:
         columns = list(zip(*values, strict=True))
     else:
         # With many rows, slices take half the time of `zip`.
         flat = list(chain.from_iterable(values))
-        columns = [flat[place :: len(absent)] for place in range(len(absent))]
+        columns = [flat[place::column_count] for place in range(column_count)]
     # In reverse, because each nested model turns one column into several.
     for place, nested_model in reversed(nested):
         columns[place : place + 1] = model_columns(nested_model, columns[place])

@@ -52,23 +52,24 @@ def _cells(column_type: ColumnType, values: Sequence[Any]) -> list[str]:
     return _CSV[column_type](values)
 
 
-def csv_lines(cells: Sequence[Sequence[str]]) -> str:
-    """Return cells as lines of CSV (RFC 4180)."""
-    columns: list[Sequence[str]] = []
-    for constant, neighbours in groupby(cells, partial(is_constant, ColumnType.STRING)):
+def csv_lines(columns: Sequence[Sequence[str]]) -> str:
+    """Return columns of cells as lines of CSV (RFC 4180)."""
+    row_count = len(columns[0])
+    joined_columns: list[Sequence[str]] = []
+    for is_constant_group, neighbours in groupby(columns, partial(is_constant, ColumnType.STRING)):
         group = list(neighbours)
-        if constant:
+        if is_constant_group:
             # Columns that never change are joined once for all rows.
-            joined = ",".join(column[0] for column in group)
-            columns.append([joined] * len(cells[0]))
+            joined_cell = ",".join(column[0] for column in group)
+            joined_columns.append([joined_cell] * row_count)
         else:
-            columns += group
+            joined_columns += group
     # Joining cells and separators in one step takes a third of the time of `csv.writer`.
-    step = 2 * len(columns)
-    flat = [","] * (step * len(cells[0]))
-    for place, column in enumerate(columns):
+    step = 2 * len(joined_columns)
+    flat = [","] * (step * row_count)
+    for place, column in enumerate(joined_columns):
         flat[2 * place :: step] = column
-    flat[step - 1 :: step] = [_LINE_END] * len(cells[0])
+    flat[step - 1 :: step] = [_LINE_END] * row_count
     return "".join(flat)
 
 

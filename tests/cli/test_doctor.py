@@ -21,13 +21,14 @@ from seorep_async.cli import doctor, target_check
 from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.findings import Findings
 from seorep_async.cli.nights import add_nights
+from seorep_async.history import source
 from tests.cli.running import Seorep
 from tests.history.databases import Pull, database_of
 
 Disk = namedtuple("Disk", "total used free")
 HOLDER = """
 import sys, duckdb
-database = duckdb.connect(sys.argv[1])
+database = duckdb.connect(sys.argv[1], read_only=sys.argv[2] == "True")
 print("open", flush=True)
 sys.stdin.read()
 """
@@ -40,10 +41,10 @@ def lines(seorep: Seorep, subject: str, *words: str) -> list[str]:
 
 
 @contextmanager
-def held_open(database: Path) -> Iterator[int]:
+def held_open(database: Path, *, read_only: bool) -> Iterator[int]:
     """Keep a database open in another process while the block runs. Yield its process id."""
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, database],
+        [sys.executable, "-c", HOLDER, database, str(read_only)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -57,17 +58,27 @@ def held_open(database: Path) -> Iterator[int]:
 
 
 @pytest.mark.heavy
-def test_a_database_that_is_open_elsewhere_is_named_at_once(
-    seorep: Seorep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("read_only", "code", "nights"),
+    [(True, 0, "sandbox: 1 night, "), (False, 10, "not checked: can't read a.duckdb: ")],
+)
+def test_nights_are_checked_beside_a_program_that_only_reads(
+    seorep: Seorep,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    read_only: bool,
+    code: int,
+    nights: str,
 ) -> None:
     monkeypatch.setattr(target_check, "_OPEN_SECONDS", 1.0)
+    monkeypatch.setattr(source, "WAIT_SECONDS", 0.2)
     assert seorep("pull", "-s", "campaigns=1", "-o", "a.duckdb", "--quiet").code == 0
-    with held_open(tmp_path / "a.duckdb") as process:
-        (line,) = lines(seorep, "target", "-o", "a.duckdb")
-        monitored = seorep("doctor", "-s", "campaigns=1", "-o", "a.duckdb", "--exit-code")
-    assert monitored.code == ExitCode.CHANGED
-    waits = "a pull waits up to 60 s for it, and its nights were not checked"
-    assert line.endswith(f"a.duckdb is open in another program (process {process}); {waits}")
+    with held_open(tmp_path / "a.duckdb", read_only=read_only) as process:
+        ended = seorep("doctor", "-s", "campaigns=1", "-o", "a.duckdb", "--exit-code")
+    assert ended.code == code
+    holder = f"open in another program (process {process})"
+    assert f"a.duckdb is {holder}; a pull waits up to 60 s for it\n" in ended.out
+    assert f"nights              {nights}" in ended.out
 
 
 @pytest.mark.parametrize(
@@ -173,12 +184,13 @@ def test_a_night_that_lacks_reports_is_named(seorep: Seorep, tmp_path: Path) -> 
     assert line.endswith(f"to fetch only what failed, with the pull's other options: {command}")
 
 
-def test_a_report_that_would_fail_again_has_no_command(seorep: Seorep, tmp_path: Path) -> None:
+def test_a_report_that_would_fail_again_is_told_apart(seorep: Seorep, tmp_path: Path) -> None:
     incomplete(tmp_path, (1,))
     with duckdb.connect(tmp_path / "a.duckdb") as database:
         database.execute("UPDATE failures SET error = 'NotFoundError', status = 404")
     line = lines(seorep, "nights", "-o", "a.duckdb")[1]
-    assert line.endswith("1 report failed (campaign 1: NotFoundError); a retry would fail again")
+    advice = "a retry would fail again; once that is mended, with the pull's other options: "
+    assert f"1 report failed (campaign 1: NotFoundError); {advice}seorep pull " in line
 
 
 def test_the_newest_incomplete_nights_are_listed(seorep: Seorep, tmp_path: Path) -> None:

@@ -133,6 +133,21 @@ async def test_a_resume_with_another_accounts_key_is_refused(
         assert (await pull(client, tmp_path / "x.csv")).rows == 2
 
 
+async def test_a_resume_of_a_night_without_ids_is_of_its_account(tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    account = Account(1)
+    async with served(account) as (client, service):
+        await pull(client, out)
+        account.account_id = 0
+        with pytest.raises(PullPausedError):
+            await pull(client, out, snapshot_date="2023-04-01", max_requests=2)
+        account.account_id = 2
+        service.requests.clear()
+        with pytest.raises(ConfigurationError, match="of the service's account 1"):
+            await pull(client, out, snapshot_date="2023-04-01")
+        assert not reports_in(service)
+
+
 async def test_a_night_without_account_ids_leaves_them_known(tmp_path: Path) -> None:
     out = tmp_path / "x.duckdb"
     account = Account(1)

@@ -33,7 +33,7 @@ from seorep_async.export import (
 from seorep_async.export.pieces import BlockFile, opened_in
 from seorep_async.sandbox import Sandbox
 from tests.export import golden_nights
-from tests.export.accounts import Account, served
+from tests.export.accounts import Account, page, reports_in, served
 from tests.export.golden_nights import END, FORMATS, NIGHT, START, program
 from tests.export.staged import folder_of, staged_in
 from tests.scripted_api import ApiRequest, serving
@@ -577,3 +577,14 @@ async def test_an_integer_of_too_many_bits_fails_its_report_alone(
     assert (failure.campaign_id, failure.error) == (3, "ExportError")
     assert summary.rows == 6
     assert f"a value can't be written to .{format_}: competitors: " in failure.message
+
+
+@pytest.mark.parametrize("format_", ["parquet", "duckdb"])
+async def test_a_campaign_of_too_many_bits_ends_the_pull_at_once(
+    tmp_path: Path, format_: str
+) -> None:
+    campaigns = [Account().campaign(id_) for id_ in (1, 2**70)]
+    async with serving(lambda _: page(campaigns, campaigns)) as (client, service):
+        with pytest.raises(ExportError, match=f"campaign {2**70}: its id has more than 64 bits"):
+            await pull(client, tmp_path / f"x.{format_}")
+        assert not reports_in(service)

@@ -140,6 +140,16 @@ async def test_options_that_change_no_row_resume(served: Served, tmp_path: Path)
     assert (await served.pull(out, BY_FILTER, extra_params={}, limit=500)).resumed == 1
 
 
+async def test_a_set_of_values_has_no_order(served: Served, tmp_path: Path) -> None:
+    out = tmp_path / "x.csv"
+    names = [str(number) for number in range(99)]
+    with pytest.raises(PullPausedError):
+        await served.pull(out, max_requests=2, extra_params={"device": {*names}})
+    # names with equal hashes stand in the order of their insertion
+    other_order = {*reversed(names)}
+    assert (await served.pull(out, extra_params={"device": other_order})).resumed == 1
+
+
 async def test_a_feed_that_was_not_pulled_is_fetched(served: Served, tmp_path: Path) -> None:
     out = tmp_path / "x.duckdb"
     await served.pull(out)
@@ -216,9 +226,29 @@ async def test_the_last_pull_of_all_campaigns_says_their_row_options(
     assert campaigns_in(out, "keyword_rankings") == left
 
 
-async def test_rows_stay_where_nothing_came_instead(served: Served, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("settings", "left"), [(PLAIN, [1, 2]), (GOOGLE, [1])])
+async def test_rows_stay_where_nothing_came_instead(
+    served: Served, tmp_path: Path, settings: dict[str, Any], left: list[int]
+) -> None:
     out = tmp_path / "x.duckdb"
     await served.pull(out)
     served.account.hidden = {1: 404, 2: 404}
     await served.pull(out, GOOGLE)
     assert campaigns_in(out, "keyword_rankings") == [1, 2]
+    # the rows are still of the first pull
+    served.account.hidden = {2: 500}
+    await served.pull(out, settings)
+    assert campaigns_in(out, "keyword_rankings") == left
+
+
+@pytest.mark.parametrize("newer", [{"feeds": Feed.CAMPAIGN}, {"ids": [1]}])
+async def test_a_retry_does_not_mix_with_a_newer_pull_of_its_feeds(
+    served: Served, tmp_path: Path, newer: dict[str, Any]
+) -> None:
+    out = tmp_path / "x.duckdb"
+    feeds = [Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE]
+    served.account.hidden = {2: 500}
+    await served.pull(out, feeds=feeds)
+    await served.pull(out, GOOGLE, **newer)
+    with refused("made with other options or engine names"):
+        await served.pull(out, feeds=feeds, retry_failed=True)

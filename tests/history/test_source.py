@@ -216,6 +216,23 @@ def test_a_window_is_complete_unless_a_failure_may_pass(
 
 
 @pytest.mark.parametrize(
+    ("selection", "complete"),
+    [
+        (None, False),
+        ('{"exclude": [2]}', True),
+        ('{"exclude": [3]}', False),
+        ('{"exclude": [2], "filter": "x"}', None),
+    ],
+)
+def test_failures_of_excluded_campaigns_do_not_count(
+    tmp_path: Path, selection: str | None, complete: bool | None
+) -> None:
+    database = database_of(tmp_path / "a.duckdb", [Pull(day(1), *WINDOW, {11: 1}, failed=(2,))])
+    windows = complete_windows(database, account="acme", selection=selection)
+    assert windows.get((*WINDOW, Feed.CAMPAIGN), [None])[0] is complete
+
+
+@pytest.mark.parametrize(
     "options",
     [
         {"account": "other"},

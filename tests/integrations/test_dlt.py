@@ -230,16 +230,24 @@ def test_a_run_without_any_report_fails(tmp_path: Path) -> None:
     assert "ConnectionFailedError: campaign 1: the connection" in str(caught.value)
 
 
-def test_a_feed_without_rows_hides_no_outage(tmp_path: Path) -> None:
-    # a campaign without keywords, and one whose only keyword the service does not know
-    reports: dict[tuple[str, int], list[Any]] = {("campaign", 1): []}
-    for campaign_id in IDS[1:]:
-        reports["campaign", campaign_id] = [{"keywordId": campaign_id, "keywordPhrase": "s"}]
+NO_REPORT_HAS_ROWS: dict[tuple[str, int], list[Any]] = {("campaign", id_): [] for id_ in IDS}
+
+
+@pytest.mark.parametrize("feed", [Feed.CAMPAIGN, Feed.KEYWORD_BY_DATE])
+def test_a_forbidden_campaign_beside_empty_ones_is_no_outage(feed: Feed, tmp_path: Path) -> None:
+    loaded = Loaded("duckdb", tmp_path, "")
+    with served(reports=NO_REPORT_HAS_ROWS, forbidden=[3]):
+        loaded.load(feed)
+    assert [row["status"] for row in loaded.rows("failures")] == [403]
+
+
+@pytest.mark.parametrize("failing", [{3: 500}, dict.fromkeys(IDS, 404)], ids=str)
+def test_empty_campaigns_hide_no_outage(failing: dict[int, int], tmp_path: Path) -> None:
     with (
-        served(reports=reports),
-        pytest.raises(Exception, match="keyword_periods has no rows, because 7"),
+        served(reports=NO_REPORT_HAS_ROWS, failing=failing),
+        pytest.raises(Exception, match="keyword_periods has no rows, because"),
     ):
-        Loaded("duckdb", tmp_path, "").load(Feed.KEYWORD_BY_DATE)
+        Loaded("duckdb", tmp_path, "").load(Feed.KEYWORD_BY_DATE, settings=Settings(max_attempts=1))
 
 
 def test_a_campaign_that_fails_later_keeps_its_rows(tmp_path: Path) -> None:

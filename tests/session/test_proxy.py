@@ -166,6 +166,45 @@ def test_refused_settings_do_not_show_the_password(values: dict[str, Any]) -> No
     CANARY.assert_not_shown_by(caught.value)
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"user:{PASSWORD}@proxy.example:3128",
+        f"//user:{PASSWORD}@proxy.example:3128",
+        f"http:/user:{PASSWORD}@proxy.example",
+        f"http:\\\\user:{PASSWORD}@proxy.example",
+        f"{PASSWORD}@proxy.example",
+        f"user:{PASSWORD}://@proxy.example",
+        f"user:{PASSWORD}%40proxy.example:3128",
+        f"http://user:{PASSWORD}",
+        f"http://user:{PASSWORD}\uff20proxy.example",
+        f"http://user:{PASSWORD}@[::1",
+        f"http://user:{PASSWORD}@[::1]:99999",
+        f"http://user:p@{PASSWORD}@proxy.example:port",
+        f"http://user:p#{PASSWORD}@proxy.example",
+        f"socks5://user:{PASSWORD}@proxy.example",
+    ],
+)
+def test_a_refused_address_does_not_show_the_password(address: str) -> None:
+    with pytest.raises(ConfigurationError, match="proxy must be an address such as") as caught:
+        Settings(proxy=address)
+    CANARY.assert_not_shown_by(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown_address"),
+    [
+        ("http://proxy.example:3128", "http://proxy.example:3128"),
+        (f"http://:{PASSWORD}@proxy.example", "http://***@proxy.example"),
+        (f"http://{PASSWORD}@proxy.example", "http://***@proxy.example"),
+        (f"http://user:p@{PASSWORD}@proxy.example", "http://***@proxy.example"),
+        (f"https://user:%40{PASSWORD}@[::1]:3128", "https://***@[::1]:3128"),
+    ],
+)
+def test_a_valid_address_is_shown_without_credentials(address: str, shown_address: str) -> None:
+    assert f"proxy={shown_address!r}" in repr(Settings(proxy=address))
+
+
 def test_a_dictionary_of_settings_does_not_show_the_password() -> None:
     settings: Any = {"proxy": PRIVATE}
     with pytest.raises(ConfigurationError, match="must be a Settings, got dict") as caught:

@@ -18,7 +18,7 @@ rules. A comment marks each one at the line that applies it, here or in another 
    accepted.
 6. The rate doubles while no limit is known, or once enough attempts were accepted above the last.
 7. If a lower rate does not make refusals rarer, they are random, and are tolerated, unless the
-   same limit was found several times in a row.
+   delivered rate was the same before several cuts in a row.
 """
 
 from __future__ import annotations
@@ -127,32 +127,44 @@ class Pace:
         was_paused = self.paused_until > self.breaker.opened_at
         seconds_open = now - max(self.breaker.opened_at, self.paused_until)
         if self.rate.current == math.inf:
-            # Rule 5: until the breaker opened, the service delivered its limit.
-            delivered = self.delivered.per_second(now)
-            # It may have let through a burst, so a second is the least span. But if most later
-            # attempts were accepted, a few dead campaigns were met early, and attempts may go on
-            # at the rate so far.
-            if self.later.balance > 0:
-                delivered = max(delivered, self.delivered.per_second_until(self.breaker.opened_at))
-            self.later.begin(math.inf)
-            self.rate.start_from(delivered, self.delivered.accepted, seconds_open, self.last_start)
-            self.delivered.restart(now)
-            return
-        limit = None
+            self._set_first_rate(now, seconds_open)
+        else:
+            delivered = self._delivered_since_cut(now, seconds_open)
+            self.rate.cut(delivered, seconds_open, self.last_start, now, was_paused=was_paused)
+
+    def _set_first_rate(self, now: float, seconds_open: float) -> None:
+        # Rule 5: until the breaker opened, the service delivered its limit. It may have let
+        # through a burst, so a second is the shortest span.
+        delivered = self.delivered.per_second(now)
+        # But if most attempts that started after a refused one were accepted, only a few dead
+        # campaigns were refused, and attempts may go on at the rate so far.
+        if self.later.balance > 0:
+            delivered = max(delivered, self.delivered.per_second_until(self.breaker.opened_at))
+        self.later.begin(math.inf)
+        self.rate.start_from(delivered, self.delivered.accepted, seconds_open, self.last_start)
+        self.delivered.restart(now)
+
+    def _delivered_since_cut(self, now: float, seconds_open: float) -> float | None:
+        """Return the delivered rate, or None if less than a second has passed to measure it."""
+        # There are three cases:
+        # 1. The caller's own cap was the rate, and it is a good guess of the limit. The first cut
+        #    of a client with a cap comes here: nothing is learnt yet, which counts as infinite.
         if self.rate.learnt > self.rate.cap:
-            # The caller's own cap is a good guess of the limit.
             self.rate.learnt = self.rate.cap
-            limit = self.rate.cap
             self.delivered.restart(now)
-        elif self.delivered.seconds_of_doubling(now) >= SPAN:
-            # Rule 5: since the breaker last closed, the service delivered its limit.
-            limit = self.delivered.per_second(now)
-            if seconds_open > SPAN:
-                # An outage that answers 503 looks like a very low limit.
-                limit = max(limit, LARGEST_DROP * self.refusals.limit_before)
-            self.refusals.find_limit(limit)
-            self.delivered.restart(now)
-        self.rate.cut(limit, seconds_open, self.last_start, now, was_paused=was_paused)
+            return self.rate.cap
+        # 2. Since the breaker last closed, or slow start began, less than a second has passed.
+        if self.delivered.seconds_of_doubling(now) < SPAN:
+            return None
+        # 3. The service refused because its limit was reached. Rule 5: whether the delivered rate
+        #    is the limit, or lies below it, depends on `seconds_open`, and `Rate.cut` decides it.
+        delivered = self.delivered.per_second(now)
+        if seconds_open > SPAN:
+            # An outage that answers 503 looks like a very low limit.
+            delivered = max(delivered, LARGEST_DROP * self.refusals.delivered_before)
+        self.refusals.compare_delivered(delivered)
+        self.delivered.restart(now)
+        return delivered
 
     def pause(self, now: float, until: float) -> None:
         """Obey a Retry-After."""

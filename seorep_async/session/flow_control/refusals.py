@@ -37,8 +37,8 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         share_before: the share of refusals while the previous rate was held.
         started_while_held: attempts that started while the current rate was held.
         refused_while_held: attempts that were refused while the current rate was held.
-        limit_before: the limit that the previous cut found, in attempts per second.
-        same_limits: cuts in a row that found the same limit as the cut before.
+        delivered_before: the rate delivered before the previous cut, in attempts per second.
+        same_limits: cuts in a row that found about the same rate as the cut before.
     """
 
     excess: float = 0.0
@@ -46,7 +46,7 @@ class ExcessRefusals(msgspec.Struct, eq=False):
     share_before: float = 0.0
     started_while_held: int = 0
     refused_while_held: int = 0
-    limit_before: float = 0.0
+    delivered_before: float = 0.0
     same_limits: int = 0
 
     def accept(self) -> None:
@@ -76,13 +76,16 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         self.started_while_held = 0
         self.refused_while_held = 0
 
-    def find_limit(self, limit: float) -> None:
-        """Record the limit that a cut found. If it is certainly real, tolerate nothing more."""
-        if abs(limit - self.limit_before) <= _SAME_LIMIT * self.limit_before:
+    def compare_delivered(self, delivered: float) -> None:
+        """Compare the rate delivered before this cut and the previous one.
+
+        If several cuts in a row find the same rate, it is a limit: tolerate nothing more.
+        """
+        if abs(delivered - self.delivered_before) <= _SAME_LIMIT * self.delivered_before:
             self.same_limits += 1
         else:
             self.same_limits = 0
-        self.limit_before = limit
+        self.delivered_before = delivered
         # Rule 7: between random refusals, the delivered rate differs each time. At a real limit it
         # is the same. There, tolerance lets the rate rise so far that even a cut rate is refused,
         # and such refusals would justify the tolerance again.
@@ -179,7 +182,7 @@ class RefusedSubjects:
     def refuse(self, subject: Subject | None, now: float) -> None:
         if subject is None:
             return
-        # Without this removal it would keep its old place in the order.
+        # Popped and stored again: the dict is then ordered by the last refusal, oldest first.
         refused = self._refused.pop(subject, None)
         if refused is None:
             refused = RefusedSubject(now, self._accepted)
