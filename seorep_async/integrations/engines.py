@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import datetime as dt
 import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
@@ -341,7 +342,9 @@ def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
         return await task
 
     with ThreadPoolExecutor(1, "seorep-pull") as thread:
-        running = thread.submit(lambda: asyncio.run(cancellable()))
+        # the caller's context holds the current span of a trace, for example
+        context = contextvars.copy_context()
+        running = thread.submit(context.run, lambda: asyncio.run(cancellable()))
         try:
             # Ctrl-C raises here. Under `asyncio.run` it only cancels the caller's task, which
             # can't react while this call blocks its loop.

@@ -1,4 +1,4 @@
-"""Targets that can't be written, or not yet: mounts, odd names, files in use."""
+"""Targets that can't be written, or only after a retry: mounts, odd names, files in use."""
 
 import os
 from collections.abc import Callable
@@ -97,7 +97,7 @@ def overwrite_tables(file: BinaryIO) -> None:
 
 
 @pytest.mark.parametrize("damage", [cut_off, cut_off_in_its_head, overwrite_head, overwrite_tables])
-async def test_a_damaged_database_should_be_restored(
+async def test_the_error_about_a_damaged_database_advises_a_backup(
     tmp_path: Path, damage: Callable[[BinaryIO], None]
 ) -> None:
     out = tmp_path / "x.duckdb"

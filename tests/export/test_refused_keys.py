@@ -13,7 +13,7 @@ from tests.scripted_api import LIST, ApiRequest, serving
 
 
 def answer(request: ApiRequest) -> Any:
-    """Return one campaign, or page 1 of a list that is too long to be read instead of the ids."""
+    """Return one campaign, or page 1 of a list so long that looking up each id is cheaper."""
     if request.path == "/v3/campaigns":
         return LIST.envelope([1], 500, 500)
     return {"data": LIST.row(int(request.path.rpartition("/")[2]))}

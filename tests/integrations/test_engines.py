@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -165,6 +166,26 @@ async def test_it_may_be_called_where_an_event_loop_runs() -> None:
         inside = pull_table([1], **WINDOW)
         plain = await asyncio.to_thread(pull_table, [1], **WINDOW)
     assert inside.equals(plain)
+
+
+def test_it_logs_in_the_context_of_its_caller(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    span = ContextVar("span", default="none")
+    spans = []
+
+    def note(record: logging.LogRecord) -> bool:
+        spans.append(span.get())
+        return True
+
+    def pull() -> None:
+        span.set("the caller's")
+        pull_table([1], **WINDOW)
+
+    monkeypatch.setattr(caplog.handler, "filters", [note])
+    with served(), caplog.at_level(logging.INFO, "seorep_async"):
+        copy_context().run(pull)
+    assert set(spans) == {"the caller's"}
 
 
 @pytest.mark.parametrize("within", ["no loop", "loop", "asyncio.run"])

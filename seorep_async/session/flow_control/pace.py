@@ -117,9 +117,9 @@ class Pace:
             else:
                 self.delivered.restart(now)
             self.breaker.close()
-        else:
+        elif started > self.later.first_refused:
             # A probe that closes the breaker is not counted: after a pause, it shows no rate.
-            self.later.accept(started)
+            self.later.balance += 1
 
     def _cut(self, now: float) -> None:
         """Set the rate as the breaker closes."""

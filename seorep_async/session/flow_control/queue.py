@@ -198,7 +198,8 @@ class PermitQueue:
             # Its loop was closed, and the garbage collector has ended its attempt.
             return False
         self._in_flight.remove(permit)
-        self.pace.breaker.end_attempt(permit.started)
+        if self.pace.breaker.is_probing:
+            self.pace.breaker.end_attempt(permit.started)
         return True
 
     def learn(self, permit: Permit, failure: Failure | None, longest_pause: float) -> None:
