@@ -168,14 +168,14 @@ async def test_it_may_be_called_where_an_event_loop_runs() -> None:
     assert inside.equals(plain)
 
 
-def test_it_logs_in_the_context_of_its_caller(
+def test_it_logs_in_its_callers_context_and_holds_up_no_exit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     span = ContextVar("span", default="none")
-    spans = []
+    facts = []
 
     def note(record: logging.LogRecord) -> bool:
-        spans.append(span.get())
+        facts.append((span.get(), threading.current_thread().daemon))
         return True
 
     def pull() -> None:
@@ -185,7 +185,7 @@ def test_it_logs_in_the_context_of_its_caller(
     monkeypatch.setattr(caplog.handler, "filters", [note])
     with served(), caplog.at_level(logging.INFO, "seorep_async"):
         copy_context().run(pull)
-    assert set(spans) == {"the caller's"}
+    assert set(facts) == {("the caller's", True)}
 
 
 @pytest.mark.parametrize("within", ["no loop", "loop", "asyncio.run"])
