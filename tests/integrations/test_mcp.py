@@ -607,22 +607,22 @@ async def test_a_failed_lookup_does_not_stop_a_pull(
 
 
 @pytest.mark.parametrize(
-    ("faults", "reason"),
+    ("faults", "reason", "advice"),
     [
-        ({"forbidden": [1, 2]}, "not open to this API key"),
-        ({"failing": [1, 2]}, "campaign 1 was asked to fail; "),
+        ({"forbidden": [1, 2]}, "not open to this API key", ""),
+        ({"failing": [1, 2]}, "campaign 1 was asked to fail; ", "repeat pull later; "),
     ],
     ids=["forbidden", "failing"],
 )
 async def test_a_pull_without_any_report_is_an_error(
-    tmp_path: Path, faults: dict[str, Any], reason: str
+    tmp_path: Path, faults: dict[str, Any], reason: str, advice: str
 ) -> None:
     settings = Settings(max_attempts=1)
     async with agent(tmp_path / "a.duckdb", keywords=5, settings=settings, **faults) as host:
         answer = await host.ask("pull", **DAYS, campaign_ids=[1, 2])
     assert answer.startswith("error: every report failed: ")
     assert reason in answer
-    assert "requested were campaigns 1, 2; nothing was pulled" in answer
+    assert f"requested were campaigns 1, 2; {advice}nothing was pulled" in answer
 
 
 async def test_an_outage_is_an_error_that_says_so(tmp_path: Path) -> None:
