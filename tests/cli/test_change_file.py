@@ -152,7 +152,7 @@ def test_a_saved_workbook_of_changes_is_kept(seorep: Seorep, database: Path) -> 
     assert "seorep changes did not write all of it" in ended.err
 
 
-def test_more_changes_than_a_sheet_holds_are_refused(
+def test_more_changes_than_a_sheet_can_contain_are_refused(
     seorep: Seorep, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("seorep_async.history.change_file.SHEET_ROWS", 3)

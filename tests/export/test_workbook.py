@@ -288,7 +288,7 @@ LONG = "a" * 32_767
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_a_value_that_a_cell_cannot_hold_is_text(kind: ColumnType, value: Any, cell: Any) -> None:
+def test_a_value_unfit_for_a_cell_becomes_text(kind: ColumnType, value: Any, cell: Any) -> None:
     (written,) = cells_of(kind, [value])
     assert written == cell
     assert type(written) is type(cell)

@@ -65,7 +65,7 @@ async def test_totals_have_exactly_the_reference_s_metrics(rows: str, path: str)
 
 
 @pytest.mark.parametrize("path", FEEDS)
-async def test_both_shapes_hold_the_same_facts_in_their_places(path: str) -> None:
+async def test_both_shapes_have_the_same_facts_in_their_places(path: str) -> None:
     query = {**FEEDS[path], "compare_previous_period": "true"}
     async with calling(shape="nested") as call:
         nested = await call.get(path, **query)

@@ -90,7 +90,7 @@ async def test_a_written_record_has_the_time_of_the_clock() -> None:
     assert grant["time"] == "2023-04-06 00:00:00"
 
 
-async def test_a_deleted_campaign_takes_everything_with_it(call: Caller) -> None:
+async def test_deleting_a_campaign_deletes_its_objects(call: Caller) -> None:
     # Each feed is answered once before, because the service remembers recent results.
     for path, query in FEEDS.items():
         assert await call.status(path, **query) == 200
@@ -116,7 +116,7 @@ async def test_an_empty_value_clears_an_optional_field(
 # --- Users: unique names, roles, passwords and login grants
 
 
-async def test_a_username_is_given_once(call: Caller) -> None:
+async def test_a_username_can_be_used_once(call: Caller) -> None:
     created = await call.create(USERS)
     seeded = await call.data(f"{USERS}/3")
     for user in (created, seeded):
@@ -166,7 +166,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @pytest.mark.parametrize("encoding", ["form", "json", "query"])
-async def test_a_required_field_that_is_missing_is_named(encoding: str, call: Caller) -> None:
+async def test_a_missing_required_field_is_named(encoding: str, call: Caller) -> None:
     for path, names in REQUIRED.items():
         for name in names:
             fields = {key: value for key, value in NEW[path].items() if key != name}
