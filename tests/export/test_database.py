@@ -390,7 +390,7 @@ async def test_a_locked_database_keeps_no_older_night_from_a_restart(
     assert (summary.rows, summary.resumed) == (2, 0)
 
 
-async def test_a_look_drops_nothing_though_it_would_start_over(tmp_path: Path) -> None:
+async def test_a_preview_deletes_nothing_even_if_a_pull_would(tmp_path: Path) -> None:
     out = tmp_path / "x.duckdb"
     async with served(Account()) as (client, _):
         with pytest.raises(PullPausedError):

@@ -130,7 +130,7 @@ def refused(
 
 @pytest.mark.parametrize("format_", FILE_FORMATS)
 @pytest.mark.parametrize("error", [ACCESS_DENIED, OSError(16, "Busy")])
-async def test_a_file_that_is_in_use_for_a_moment_is_replaced(
+async def test_a_file_in_use_for_a_moment_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str, error: OSError
 ) -> None:
     out = tmp_path / f"x.{format_}"

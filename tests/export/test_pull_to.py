@@ -287,7 +287,7 @@ async def test_a_group_in_another_case_resumes_its_pull(
     assert (await pull(client, tmp_path / "x.csv", groups=["RETAIL "])).resumed == 1
 
 
-async def test_a_paused_pull_goes_on_with_few_requests_at_a_time(
+async def test_a_paused_pull_continues_with_few_requests_at_a_time(
     client: SeoRepClient, tmp_path: Path
 ) -> None:
     runs = 1
