@@ -17,7 +17,7 @@ from tests.threads import in_a_thread
 
 @contextmanager
 def names_of_guide(page: str) -> Generator[dict[str, Any]]:
-    """Run the examples of a guide against a sandbox that stays until the end of the block.
+    """Run the examples of a guide against a sandbox that runs until the block ends.
 
     The key is a canary. `printed` holds the lines that the examples print.
     """
@@ -35,7 +35,7 @@ def names_of_guide(page: str) -> Generator[dict[str, Any]]:
 
 async def _run_examples(page: str, names: dict[str, Any]) -> None:
     for block in PAGES[page]:
-        # The sandboxes that examples start have the canary as their key, too.
+        # Sandboxes started by examples use the canary key as well.
         code = block.code.replace("Sandbox(campaigns", f"Sandbox(api_key={KEY!r}, campaigns")
         compiled = compile(code, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         result = eval(compiled, names)  # noqa: S307

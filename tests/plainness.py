@@ -1,7 +1,7 @@
 """Measures of plain code: words per statement, packed forms, comments and names.
 
 `python -m tests.plainness FOLDER` prints the figures. A word is a name, a keyword, a number, a
-string or an operator. Of a compound statement, only the header counts. Imports, docstrings, and the
+string or an operator. Only the header of a compound statement counts. Imports, docstrings, and the
 headers of functions and classes do not count.
 """
 
@@ -54,7 +54,7 @@ class Figures:
 
     @property
     def mean(self) -> float:
-        """Words a statement."""
+        """The mean number of words per statement."""
         return self.words / len(self.weights)
 
     @property

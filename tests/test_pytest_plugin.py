@@ -177,7 +177,7 @@ SANDBOX_TESTS = """
         assert (await seorep_client.campaigns.get(1)).id == 1
 
     @pytest.mark.seorep_sandbox(latency=3600)
-    def test_a_request_without_response_holds_nothing_up(seorep_sandbox):
+    def test_a_request_without_response_delays_no_other(seorep_sandbox):
         app = application(seorep_sandbox.base_url, seorep_sandbox.api_key)
         with TestClient(app) as web:
             web.portal.start_task_soon(web.app_state["client"].campaigns.get, 1)

@@ -63,7 +63,7 @@ async def _list(
     limit: int | None,
 ) -> None:
     at_once = connection.settings.max_concurrency
-    # more requests would fetch pages that are not needed
+    # more requests would fetch unneeded pages
     if limit is not None:
         at_once = min(at_once, _PAGES_AHEAD)
     most = limit or LARGEST
@@ -143,7 +143,7 @@ async def _request(connection: Connection, method: str, path: str, values: Any) 
 
 
 def _with_value_of_stdin(parameters: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Read a value given as `@-` from stdin, so that the command does not show a password."""
+    """Read the value `@-` from stdin, so that a password need not appear on the command line."""
     from_stdin = [name for name, value in parameters if value == _FROM_STDIN]
     if not from_stdin:
         return list(parameters)

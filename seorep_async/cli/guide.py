@@ -30,7 +30,9 @@ def show_guide(name: str | None) -> None:
         return
     if name not in pages:
         names = ", ".join(pages)
-        raise UsageError(f"there is no page {name!r}; there are: {names}.{suggestion(name, pages)}")
+        raise UsageError(
+            f"there is no page {name!r}; choose from {names}.{suggestion(name, pages)}"
+        )
     if on_terminal():
         Console(width=min(stdout_width(), _WIDEST_PAGE)).print(Markdown(pages[name]))
     else:

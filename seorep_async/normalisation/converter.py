@@ -33,13 +33,13 @@ _SPLITS: dict[Any, Take] = {
     CALENDAR.date | None: values.day,
     CALENDAR.date: values.period,
 }
-"""Functions that split values, by their type. Each returns the part for the attribute, and the rest
-for another one.
+"""For each type, a function that splits a wire value into the attribute's value and a second part,
+which is stored in another attribute or in `extra`.
 """
 
 
 class ModelConverter:
-    """Turns parsed JSON into models, under one account's names for the engines."""
+    """Turns parsed JSON into models, using one account's engine names."""
 
     def __init__(self, engine_names: EngineNames) -> None:
         self._engine_names = engine_names
@@ -67,8 +67,8 @@ class ModelConverter:
             return self._cattrs.structure(value, model)
         except _REFUSALS as error:
             refusal = self._decode_error(error, path)
-        # Raised outside the `except`, so that its context is not an error of cattrs. These do not
-        # unpickle, and Dask pickles contexts.
+        # Raised outside the `except`, so that its context is not a cattrs error. Those can't be
+        # unpickled, and Dask pickles contexts.
         raise refusal from None
 
     def _model_hook(self, model: type) -> Callable[[Any, Any], Any]:
@@ -87,7 +87,7 @@ class ModelConverter:
             changes: dict[str, Any] = {}
             extra = {name: value[name] for name in value if name not in known_names}
             for name in splits:
-                # The instance has both, and the default of an absent field.
+                # The attribute now holds the pair, or its default if the field was absent.
                 changes[name], rest = getattr(instance, name) or (None, None)
                 if types[name] is CALENDAR.date:
                     changes["date_precision"] = rest
@@ -102,9 +102,9 @@ class ModelConverter:
     def _structure_function(
         self, model: type, names: dict[str, str], splits: dict[str, Take]
     ) -> Callable[[Any, Any], Any]:
-        """Return the function of cattrs that makes a model from its known fields.
+        """Return a cattrs function that builds a model from its known fields.
 
-        Where a field has a function in `splits`, the model gets the part together with the rest.
+        A field in `splits` temporarily holds the pair that its function returns.
         """
         overrides: dict[str, Any] = {}
         for field in attrs.fields(model):
@@ -129,7 +129,7 @@ class ModelConverter:
         return tuple(self._cattrs.structure(value, list[Tag]))
 
     def _decode_error(self, error: BaseException, path: str) -> DecodeError:
-        """Return a DecodeError for the first error in a tree of errors of cattrs."""
+        """Return a DecodeError for the first error in a tree of cattrs errors."""
         while isinstance(error, ClassValidationError | IterableValidationError):
             names: dict[str, str] = {}
             if attrs.has(error.cl):

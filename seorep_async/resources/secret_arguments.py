@@ -76,7 +76,7 @@ def mask_secrets(values: Any, *, argument: str = "extra_params") -> Any:
 
 
 def _masked(value: Any) -> Any:
-    """Mask a value under a secret name, in a form that can still be sent."""
+    """Mask the value of a parameter whose name suggests a secret, so that it can still be sent."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -91,7 +91,10 @@ def _masked(value: Any) -> Any:
 
 
 def _hidden(value: Any) -> Any:
-    """Hide a value that can't be sent if a secret name is in it, at any depth."""
+    """Hide a nested value that contains a secret name at any depth.
+
+    Nested values can't be sent, and errors would show them.
+    """
     if not isinstance(value, Mapping | list | tuple):
         return value
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
@@ -109,7 +112,10 @@ def _hide(value: object) -> _Hidden:
 
 
 def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
-    """Return the values under secret names as strings. No error may repeat them."""
+    """Return, as strings, the values of parameters whose names suggest secrets.
+
+    No error may repeat them.
+    """
     secrets: list[str] = []
     for name, value in values.items():
         if not _is_secret(name) or isinstance(value, bool):

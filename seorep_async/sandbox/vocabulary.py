@@ -1,8 +1,8 @@
-"""The account's words for places, trades, companies, people, tags and sites."""
+"""The words from which the sandbox builds an account: places, trades, names, tags and sites."""
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Split a text at its commas and line ends."""
+    """Split a text at its commas, and collapse whitespace."""
     return tuple(" ".join(part.split()) for part in text.split(","))
 
 
@@ -59,7 +59,7 @@ NAMES = _words("""
     Vale, Wren, Canal, Atlas, Primrose, Stone, Maple, Quay, Foxglove, Union, Cedar, Highland,
     Willow
 """)
-# Each company name comes once with each suffix. The first is empty.
+# Each name is combined once with each suffix. The first suffix is empty.
 _SUFFIX_WORDS = _words("Group, & Co, Direct, Partners, Works, House, Studio, Collective, Brothers")
 SUFFIXES = ("", *(f" {word}" for word in _SUFFIX_WORDS))
 GROUPS = ("Key accounts", "Retail", "Local services", "Onboarding", None)
@@ -85,7 +85,7 @@ SITES = (
 LINK_TYPES = _words("""
     guest post, resource page, directory, press release, editorial link, forum
 """)
-# Search volumes come in the steps of keyword tools.
+# Keyword tools round search volumes to these steps.
 SEARCH_VOLUMES = tuple(
     int(step)
     for step in _words("""

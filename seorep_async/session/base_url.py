@@ -28,7 +28,7 @@ class BaseURL:
         """Return the address of a request.
 
         Args:
-            path: the encoded path, from `/v3` on.
+            path: the encoded path, starting with `/v3`.
             query: the encoded query, without `?`.
         """
         # built from parts, because parsing takes twice as long
@@ -51,8 +51,8 @@ def base_url_problem(  # noqa: C901, PLR0912, a list of checks
 ) -> tuple[str, str] | None:
     """Return the problem with an address and advice, or None if the address is valid.
 
-    An address is `https://host[:port][/prefix]`. `http://` is valid for this machine, or for any
-    with `allow_insecure_http`. The address is not shown, because it may contain a password.
+    An address is `https://host[:port][/prefix]`. `http://` is accepted only for this machine,
+    unless `allow_insecure_http` is set. The address is not shown: it may contain a password.
     """
     if not isinstance(base_url, str) or not base_url.strip():
         return 'base_url must be a string such as "https://api.example.com"', ""
@@ -74,7 +74,7 @@ def base_url_problem(  # noqa: C901, PLR0912, a list of checks
     if parts.query or parts.fragment or base_url.endswith(("?", "#")):
         return "base_url must not hold a query or a fragment", ""
     if url.path.rstrip("/").endswith("/v3"):
-        return "base_url must end before /v3, which every path already begins with", ""
+        return "base_url must not include /v3, because every path starts with it", ""
     if parts.scheme == "http" and not allow_insecure_http and not _is_this_machine(host):
         problem = "base_url must begin with https:// (http:// would send the key unencrypted)"
         return problem, "for a test network, Settings(allow_insecure_http=True) allows it"

@@ -65,6 +65,7 @@ class Response(msgspec.Struct, eq=False):
         chunks: the body in the parts that arrived.
         retry_after: in seconds, or None.
         decoded: the result in a small body, added by the `ResponseReader`.
+        size: the number of bytes in the body.
     """
 
     status: int
@@ -72,11 +73,10 @@ class Response(msgspec.Struct, eq=False):
     retry_after: float | None = None
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     decoded: Any = None
+    size: int = 0
 
-    @property
-    def size(self) -> int:
-        """The number of bytes in the body."""
-        return sum(map(len, self.chunks))
+    def __post_init__(self) -> None:
+        self.size = sum(map(len, self.chunks))
 
     @property
     def body(self) -> bytes:

@@ -248,13 +248,8 @@ class Observer:
             fields = self._log_fields(call, status=status, cause=cause)
             _log.exception("on_attempt failed", extra=fields)
 
-    def log_outage(
-        self, call: Call[Any], outcome: Response | Failure, *, knows_limit: bool
-    ) -> None:
-        """Log the start and the end of an outage, once each.
-
-        `knows_limit` says whether the service has a known limit, which refusals may come from.
-        """
+    def log_outage(self, call: Call[Any], outcome: Response | Failure, share: Share) -> None:
+        """Log the start and the end of an outage, once each."""
         now = self._clock.monotonic()
         if not isinstance(outcome, Failure) or outcome.is_answer:
             self._end_outage(call, now)
@@ -265,7 +260,8 @@ class Observer:
             # an attempt that hung may have begun before another one was accepted
             self._outage = _Outage(max(call.started, self._accepted_at))
         seconds = now - self._outage.began
-        is_limit = outcome.is_refusal and (knows_limit or outcome.error.status == 429)
+        # Refusals may come from a known limit.
+        is_limit = outcome.is_refusal and (share.knows_limit or outcome.error.status == 429)
         least = _QUOTA_SECONDS if is_limit else _OUTAGE_SECONDS
         if self._outage.is_logged or seconds < least:
             return

@@ -284,7 +284,7 @@ class Session:
         finally:
             # Even a defect of a decoder must not keep others waiting for this permit.
             self.share.learn(permit, outcome)
-        self.observer.log_outage(call, outcome, knows_limit=self.share.knows_limit)
+        self.observer.log_outage(call, outcome, self.share)
         return outcome
 
     def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:

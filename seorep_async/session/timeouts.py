@@ -18,6 +18,8 @@ TICK = 0.03
 """The seconds between two alarms while attempts are running."""
 LATE = 0.05
 """An alarm that is later than this, in seconds, means that the loop or the process was stopped."""
+_ALARMS_AFTER_STOP = 5
+"""After that, each iteration of the loop reads only a part of the data that has arrived."""
 
 
 class Deadline(msgspec.Struct, frozen=True):
@@ -78,7 +80,9 @@ class AttemptTimeouts:
         if self._alarm is not None and not self.loop.is_closed():
             self._alarm.cancel()
             for limit in self.running:
-                limit.expire()
+                # The alarm may have ended it in this iteration of the loop.
+                if not limit.is_over:
+                    limit.expire()
 
     def start(self, limit: TimeLimit) -> None:
         self.running.add(limit)
@@ -89,19 +93,17 @@ class AttemptTimeouts:
         self._alarm = self.loop.call_later(TICK, self._ring, self.loop.time() + TICK)
 
     def _ring(self, due: float) -> None:
-        """Mark the attempts that are due, and end those that were marked before."""
+        """End the attempts that are due, but let them read data that has already arrived before."""
         now = self.loop.time()
         for limit in self.running:
-            if limit.is_over:
-                # It ends in this iteration of the loop.
+            if limit.due > now:
                 continue
-            if limit.is_due:
+            if limit.alarms == 0 and now - due > LATE:
+                limit.inconclusive = True
+                limit.most_alarms = _ALARMS_AFTER_STOP
+            if limit.alarms == limit.most_alarms:
                 limit.expire()
-            elif limit.due <= now:
-                # Until the next alarm, it may read data that has already arrived.
-                limit.is_due = True
-                if now - due > LATE:
-                    limit.inconclusive = True
+            limit.alarms += 1
         self._alarm = None
         if self.running:
             self._set_alarm()
@@ -116,9 +118,12 @@ class TimeLimit:
 
     def __init__(self, timeouts: AttemptTimeouts, seconds: float, remaining: float) -> None:
         self._timeouts = timeouts
-        self.is_due: bool = False
+        self._started = timeouts.loop.time()
+        # The alarms since it was due, and how many of them it outlasts.
+        self.alarms: int = 0
+        self.most_alarms: int = 1
         self.is_over: bool = False
-        self.due: float = timeouts.loop.time() + min(seconds, remaining)
+        self.due: float = self._started + min(seconds, remaining)
         self.inconclusive: bool = remaining <= seconds
 
     def __enter__(self) -> TimeLimit:
@@ -128,6 +133,10 @@ class TimeLimit:
         self._cancelled_before = self._task.cancelling()
         self._timeouts.start(self)
         return self
+
+    def is_very_late(self, seconds: float) -> bool:
+        """Return whether a limit of `seconds` has long passed, because the loop was blocked."""
+        return self._timeouts.loop.time() - self._started > 1.25 * seconds
 
     def expire(self) -> None:
         """End the block."""

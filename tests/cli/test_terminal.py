@@ -40,7 +40,7 @@ def test_a_login_is_tried_and_stored_for_the_owner_alone(tmp_path: Path) -> None
     assert tomllib.loads(config(tmp_path).read_text()) == {"default": profile, "acme": profile}
 
 
-def test_a_key_that_no_service_gives_is_not_stored(tmp_path: Path) -> None:
+def test_an_impossible_key_is_not_stored(tmp_path: Path) -> None:
     exit_code, text = log_in(tmp_path, "http://127.0.0.1:9", "'quoted'")
     assert exit_code == 2
     assert "'quoted'" not in text
@@ -51,7 +51,7 @@ def test_a_key_that_no_service_gives_is_not_stored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "problem"), [("wr0ng", "check the key"), ("\xa0", "the key must not be empty")]
 )
-def test_a_refused_key_is_asked_for_again(tmp_path: Path, key: str, problem: str) -> None:
+def test_a_refused_key_is_prompted_for_again(tmp_path: Path, key: str, problem: str) -> None:
     with (
         serving(api_key=KEY) as sandbox,
         terminal("login", environment={"XDG_CONFIG_HOME": str(tmp_path)}) as person,
@@ -73,7 +73,7 @@ def test_a_refused_key_is_asked_for_again(tmp_path: Path, key: str, problem: str
         ("http://api.example.com", "the address must begin with https:// (http:// would"),
     ],
 )
-def test_a_wrong_address_is_asked_for_again(tmp_path: Path, address: str, problem: str) -> None:
+def test_a_wrong_address_is_prompted_for_again(tmp_path: Path, address: str, problem: str) -> None:
     with (
         serving(api_key=KEY) as sandbox,
         terminal("login", environment={"XDG_CONFIG_HOME": str(tmp_path)}) as person,
@@ -213,7 +213,7 @@ def test_no_argument_makes_an_error_that_a_terminal_obeys(
     assert "\x07" not in ended.err + ended.out
 
 
-def test_a_value_of_one_object_is_shown_whole_however_long(seorep: Seorep) -> None:
+def test_a_long_value_of_one_object_is_shown_whole(seorep: Seorep) -> None:
     with seorep.account():
         seorep("api", "PUT", "/v3/users/1", f"email={'x' * 99}@a.example")
         with terminal("users", "get", "1", columns=40) as person:

@@ -13,7 +13,7 @@ import pytest
 
 from seorep_async import AuthenticationError, SeoRepClient, Settings
 from tests.faults.conftest import Check
-from tests.faults.run import results_of
+from tests.faults.run import JANUARY, results_of
 from tests.faults.server import Plan
 from tests.scripted_api import FEED, LIST, ApiRequest, serving
 from tests.session.scripted_server import Connection, ScriptedServer, answer
@@ -140,6 +140,20 @@ async def test_a_write_answered_while_the_loop_was_blocked_succeeds(check: Check
     check(
         "39", "a POST answered while the loop was blocked", requests_again=(writes(server) - 1, 0)
     )
+
+
+@alone
+async def test_a_loop_blocked_as_a_connection_is_opened_is_no_overload(check: Check) -> None:
+    settings = Settings(connect_timeout=0.1)
+    with serving_apart(latency=0.005) as server:
+        async with SeoRepClient(server.base_url, "k", settings=settings) as client:
+            listing = asyncio.create_task(client.rankings.campaign(1, *JANUARY).page(1))
+            for _ in range(5):
+                await asyncio.sleep(0)
+                time.sleep(0.2)  # noqa: ASYNC251
+            await listing
+            stats = client.stats
+    check("39", "loop blocked as a connection was opened", cuts=(16 - stats.concurrency, 0))
 
 
 STOPPED = """

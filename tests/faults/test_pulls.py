@@ -190,7 +190,7 @@ def cases() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("scenario", "seed", "bounds"), list(cases()))
-def test_figures_hold(
+def test_the_figures_are_within_their_bounds(
     scenario: Scenario, seed: int, bounds: dict[str, float], server: ServerProcess, check: Check
 ) -> None:
     plan = attrs.evolve(scenario.plan, seed=seed)

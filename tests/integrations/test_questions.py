@@ -195,7 +195,7 @@ def _files_beside(database: Path) -> dict[Path, bytes]:
         "SELECT * FROM questions",
     ],
 )
-def test_sql_reads_nothing_else(database: Path, query: str) -> None:
+def test_sql_can_only_read_the_database(database: Path, query: str) -> None:
     assert sql(database, query).startswith("error: DuckDB: ")
 
 

@@ -1,4 +1,4 @@
-"""Listings of faultless and faulty servers: pages are fetched ahead, and must add up."""
+"""Listings from correct and faulty services: pages are prefetched, and must add up."""
 
 import asyncio
 import gc
@@ -40,19 +40,19 @@ list_and_feed = pytest.mark.parametrize("source", [LIST, FEED], ids=lambda sourc
 every_source = pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
 
 
-# --- A listing of a service that does everything right
+# --- Listings from a correct service
 
 
 @pytest.mark.parametrize("count", [0, 1, 10, 11, 95])
 @every_source
-async def test_awaiting_gives_every_item_in_order(source: Source, count: int) -> None:
+async def test_awaiting_returns_every_item_in_order(source: Source, count: int) -> None:
     async with serving(well_behaved(source, count, 10)) as (client, service):
         assert await source.everything(client) == list(range(1, count + 1))
     assert sorted(service.pages) == list(range(1, max(1, -(-count // 10)) + 1))
 
 
 @every_source
-async def test_every_way_to_read_gives_the_same_items(source: Source) -> None:
+async def test_every_way_to_read_returns_the_same_items(source: Source) -> None:
     async with serving(well_behaved(source, 95, 10)) as (client, _):
         listing = source.ask(client)
         everything = await source.everything(client)
@@ -73,7 +73,7 @@ async def test_each_use_of_a_listing_sends_new_requests() -> None:
     assert service.pages == [1, 1]
 
 
-async def test_pages_are_in_order_however_their_answers_arrive() -> None:
+async def test_pages_stay_in_order_if_responses_arrive_out_of_order() -> None:
     gates = {number: asyncio.Event() for number in range(2, 6)}
 
     async def last_first(request: ApiRequest) -> Any:
@@ -90,7 +90,7 @@ async def test_pages_are_in_order_however_their_answers_arrive() -> None:
         assert await reading == list(range(1, 51))
 
 
-# --- Services that do something wrong
+# --- Listings from faulty services
 
 
 def announcing(source: Source, pages: Any = LEFT_OUT, records: Any = LEFT_OUT) -> Script:
@@ -118,7 +118,7 @@ WRONG: dict[str, tuple[Any, int, int]] = {
     "repeats the last row of page 1": (range(10, 20), 3, 25),
     "is page 3": (range(21, 26), 3, 25),
     "is empty": ([], 3, 25),
-    "is empty and counts so": ([], 0, 0),
+    "is empty and announces no records": ([], 0, 0),
     "is short": (range(11, 20), 3, 25),
     "is long": ([*SECOND, 99], 3, 25),
     "has fewer pages": (SECOND, 2, 25),
@@ -130,7 +130,7 @@ WRONG: dict[str, tuple[Any, int, int]] = {
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
 @list_and_feed
-async def test_a_second_page_that_does_not_fit_is_a_pagination_error(
+async def test_an_inconsistent_second_page_is_a_pagination_error(
     source: Source, wrong: tuple[Any, int, int]
 ) -> None:
     second = source.envelope(*wrong)
@@ -138,7 +138,7 @@ async def test_a_second_page_that_does_not_fit_is_a_pagination_error(
         with pytest.raises(PaginationError):
             await source.everything(client)
         with pytest.raises(PaginationError):
-            _ = [item async for item in source.ask(client)]  # must not end as if it were whole
+            _ = [item async for item in source.ask(client)]  # must not end as if it were complete
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ async def test_a_second_page_that_does_not_fit_is_a_pagination_error(
     ],
 )
 @list_and_feed
-async def test_a_second_page_in_another_format_gives_exact_rows(
+async def test_a_second_page_in_another_format_loses_no_row(
     source: Source, options: dict[str, Any]
 ) -> None:
     second = source.envelope(SECOND, **options)
@@ -173,7 +173,7 @@ NONSENSE = [LEFT_OUT, None, 0, "3", 10**9, -1, "x", 1.5, True, [], "", 10**30]
 
 # There are 25 records.
 @pytest.mark.parametrize("pages", [*NONSENSE, 26], ids=id_of)
-async def test_a_nonsensical_page_count_costs_no_row_and_no_request(pages: Any) -> None:
+async def test_a_nonsensical_page_count_changes_no_row_and_no_request(pages: Any) -> None:
     async with serving(announcing(FEED, pages, 25), max_attempts=1) as (client, service):
         assert await FEED.everything(client) == list(range(1, 26))
     assert sorted(service.pages) == [1, 2, 3]
@@ -184,7 +184,7 @@ async def test_a_nonsensical_page_count_costs_no_row_and_no_request(pages: Any) 
     list(zip(NONSENSE, [LEFT_OUT, None, "many", -1] * 3, strict=True)),
     ids=id_of,
 )
-async def test_without_total_records_it_reads_to_the_first_empty_page(
+async def test_without_total_records_reading_ends_at_an_empty_page(
     pages: Any, records: Any
 ) -> None:
     async with serving(announcing(FEED, pages, records), max_attempts=1) as (client, service):
@@ -192,7 +192,7 @@ async def test_without_total_records_it_reads_to_the_first_empty_page(
     assert len(service.requests) == (3 if pages == "3" else 4)
 
 
-async def test_the_empty_page_that_ends_a_listing_is_not_given_out() -> None:
+async def test_the_empty_last_page_of_a_listing_is_not_yielded() -> None:
     async with serving(announcing(LIST)) as (client, _):
         pages = client.campaigns.list().pages()
         assert [len(page.items) async for page in pages] == [10, 10, 5]
@@ -214,7 +214,7 @@ async def test_wrong_total_records_are_an_error_after_few_requests(
 
 
 @pytest.mark.parametrize("announced", [2, 40, 90_000])
-async def test_pages_other_than_announced_are_an_error_after_a_window(announced: int) -> None:
+async def test_a_wrong_page_count_is_an_error_after_few_extra_requests(announced: int) -> None:
     records = LEFT_OUT if announced > 40 else 40
 
     def script(request: ApiRequest) -> Any:
@@ -243,7 +243,7 @@ async def test_an_ignored_page_parameter_is_a_pagination_error_at_once(
 
 
 @pytest.mark.parametrize(("count", "last_page"), [(25, 3), (20, 2)], ids=["short", "full"])
-async def test_a_repeated_last_page_costs_no_row_if_records_are_known(
+async def test_a_repeated_last_page_loses_no_row_if_records_are_known(
     count: int, last_page: int
 ) -> None:
     def script(request: ApiRequest) -> Any:
@@ -263,7 +263,7 @@ async def test_a_repeated_last_page_beyond_an_unknown_end_is_an_error() -> None:
     assert service.pages == [1, 2, 3, 4]
 
 
-async def test_a_service_that_never_ends_is_left_after_max_pages() -> None:
+async def test_an_endless_listing_stops_after_max_pages() -> None:
     endless = serving(lambda request: LIST.envelope([request.page]), max_pages=7)
     async with endless as (client, service):
         with pytest.raises(PaginationError, match=r"Settings\.max_pages"):
@@ -271,7 +271,7 @@ async def test_a_service_that_never_ends_is_left_after_max_pages() -> None:
     assert service.pages == [1, 2, 3, 4, 5, 6, 7]
 
 
-async def test_iterating_gives_the_pages_before_a_wrong_one() -> None:
+async def test_iterating_yields_the_pages_before_a_wrong_one() -> None:
     is_empty = LIST.envelope([], 3, 25)
     async with serving(page_two(LIST, lambda source: is_empty)) as (client, _):
         campaigns = aiter(client.campaigns.list())
@@ -285,7 +285,7 @@ async def test_iterating_gives_the_pages_before_a_wrong_one() -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-async def test_a_slow_consumer_has_no_more_than_the_window_in_progress(concurrency: int) -> None:
+async def test_a_slow_consumer_limits_prefetching_to_the_window(concurrency: int) -> None:
     ahead = []
     consumed = 0
 
@@ -303,11 +303,11 @@ async def test_a_slow_consumer_has_no_more_than_the_window_in_progress(concurren
 
 
 async def test_a_listing_keeps_every_permit_busy() -> None:
-    whole = asyncio.Barrier(5)
+    all_arrived = asyncio.Barrier(5)
 
     async def script(request: ApiRequest) -> Any:
         if request.page > 1:
-            await whole.wait()  # nobody leaves before five are there
+            await all_arrived.wait()  # all five requests must be in flight at once
         return well_behaved(LIST, 51, 1)(request)
 
     async with serving(script, max_concurrency=5) as (client, service):
@@ -328,7 +328,7 @@ def nth(
     ("answer", "error"), [(404, NotFoundError), (500, ServerError), (b"{}", DecodeError)]
 )
 @pytest.mark.parametrize("failing", [1, 2, 5])
-async def test_a_page_that_fails_fails_the_listing(
+async def test_a_failed_page_fails_the_listing(
     failing: int, answer: Any, error: type[SeoRepError]
 ) -> None:
     async with serving(nth(failing, answer, well_behaved(FEED, 50, 10))) as (client, _):
@@ -347,7 +347,7 @@ def stuck_after(page: int, stuck: asyncio.Event) -> Callable[[ApiRequest], Any]:
     return script
 
 
-async def test_a_failed_page_hangs_up_on_the_others(stuck: asyncio.Event) -> None:
+async def test_a_failed_page_cancels_the_other_requests(stuck: asyncio.Event) -> None:
     hung_up = asyncio.Barrier(4)  # pages 3, 4, 5 and the test
 
     async def script(request: ApiRequest) -> Any:
@@ -367,7 +367,7 @@ async def test_a_failed_page_hangs_up_on_the_others(stuck: asyncio.Event) -> Non
         await hung_up.wait()
 
 
-async def test_breaking_off_stops_fetching_without_the_client_closing(stuck: asyncio.Event) -> None:
+async def test_break_stops_prefetching_while_the_client_stays_open(stuck: asyncio.Event) -> None:
     async with serving(stuck_after(2, stuck), max_concurrency=2) as (client, _):
         async for campaign in client.campaigns.list():
             if campaign.id == 11:
@@ -423,9 +423,7 @@ def slow_by_the_clock(clock: Clock, seconds: float) -> Callable[[ApiRequest], An
 
 
 @pytest.mark.parametrize(("seconds", "pages"), [(40, [1, 2, 3]), (101, [1])])
-async def test_awaiting_all_pages_must_end_within_call_timeout(
-    seconds: float, pages: list[int]
-) -> None:
+async def test_call_timeout_limits_an_awaited_listing(seconds: float, pages: list[int]) -> None:
     clock = Clock()
     script = slow_by_the_clock(clock, seconds)
     async with serving(script, clock, call_timeout=100, max_concurrency=1) as (client, service):
@@ -434,7 +432,7 @@ async def test_awaiting_all_pages_must_end_within_call_timeout(
     assert service.pages == pages
 
 
-async def test_iterating_takes_as_long_as_it_takes() -> None:
+async def test_iterating_has_no_time_limit() -> None:
     clock = Clock()
     consumed = 0
     async with serving(slow_by_the_clock(clock, 40), clock, call_timeout=100) as (client, _):
@@ -447,7 +445,7 @@ async def test_iterating_takes_as_long_as_it_takes() -> None:
 # --- Bad use
 
 
-def test_a_listing_that_lacks_its_await_says_so() -> None:
+def test_an_attribute_of_an_unawaited_listing_asks_for_await() -> None:
     listing = SeoRepClient("http://127.0.0.1:9", "key").rankings.campaign(
         42, "2023-01-01", "2023-01-31"
     )
@@ -469,7 +467,7 @@ def test_a_listing_that_lacks_its_await_says_so() -> None:
         pd.DataFrame,
     ],
 )
-def test_a_listing_used_as_a_list_asks_for_its_await(use: Callable[[Any], object]) -> None:
+def test_an_unawaited_listing_used_as_a_list_asks_for_await(use: Callable[[Any], object]) -> None:
     with pytest.raises(
         TypeError, match=r"^<Listing of /v3/campaigns, not fetched: await it, or use `async for`>$"
     ):
@@ -484,7 +482,7 @@ async def test_a_bad_page_number_is_refused_before_any_request(number: Any) -> N
     assert service.requests == []
 
 
-async def test_a_service_with_no_page_past_the_end_gives_exact_rows() -> None:
+async def test_a_404_past_the_last_page_ends_the_listing() -> None:
     def script(request: ApiRequest) -> Any:
         if request.page > 2:
             return 404

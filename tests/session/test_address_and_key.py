@@ -77,7 +77,7 @@ REFUSED_ADDRESSES["a query or a fragment"] = [
     "https://api.example.com#c4n4ry",
     "https://api.example.com#",
 ]
-REFUSED_ADDRESSES["before /v3"] = [
+REFUSED_ADDRESSES["must not include /v3"] = [
     "https://api.example.com/v3",
     "https://api.example.com/v3/",
     "https://api.example.com/v3//",

@@ -1,4 +1,4 @@
-"""Oversized, truncated or malformed responses never give partial data or fill the memory."""
+"""Oversized, truncated or malformed responses never yield partial data or exhaust memory."""
 
 import tracemalloc
 import zlib
@@ -45,7 +45,7 @@ async def test_broken_answer_is_an_error_after_all_attempts(
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_an_encoding_that_was_not_asked_for_is_one_attempt(
+async def test_an_unrequested_encoding_is_not_retried(
     encoding: str, body: bytes, connect: Connect
 ) -> None:
     step = answer(body, headers=[("Content-Encoding", encoding)])

@@ -1,4 +1,4 @@
-"""An outage that begins just after a refusal lowers the rate little."""
+"""An outage just after a refusal barely lowers the rate."""
 
 import asyncio
 import math
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.virtual
 
 
 class DownAfterRefusal(Limited):
-    """A rate limit whose service goes down just after its first refusal from a time on."""
+    """A rate limit. From `not_before` on, its first refusal starts an outage."""
 
     service: SimulatedService
 
@@ -77,14 +77,14 @@ async def test_an_outage_after_a_refusal_keeps_the_rate(
     assert accepted >= 0.6 * 6 * rate
 
 
-async def test_a_client_that_waits_names_what_fails_now() -> None:
+async def test_a_waiting_client_reports_the_last_failure_of_any_client() -> None:
     service = SimulatedService("5/s,burst=1", latency=0.05, outage="refused")
     limits = Limits()
     async with (
         session_above(service, 0, limits=limits) as waiting,
         session_above(service, 1, limits=limits) as calling,
     ):
-        # The waiting client's own latest failure is a refusal by the limit.
+        # The waiting client itself last saw a 429.
         await asyncio.gather(*(waiting.send(page()) for _ in range(9)))
         service.down = (here().now, math.inf)
         calls = [asyncio.create_task(calling.send(page())) for _ in range(20)]

@@ -203,7 +203,7 @@ ONE_IN_FLIGHT = "at most 1 requests may be in flight (max_concurrency=1)"
         ),
     ],
 )
-async def test_the_end_of_a_wait_says_how_long_and_for_what(
+async def test_the_error_of_a_long_wait_names_its_length_and_cause(
     options: dict[str, Any], said: str
 ) -> None:
     async with session_above(
@@ -504,6 +504,18 @@ async def test_nothing_is_sent_after_the_end_of_a_call(stream: bool) -> None:
         with pytest.raises(DeadlineExceededError, match="last error: the service failed"):
             await sending
     assert service.attempts == 1
+
+
+async def test_nothing_is_sent_if_the_loop_was_blocked_after_a_grant() -> None:
+    async with session_above(SimulatedService(latency=1.0), max_concurrency=1) as session:
+        first = session.spawn(call(session))
+        await asyncio.sleep(0.1)
+        session.observer.on_attempt = lambda _: setattr(here(), "now", 10.0)
+        with pytest.raises(DeadlineExceededError, match="nothing was sent"):
+            await session.send(get(deadline=Deadline(5.0)))
+        await first
+        assert session.stats.attempts == 1
+        assert session.share.in_flight == 0
 
 
 # too many open files

@@ -40,6 +40,7 @@ class CircuitBreaker(msgspec.Struct, eq=False):
     how attempts end.
 
     Attributes:
+        is_open: whether it is open; each attempt asks, and an Enum would be slow to compare.
         state: closed, or why it is open.
         opened_at: when it last opened.
         last_probe: when the last probe started.
@@ -50,6 +51,7 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         failing_since: when the first of them ended.
     """
 
+    is_open: bool = False
     state: Circuit = Circuit.CLOSED
     opened_at: float = -math.inf
     last_probe: float = -math.inf
@@ -59,18 +61,16 @@ class CircuitBreaker(msgspec.Struct, eq=False):
     failures: int = 0
     failing_since: float = -math.inf
 
-    @property
-    def is_open(self) -> bool:
-        return self.state is not Circuit.CLOSED
-
     def open(self, state: Circuit, interval: float, now: float) -> None:
         """Let only probes start, the first after `interval` seconds."""
+        self.is_open = True
         self.state = state
         self.opened_at = now
         self.is_probing = False
         self.next_probe = now + max(_SHORTEST_BETWEEN_PROBES, interval)
 
     def close(self) -> None:
+        self.is_open = False
         self.state = Circuit.CLOSED
         self.failures = 0
 

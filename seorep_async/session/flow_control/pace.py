@@ -65,7 +65,7 @@ class Pace:
             return WaitReason.PAUSE, self.paused_until
         if is_open:
             return self.breaker.wait_reason, self.breaker.probe_due()
-        # While no limit is known, this is a time that has passed.
+        # While no limit is known, this is a time in the past.
         return WaitReason.PACE, self.rate.next_start
 
     def start(self, now: float, subject: Subject | None) -> bool:
@@ -117,9 +117,9 @@ class Pace:
             else:
                 self.delivered.restart(now)
             self.breaker.close()
-        else:
+        elif started > self.later.first_refused:
             # A probe that closes the breaker is not counted: after a pause, it shows no rate.
-            self.later.accept(started)
+            self.later.balance += 1
 
     def _cut(self, now: float) -> None:
         """Set the rate as the breaker closes."""

@@ -111,10 +111,6 @@ class LaterAttempts(msgspec.Struct, eq=False):
         self.first_refused = first_refused
         self.balance = 0
 
-    def accept(self, started: float) -> None:
-        if started > self.first_refused:
-            self.balance += 1
-
     def refuse(self, started: float) -> None:
         # Attempts that started together with the refused one may be part of a burst.
         if started >= self.first_refused:

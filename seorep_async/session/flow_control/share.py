@@ -178,7 +178,6 @@ class Share:
             raise WaitTimeout(seconds, reason)
         if isinstance(outcome, Exception):
             raise outcome
-        self.in_flight += 1
         outcome.seconds_waited = seconds
         outcome.reason = reason
         return outcome
@@ -193,14 +192,22 @@ class Share:
         if limit is not None and not self._has_warned:
             timers.append(self._clock.call_later(limit, partial(self._warn, waiter.since)))
         try:
-            return await waiter.turn
+            outcome = await waiter.turn
         except asyncio.CancelledError:
             self._abandon(waiter)
             raise
         finally:
-            self.waited[reason] += self._clock.monotonic() - waiter.since
+            now = self._clock.monotonic()
+            self.waited[reason] += now - waiter.since
             for timer in timers:
                 timer.cancel()
+        if isinstance(outcome, Permit):
+            self.in_flight += 1
+            if now >= deadline.at:
+                # The loop was blocked after the grant, and nothing may be sent after the deadline.
+                self.take_back_cancelled(outcome)
+                return WaitTimeout()
+        return outcome
 
     def _abandon(self, waiter: Waiter) -> None:
         self._lanes.remove(waiter)

@@ -18,7 +18,7 @@ class ConcurrencyWindow(msgspec.Struct, eq=False):
         ceiling: the largest size, `max_concurrency`.
         size: the number of attempts that may be in flight now.
         increase: the amount that each accepted attempt adds to the size.
-        shrunk_at: when it last shrank.
+        shrunk_at: when the window last shrank.
     """
 
     ceiling: int
@@ -38,21 +38,22 @@ class ConcurrencyWindow(msgspec.Struct, eq=False):
         return int(self.size)
 
     def accept(self) -> None:
-        # Rule 2: each accepted attempt opens it by one.
+        # Rule 2: each accepted attempt enlarges the window by `increase`.
         if self.size < self.ceiling:
             self.size = min(self.ceiling, self.size + self.increase)
 
     def time_out(self, started: float, now: float) -> None:
-        # It has already shrunk for all attempts that were in flight at that time.
+        # The attempt was in flight when the window last shrank, so its timeout is already accounted
+        # for.
         if started <= self.shrunk_at:
             return
-        # Rule 2: a timeout reduces it to 70 %.
+        # Rule 2: a timeout reduces the window to 70 %.
         self.size = max(1.0, self.size * _DECREASE)
         self.shrunk_at = now
 
     def keep_to(self, in_flight: int, now: float) -> None:
         """Shrink to the attempts in flight: our process could not open a connection for another."""
-        # Rule 2: too many open files reduce it to the attempts in flight.
+        # Rule 2: too many open files reduce the window to the attempts in flight.
         self.size = max(1.0, min(self.size, float(in_flight)))
         self.increase = _INCREASE_WITHOUT_ROOM
         self.shrunk_at = now
