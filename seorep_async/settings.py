@@ -211,8 +211,9 @@ class Settings:
         if self.call_timeout is not None:
             require_positive("call_timeout", self.call_timeout, "seconds, or None")
         if self.requests_per_second is not None:
-            rate = self.requests_per_second
-            require_positive("requests_per_second", rate, "requests a second, or None")
+            require_positive(
+                "requests_per_second", self.requests_per_second, "requests a second, or None"
+            )
 
     def _check_choices(self) -> None:
         choices: dict[str, type[enum.Enum]] = {

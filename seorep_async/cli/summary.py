@@ -36,7 +36,7 @@ _PLAIN_FACTS = (
     "requests",
     "started_at",
 )
-"""The attributes of a pull that are in JSON unchanged."""
+"""The attributes of a pull that JSON shows unchanged."""
 
 
 @attrs.frozen(kw_only=True)
@@ -93,7 +93,7 @@ class PullRun:
 
     @property
     def missing_reports(self) -> int:
-        """The missing reports of all pulls, and of the months that were skipped."""
+        """The missing reports of all pulls, and of skipped months."""
         return len(self.failures) + sum(feed.failed_reports for feed in self.lacking)
 
     @property
@@ -108,7 +108,7 @@ class PullRun:
 
     @property
     def lacking_ids(self) -> set[int]:
-        """The campaigns whose reports are missing from months that were skipped."""
+        """The campaigns whose reports are missing from skipped months."""
         return {campaign_id for feed in self.lacking for campaign_id in feed.failed_ids}
 
 
@@ -118,7 +118,7 @@ def month_of(window: Days) -> str:
 
 
 def code_of_pulls(pulls: Sequence[PullSummary], *, is_retry: bool) -> ExitCode:
-    """Return the exit code of pulls that were completed.
+    """Return the exit code of completed pulls.
 
     Args:
         is_retry: whether they requested only what had failed before.

@@ -115,7 +115,7 @@ _FOOTER = "&R&P / &N"
 
 @attrs.frozen
 class WorkbookFile(Target):
-    """One file with a sheet for each table that has rows.
+    """One file with a sheet for each table with rows.
 
     Attributes:
         engine_names: names of engine A and engine B for the headers, or None.

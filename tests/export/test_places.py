@@ -140,6 +140,20 @@ async def test_a_file_in_use_for_a_moment_is_replaced(
         assert (await pull(client, out)).ok
 
 
+async def test_a_side_file_that_is_in_use_for_a_moment_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "x.csv"
+    account = Account(hidden={2: 404})
+    async with served(account) as (client, _):
+        await pull(client, out)
+        account.hidden = {}
+        failures = tmp_path / "x.failures.csv"
+        monkeypatch.setattr(Path, "unlink", refused(Path.unlink, path=failures))
+        assert (await pull(client, out)).ok
+    assert not failures.exists()
+
+
 @pytest.mark.parametrize("place", ["rows", "beside"])
 async def test_a_file_that_stays_in_use_is_one_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str

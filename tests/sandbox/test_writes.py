@@ -192,6 +192,22 @@ async def test_a_wrong_value_in_json_gets_400(
         assert " must be " in reply.json()["message"]
 
 
+@pytest.mark.parametrize(
+    ("path", "name", "value"),
+    [(CAMPAIGNS, "url", ""), (USERS, "username", ""), (BACKLINKS, "date_published", "tomorrow")],
+)
+async def test_an_update_is_held_to_the_same_rules(
+    path: str, name: str, value: str, call: Caller
+) -> None:
+    created = await call.create(path)
+    record_path = f"{path}/{created['id']}"
+    before = await call.get(record_path)
+    reply = await call.write("PUT", record_path, {name: value})
+    assert reply.status == 400
+    assert reply.json()["message"].startswith(f"{name} must be ")
+    assert await call.get(record_path) == before
+
+
 BAD_JSON = (
     b"{",
     b"[]",
