@@ -282,6 +282,7 @@ class Changes(ModelList[Change]):
     Attributes:
         account, before, after: the account, the earlier and the later day.
         total: the number of changes, including those beyond `limit`.
+        filters: the kinds and engines that were requested, if not all of them.
         left_out: campaigns that were not compared, and why: the report of one of the days failed
             or has no rows.
     """
@@ -291,6 +292,7 @@ class Changes(ModelList[Change]):
     after: dt.date
     left_out: Mapping[int, str]
     total: int
+    filters: Sequence[str]
 
     def __getitem__(self, index: Any, /) -> Any:
         item = super().__getitem__(index)
@@ -324,7 +326,8 @@ class Changes(ModelList[Change]):
 
     @property
     def _title(self) -> str:
-        title = f"Changes of {self.account}, {self.before} to {self.after}"
+        days = f"{self.before} to {self.after}"
+        title = ", ".join([f"Changes of {self.account}", days, *self.filters])
         if self.left_out:
             return f"{title} ({counted(len(self.left_out), 'campaign')} not compared)"
         return title
@@ -645,6 +648,7 @@ def changes_between(
     result.after = after
     result.total = 0
     result.left_out = compared.left_out
+    result.filters = [*(kinds or ()), *(engines or ())]
     rows = compared.comparable.execute(
         _CHANGES,
         before=before,
