@@ -255,7 +255,7 @@ def _hide_arguments(settings_type: type[Settings]) -> None:
     Tracebacks with locals show its frame when a setting is refused, also the proxy's password.
     """
     init: Callable[..., None] = settings_type.__init__
-    names = [field.name for field in attrs.fields(settings_type)]
+    names = list(attrs.fields_dict(settings_type))
 
     @functools.wraps(init)
     def masked_init(self: Settings, **values: Any) -> None:

@@ -42,7 +42,7 @@ _COLUMNS_FOR_PEOPLE = (
     "moved",
     "kind",
 )
-_ALL_COLUMNS = tuple(field.name for field in attrs.fields(Change))
+_ALL_COLUMNS = tuple(attrs.fields_dict(Change))
 _COUNTS_FOR_PEOPLE = (
     "campaign_id",
     "company",
@@ -55,7 +55,7 @@ _COUNTS_FOR_PEOPLE = (
     "entered_top_10",
     "left_top_10",
 )
-_ALL_COUNTS = tuple(field.name for field in attrs.fields(CampaignChanges))
+_ALL_COUNTS = tuple(attrs.fields_dict(CampaignChanges))
 
 
 @attrs.frozen
