@@ -58,7 +58,7 @@ def test_help_and_guides_open_without_extras() -> None:
     assert "# " in result.stdout
 
 
-def test_a_module_is_loaded_when_it_is_first_used() -> None:
+def test_a_module_is_loaded_at_its_first_use() -> None:
     result = run_bare(
         "import seorep_async\n"
         "print([name for name in sys.modules if name.startswith(('seorep_async.', 'aiohttp'))])\n"

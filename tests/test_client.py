@@ -43,7 +43,7 @@ def parameters(query: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("method", [*METHODS, "get"])
-async def test_any_request_gives_back_the_envelope(method: str, connect: Connect) -> None:
+async def test_client_request_returns_the_envelope(method: str, connect: Connect) -> None:
     client, server = await connect(answer(ENVELOPE), answer(status=204))
     assert await client.request(method, "/v3/campaigns/7") == ENVELOPE
     assert server.requests[0].method == method.upper()
@@ -109,7 +109,7 @@ async def test_a_body_is_encoded_as_the_settings_say(
         ("/status.json", "/status.json"),
     ],
 )
-async def test_a_path_arrives_as_it_was_given(path: str, target: str, connect: Connect) -> None:
+async def test_a_path_is_sent_unchanged(path: str, target: str, connect: Connect) -> None:
     assert (await sent(connect, "GET", path)).target == target
 
 
@@ -208,14 +208,14 @@ async def test_only_idempotent_methods_are_sent_again(method: str, connect: Conn
     assert len(server.requests) == (1 if once else 2)
 
 
-async def test_a_login_grant_asked_for_by_hand_is_asked_for_once(connect: Connect) -> None:
+async def test_a_login_grant_by_client_request_is_sent_once(connect: Connect) -> None:
     client, _ = await connect(answer(b'{"data": {"token": "abc-grant-tok'))
     with pytest.raises(OutcomeUnknownError) as caught:
         await client.request("GET", "/v3/users/1/loginGrant")
     assert "abc-grant" not in str(caught.value)
 
 
-async def test_a_recording_holds_the_answers_of_its_own_client_only(
+async def test_a_recording_has_only_the_responses_of_its_client(
     connect: Connect, open_client: OpenClient
 ) -> None:
     client, server = await connect(forever=answer(EMPTY_PAGE))

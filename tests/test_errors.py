@@ -93,7 +93,7 @@ def fields(error: SeoRepError) -> dict[str, Any]:
     return {name: getattr(error, name) for name in ("message", *COMMON, *OWN.get(type(error), {}))}
 
 
-def test_the_page_holds_these_errors_and_no_others() -> None:
+def test_the_page_lists_exactly_these_errors() -> None:
     classes = {
         kind
         for _, kind in inspect.getmembers(errors, inspect.isclass)

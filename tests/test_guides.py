@@ -184,7 +184,7 @@ def test_a_guide_has_a_title_and_known_fences(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_guide_links_to_what_is_there(page: str) -> None:
+def test_links_in_a_guide_have_existing_targets(page: str) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", guides.pages()[page])
     for target, anchor in links:
         file = FOLDER / (target or f"{page}.md")

@@ -49,7 +49,7 @@ IMPORTS_BY_NAME = {
     "seorep_async.tables.optional",  # the libraries of the extras
     "seorep_async.cli.options",  # the subcommand that is called
 }
-"""Modules that import by a name that is made as they run."""
+"""Modules that import by a name made at run time."""
 
 TOP_LEVEL_ENTRIES = {
     "pyproject.toml",
@@ -162,7 +162,7 @@ def test_names_of_tests_have_at_most_60_characters() -> None:
 
 
 @pytest.mark.parametrize("rooms", [("session", "normalisation"), ("models", "settings")])
-def test_rooms_that_are_apart_import_nothing_of_each_other(rooms: tuple[str, str]) -> None:
+def test_separate_rooms_do_not_import_each_other(rooms: tuple[str, str]) -> None:
     for source in SOURCES:
         if source.room in rooms:
             other_rooms = set(rooms) - {source.room}
@@ -221,7 +221,7 @@ def test_the_table_of_names_and_the_stub_are_equal() -> None:
     assert names_of_stub() == expected
 
 
-def test_the_package_gives_its_public_names_and_no_others() -> None:
+def test_the_package_exports_exactly_its_public_names() -> None:
     names: dict[str, object] = {}
     exec("from seorep_async import *", names)  # noqa: S102
     assert names.keys() - {"__builtins__"} == set(vars(seorep_async)["_MODULES_OF_NAMES"])

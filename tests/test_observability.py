@@ -57,7 +57,7 @@ def test_failed_attempts_are_seen(names: dict[str, Any]) -> None:
     assert {(attempt.status, attempt.cause) for attempt in names["failed"]} == {(500, "transient")}
 
 
-def test_no_span_metric_or_line_holds_the_key(names: dict[str, Any]) -> None:
+def test_no_span_metric_or_log_line_contains_the_key(names: dict[str, Any]) -> None:
     for span in names["exporter"].get_finished_spans():
         assert_key_is_not_in(span.to_json())
     assert_key_is_not_in("\n".join(names["printed"]))

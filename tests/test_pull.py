@@ -108,7 +108,7 @@ async def test_every_campaign_ends_in_a_report_with_all_its_rows() -> None:
 
 
 @pytest.mark.parametrize("ordered", [False, True])
-async def test_a_pull_lets_go_of_outcomes_that_were_taken(ordered: bool) -> None:
+async def test_a_pull_frees_the_outcomes_already_yielded(ordered: bool) -> None:
     async with (
         serving(whole) as (client, _),
         pull_of(client, range(1, 9), ordered=ordered) as outcomes,
@@ -164,7 +164,7 @@ async def test_each_id_of_any_iterable_is_pulled_once(
 
 
 @pytest.mark.parametrize("ids", [[], (), set(), iter([]), range(0)])
-async def test_no_ids_give_no_outcomes_and_no_requests(ids: Iterable[int]) -> None:
+async def test_a_pull_of_no_ids_has_no_outcomes_and_no_requests(ids: Iterable[int]) -> None:
     async with serving(whole) as (client, service):
         assert await outcomes_of(client, ids) == []
     assert service.requests == []
@@ -199,7 +199,7 @@ def first_waits_for_the_others(count: int) -> Callable[[ApiRequest], Any]:
     return script
 
 
-async def test_ordered_gives_outcomes_in_the_order_of_the_ids() -> None:
+async def test_ordered_yields_outcomes_in_the_order_of_the_ids() -> None:
     ids = [1, 8, 3, 5, 7, 4, 2, 6]
     async with serving(first_waits_for_the_others(8)) as (client, _):
         outcomes = await outcomes_of(client, ids, ordered=True)
@@ -319,7 +319,7 @@ async def test_a_refusal_of_one_pull_does_not_end_the_next() -> None:
 # --- Leaving early
 
 
-async def test_closing_the_client_gives_one_outcome_each(stuck: asyncio.Event) -> None:
+async def test_closing_the_client_ends_each_id_with_one_outcome(stuck: asyncio.Event) -> None:
     async with (
         serving(holding(stuck, everything), Running()) as (client, service),
         pull_of(client, range(1, 100)) as outcomes,
@@ -358,7 +358,7 @@ async def awaited(pull: Pull[Any]) -> PullOutcomes[Any]:
 # --- Bad use (and see `tests/mistakes.txt`), and bugs
 
 
-async def test_a_pull_that_was_left_gives_nothing_more() -> None:
+async def test_a_closed_pull_yields_nothing_more() -> None:
     async with serving(whole) as (client, _):
         async with pull_of(client, [1, 2]) as outcomes:
             await anext(outcomes)
@@ -366,7 +366,7 @@ async def test_a_pull_that_was_left_gives_nothing_more() -> None:
             await anext(outcomes)
 
 
-async def test_a_pull_that_is_running_cannot_be_entered() -> None:
+async def test_a_running_pull_can_not_be_entered_again() -> None:
     async with serving(whole) as (client, _), pull_of(client, [1]) as outcomes:
         with pytest.raises(ConfigurationError, match="runs only once"):
             await outcomes.__aenter__()

@@ -47,7 +47,7 @@ async def pulled(ids: Any, **options: Any) -> PullOutcomes[KeywordRanking]:
         return await client.rankings.pull(ids, *JANUARY, **options)
 
 
-async def test_awaiting_gives_outcomes_in_the_order_of_ids() -> None:
+async def test_awaiting_returns_outcomes_in_the_order_of_ids() -> None:
     outcomes = await pulled([3, 1, 404, 3, 2, 1])
     assert type(outcomes) is PullOutcomes
     assert [(outcome.id, outcome.ok) for outcome in outcomes] == [
@@ -194,7 +194,7 @@ async def test_raising_cancels_the_rest(stuck: asyncio.Event) -> None:
 
 
 @pytest.mark.parametrize(("whole", "expected"), [(None, None), (5.0, DeadlineExceededError)])
-async def test_call_timeout_limits_each_request_of_it(
+async def test_call_timeout_limits_each_request_of_a_pull(
     whole: float | None, expected: type | None
 ) -> None:
     clock = Clock()

@@ -92,7 +92,7 @@ WRONG_TESTS = """
 
 @pytest.fixture(autouse=True)
 def package_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the runs find this package, installed or not, and no plugin that is not named."""
+    """Let the runs find this package, installed or not, and only the named plugins."""
     monkeypatch.setenv("PYTHONPATH", str(REPO))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
@@ -177,7 +177,7 @@ SANDBOX_TESTS = """
         assert (await seorep_client.campaigns.get(1)).id == 1
 
     @pytest.mark.seorep_sandbox(latency=3600)
-    def test_a_request_without_response_holds_nothing_up(seorep_sandbox):
+    def test_a_request_without_response_delays_no_other(seorep_sandbox):
         app = application(seorep_sandbox.base_url, seorep_sandbox.api_key)
         with TestClient(app) as web:
             web.portal.start_task_soon(web.app_state["client"].campaigns.get, 1)

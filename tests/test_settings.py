@@ -113,7 +113,7 @@ def test_a_wrong_value_is_refused_and_the_setting_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", attrs.fields_dict(Settings))
-def test_a_right_value_stays_as_it_is(name: str) -> None:
+def test_a_valid_value_is_unchanged(name: str) -> None:
     for right in RIGHT[name]:
         value = getattr(Settings(**{name: right}), name)
         assert value == right

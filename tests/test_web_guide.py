@@ -37,7 +37,7 @@ def names() -> Iterator[dict[str, Any]]:
         yield names
 
 
-def test_no_response_holds_the_key(names: dict[str, Any]) -> None:
+def test_no_response_contains_the_key(names: dict[str, Any]) -> None:
     assert_key_is_not_in("\n".join(names["printed"]))
 
 
@@ -179,7 +179,7 @@ async def serving(app: Any) -> AsyncIterator[int]:
     await task
 
 
-async def test_a_visitor_who_goes_ends_the_pull(
+async def test_a_disconnected_visitor_ends_the_pull(
     names: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = Sandbox(campaigns=400, keywords=5, api_key=KEY, latency=0.05)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import threading
 import time
 import urllib.parse
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,6 @@ from seorep_async.export.files import (
     check_row_options,
     discard,
     has_content,
-    put,
     refusal,
     shortened,
     sync_file,
@@ -310,11 +310,12 @@ class Database(Target):
             database.execute("CHECKPOINT")
         sync_file(file)
         try:
-            if self.path.exists() and not has_content(self.path):
-                put(file, self.path, permissions_of=self.path)
-            else:
-                # unlike a replacement, a link spares a database that another pull has just made
-                os.link(file, self.path)
+            with suppress(OSError):
+                shutil.copymode(self.path, file)
+            # an empty file gives way, but not a database that another pull has just made
+            if not has_content(self.path):
+                self.path.unlink(missing_ok=True)
+            os.link(file, self.path)
         except OSError:
             return False
         finally:

@@ -60,7 +60,7 @@ OnProgress: TypeAlias = Callable[[PullProgress], object]
 
 @attrs.frozen
 class PullFailure:
-    """A report that is missing, as in the table `failures`.
+    """A missing report, as in the table `failures`.
 
     Attributes:
         feed: the feed of the report.

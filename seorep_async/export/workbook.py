@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -54,12 +55,31 @@ _FIRST_MONTH = (1900, 3)
 """Excel has no earlier dates but those of January and February 1900, which it counts wrong."""
 _LONGEST_TEXT = 32_767
 _CUT_MARK = "… (cut)"
-_WIDEST_COLUMN = 60
-_WIDTH_OF_FILTER = 4
+_WIDEST_COLUMN = 50
+_MARGIN = 4
+"""The width of an indent and of the button of a filter in a header."""
+_GAP = 3
+"""The width that the indent of a cell needs."""
 _NUMBER_FORMATS = {
+    # LibreOffice would show 1 and 0
+    ColumnType.BOOLEAN: '"TRUE";;"FALSE"',
     ColumnType.DATE: "yyyy-mm-dd",
     ColumnType.DATETIME: "yyyy-mm-dd hh:mm:ss",
 }
+_SIGNED = ("moved", "places")
+"""Columns in which + is better."""
+_SIGNED_FORMAT = "+0;-0;0"
+_COLORS = {">": "#0B6E37", "<": "#B42318"}
+"""Green above 0, and red below."""
+_HEADER: dict[str, Any] = {
+    "bold": True,
+    "bg_color": "#DCE6F1",
+    "bottom": 1,
+    "text_wrap": True,
+    "valign": "vcenter",
+}
+_HEADER_HEIGHT = 30
+"""Two lines. A program may not find the height of a header on its own."""
 _ALIGNED_TO_THE_RIGHT = (
     ColumnType.INTEGER,
     ColumnType.NUMBER,
@@ -67,34 +87,37 @@ _ALIGNED_TO_THE_RIGHT = (
     ColumnType.DATETIME,
 )
 """The types whose values a spreadsheet puts at the right end of a cell."""
-_WIDTHS = {ColumnType.DATE: 11, ColumnType.DATETIME: 20}
+_WIDTHS = {ColumnType.DATE: 15, ColumnType.DATETIME: 24}
 _DAY_ZERO = dt.date(1899, 12, 30)
 _ONE_DAY = dt.timedelta(1)
 _COMMON_COLUMNS = 3
+_HIDDEN = ("keywords", "pulls")
+"""Sheets for programs and later pulls. People have these columns in the other sheets."""
 _FROZEN = ("company", "keyword_phrase")
 _WIDEST_FROZEN_COLUMN = 32
 _A4 = 9
-_PRINTED = re.compile(r"engine_\w+_ranking|engine_\w+_ranking_change|kinds")
+_PRINTED = re.compile(r"engine_\w+_ranking|engine_\w+_ranking_change|kinds|fell")
 _ORDER = (
-    re.compile("company"),
-    re.compile("keyword_phrase"),
-    re.compile("search_location_canonical_name|date|date_precision"),
-    re.compile("url|group_title|error|message"),
-    re.compile(r"engine_\w+_ranking"),
-    re.compile(r"engine_\w+_ranking_change"),
-    re.compile(r"engine_\w+_ranking_url|engine_\w+_rankings_\w+"),
+    "company",
+    "keyword_phrase",
+    "search_location_canonical_name|date|date_precision",
+    "url|group_title|error|message",
+    r"engine_\w+_ranking",
+    r"engine_\w+_ranking_change",
+    r"engine_\w+_ranking_url|engine_\w+_rankings_\w+",
+    "engine|before|after|moved|kinds|changes|places",
 )
-"""The columns of a sheet that stand first, in this order."""
+"""The columns of a sheet that stand first, in this order. Others are last if they are constant."""
 _PROPERTIES = "docProps/core.xml"
-_FOOTER = "&L&A&R&P / &N"
-"""The name of the sheet, the number of the page, and the number of pages."""
-_LONGEST_HEADING = 250
-"""Excel takes 255 characters, codes included."""
+_TITLE = "&L&B&A&B "
+"""The name of the sheet, in bold, at the top of a page."""
+_FOOTER = "&R&P / &N"
+"""The number of the page, and the number of pages."""
 
 
 @attrs.frozen
 class WorkbookFile(Target):
-    """One file with a sheet for each table that has rows.
+    """One file with a sheet for each table with rows.
 
     Attributes:
         engine_names: names of engine A and engine B for the headers, or None.
@@ -172,7 +195,7 @@ class Sheet:
     Attributes:
         may_be_left_out: whether a workbook lacks the sheet if it has no rows.
         heading: a line at the top of each printed page.
-        engine_names: names of engine A and engine B for the headers, or None.
+        engine_names: names of engine A and engine B. Headers are in words if it is not None.
     """
 
     table: Table
@@ -180,7 +203,7 @@ class Sheet:
     parts: Callable[[], Iterator[Columns]]
     may_be_left_out: bool = False
     heading: str = ""
-    engine_names: tuple[str, str] | None = None
+    engine_names: tuple[str, ...] | None = None
 
     @classmethod
     def of(
@@ -200,14 +223,16 @@ class Sheet:
         ordered_columns = tuple(columns[index] for index in order)
         return cls(table, ordered_columns, parts, not isinstance(table, FeedTable))
 
-    def header(self, column: Column) -> str:
-        """Return the name of a column, in words for people who have named their engines."""
+    def in_words(self, text: str) -> str:
+        """Return a column's name or description for people who have named their engines."""
         if self.engine_names is None:
-            return column.name
-        words = column.name.replace("_", " ")
-        for letter, name in zip("ab", self.engine_names, strict=True):
-            words = words.replace(f"engine {letter} ", f"{name} ")
-        return words
+            return text
+        for ordinal, letter, name in zip(
+            ("first", "second"), "ab", self.engine_names, strict=False
+        ):
+            text = text.replace(f"the {ordinal} search engine", name)
+            text = text.replace(f"engine_{letter}_", f"{name} ")
+        return text.replace("_", " ")
 
 
 @attrs.frozen
@@ -249,7 +274,7 @@ def _keys(table: Table, names: Iterable[str], columns: Columns) -> Iterator[tupl
 def _place(name: str) -> int:
     """Return the place of a column in the sheet: names and dates, ranks, and then the rest."""
     for place, pattern in enumerate(_ORDER):
-        if pattern.fullmatch(name):
+        if re.fullmatch(pattern, name):
             return place
     return len(_ORDER)
 
@@ -288,29 +313,31 @@ class _Survey:
     """The result of the first reading of a column.
 
     Attributes:
-        is_shown: whether the column is written: it has a value, or belongs to the key.
-        width: the characters of the longest cell, the header included.
+        width: the characters that the header and the longest cell need.
+        sample: two different cells, or fewer if there are no two.
     """
 
-    is_shown: bool
     width: int
+    sample: set[Any] = attrs.Factory(set)
 
 
 def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
     """Read a sheet once. Return the number of rows, and the facts about each column."""
     surveys = []
     for column in sheet.columns:
-        is_key = column.name in sheet.table.key
-        width = max(len(sheet.header(column)) + _WIDTH_OF_FILTER, _WIDTHS.get(column.type, 0))
-        surveys.append(_Survey(is_key, width))
+        header = sheet.in_words(column.name)
+        # the words of a header need at most two lines
+        longest_word = max(map(len, header.split()))
+        width = (len(header) + longest_word) // 2 + _MARGIN
+        surveys.append(_Survey(max(width, _WIDTHS.get(column.type, 0))))
     row_count = 0
     for columns in sheet.parts():
-        row_count += len(columns[0])
         for survey, column, values in zip(surveys, sheet.columns, columns, strict=True):
-            cells = [cell for cell in cells_of(column.type, values) if cell is not None]
-            survey.is_shown = survey.is_shown or bool(cells)
-            longest = max((len(cell) for cell in cells if isinstance(cell, str)), default=0)
-            survey.width = max(survey.width, longest)
+            cells = {*cells_of(column.type, values)}
+            survey.sample = {*islice(survey.sample | cells, 2)}
+            longest = max((len(str(cell)) for cell in cells), default=0)
+            survey.width = max(survey.width, longest + _GAP)
+        row_count += len(columns[0])
     return row_count, surveys
 
 
@@ -321,37 +348,52 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
     if not row_count and sheet.may_be_left_out:
         return
     worksheet = workbook.add_worksheet(sheet.table.name)
-    # columns without any value are left out, because half of the 48 may be empty
-    indexes = [index for index, survey in enumerate(surveys) if survey.is_shown]
+    indexes = _shown(sheet, surveys)
     names = [sheet.columns[index].name for index in indexes]
-    _set_views(worksheet, names, row_count)
+    printed_rows = row_count
+    if sheet.table.name in _HIDDEN:
+        worksheet.hide()
+        # LibreOffice also prints hidden sheets
+        printed_rows = 0
+    _set_views(worksheet, names, printed_rows)
     _set_heading(worksheet, sheet.heading)
     worksheet.autofilter(0, 0, row_count, len(indexes) - 1)
-    header_format = workbook.add_format({"bold": True, "bottom": 1})
-    indented_header_format = workbook.add_format({"bold": True, "bottom": 1, "indent": 1})
-    # the indent leaves room for the button of the filter
-    right_header_format = workbook.add_format(
-        {"bold": True, "bottom": 1, "align": "right", "indent": 2}
-    )
     for place, index in enumerate(indexes):
         column = sheet.columns[index]
-        name_format = header_format
-        cell_format = None
+        layout: dict[str, Any] = {"indent": 1}
         if column.type in _ALIGNED_TO_THE_RIGHT:
-            # otherwise a name seems to belong to the numbers on its left
-            name_format = right_header_format
-        if column.type in _NUMBER_FORMATS:
-            cell_format = workbook.add_format({"num_format": _NUMBER_FORMATS[column.type]})
-        elif place and column.type is ColumnType.STRING:
-            # numbers are aligned to the right, so a string beside them needs a gap
-            name_format = indented_header_format
-            cell_format = workbook.add_format({"indent": 1})
+            # the button of the filter covers the end of a header
+            layout = {"align": "right", "indent": 2}
+        header_format = workbook.add_format(layout | _HEADER)
+        number_format = _NUMBER_FORMATS.get(column.type, "General")
+        if column.name in _SIGNED:
+            number_format = _SIGNED_FORMAT
+            for criteria, color in _COLORS.items():
+                color_format = workbook.add_format({"font_color": color})
+                rule = {"type": "cell", "criteria": criteria, "value": 0, "format": color_format}
+                worksheet.conditional_format(1, place, max(row_count, 1), place, rule)
+        cell_format = workbook.add_format(layout | {"num_format": number_format})
         widest = _WIDEST_FROZEN_COLUMN if column.name in _FROZEN else _WIDEST_COLUMN
-        width = min(surveys[index].width, widest)
-        worksheet.set_column(place, place, width, cell_format)
-        worksheet.write_string(0, place, sheet.header(column), name_format)
-        worksheet.write_comment(0, place, column.description, _note_options(column.description))
+        worksheet.set_column(place, place, min(surveys[index].width, widest), cell_format)
+        worksheet.write_string(0, place, sheet.in_words(column.name), header_format)
+        note = sheet.in_words(column.description).replace("Null", "Empty").replace("null", "empty")
+        worksheet.write_comment(0, place, note, _note_options(note))
     _write_rows(worksheet, sheet, indexes)
+
+
+def _shown(sheet: Sheet, surveys: Sequence[_Survey]) -> list[int]:
+    """Return the indexes of the columns that a sheet shows, in their order."""
+    indexes = []
+    for index, column in enumerate(sheet.columns):
+        # half of the 48 columns may be empty, but those of the key are always shown
+        if surveys[index].sample - {None} or column.name in sheet.table.key:
+            indexes.append(index)
+
+    def says_little(index: int) -> bool:
+        is_first = _place(sheet.columns[index].name) < len(_ORDER)
+        return len(surveys[index].sample) < 2 and not is_first
+
+    return sorted(indexes, key=says_little)
 
 
 def _write_rows(worksheet: Any, sheet: Sheet, indexes: Sequence[int]) -> None:
@@ -371,11 +413,11 @@ def _set_heading(worksheet: Any, heading: str) -> None:
         # An & begins a code, such as that of the page number. A doubled one is a plain &, but
         # openpyxl does not know that.
         plain_heading = heading.replace("&", "and")
-        worksheet.set_header(f"&L{plain_heading[:_LONGEST_HEADING]}")
+        worksheet.set_header(f"{_TITLE}{plain_heading}")
     worksheet.set_footer(_FOOTER)
 
 
-def _set_views(worksheet: Any, names: Sequence[str], row_count: int) -> None:
+def _set_views(worksheet: Any, names: Sequence[str], printed_rows: int) -> None:
     """Keep the header and the names of a row in view, on the screen and on paper."""
     frozen_count = sum(name in _FROZEN for name in names)
     worksheet.freeze_panes(1, frozen_count)
@@ -385,10 +427,11 @@ def _set_views(worksheet: Any, names: Sequence[str], row_count: int) -> None:
     worksheet.set_landscape()
     worksheet.set_paper(_A4)
     worksheet.fit_to_pages(1, 0)
-    # thirty columns don't fit on a page, so only names and ranks are printed
+    worksheet.set_row(0, _HEADER_HEIGHT)
+    # forty columns don't fit on a page, so of rankings only names and ranks are printed
     printed_places = [place for place, name in enumerate(names) if _PRINTED.fullmatch(name)]
-    if printed_places:
-        worksheet.print_area(0, 0, row_count, printed_places[-1])
+    last_place = max(printed_places, default=len(names) - 1)
+    worksheet.print_area(0, 0, printed_rows, last_place)
 
 
 def _write_row(worksheet: Any, number: int, cells: Iterable[Any]) -> None:

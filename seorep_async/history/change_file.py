@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self, TypeAlias, cast
+from typing import Any, Self, TypeAlias
 
 import attrs
 
@@ -81,7 +81,8 @@ def write_changes(
     """Write changes for people: company, keyword, location, engine, both ranks and places moved.
 
     For a result of `changes_by_campaign`, write the numbers of each campaign. An existing file is
-    replaced only if `write_changes` or `seorep changes` wrote it.
+    replaced only if `write_changes` or `seorep changes` wrote it. A workbook has a sheet of winners
+    and one of losers; campaigns are sorted by `places`.
 
     Args:
         changes: the result of `changes(…)`, or of `changes_by_campaign(…)`, or some of it, such as
@@ -98,11 +99,10 @@ def write_changes(
     file = ChangeFile.of(os.fspath(out))
     if isinstance(changes, CountedChanges):
         return file.write(changes.campaigns, CampaignChanges)
-    rows = list(changes)
-    counts = [row for row in rows if isinstance(row, CampaignChanges)]
-    if counts and len(counts) == len(rows):
-        return file.write(counts, CampaignChanges)
-    return file.write(with_names_of_engines(cast("list[Change]", rows), names), Change)
+    rows: list[Any] = list(changes)
+    if rows and isinstance(rows[0], CampaignChanges):
+        return file.write(rows, CampaignChanges)
+    return file.write(with_names_of_engines(rows, names), Change)
 
 
 def with_names_of_engines(
@@ -147,7 +147,7 @@ def _folded(name: str) -> str:
 
 @attrs.frozen
 class ChangeFile:
-    """A file of changes, or of their numbers by campaign: a workbook with one sheet, or CSV.
+    """A file of changes, or of their numbers by campaign: a workbook or CSV.
 
     Attributes:
         out: the path as the caller wrote it.
@@ -179,14 +179,15 @@ class ChangeFile:
         return self.path.suffix.lower() == ".xlsx"
 
     def _holds_changes(self) -> bool:
-        tables = [_table(Change), _table(CampaignChanges)]
         if self._is_workbook:
-            is_ours = any(_has_sheet(self.path, table) for table in tables)
+            sheets = [*_sheets(Change, ()), *_sheets(CampaignChanges, ())]
+            is_ours = any(_has_sheet(self.path, sheet.table) for sheet in sheets)
             return is_ours and not was_changed(self.path)
         with open(self.path, encoding="utf-8-sig", errors="replace", newline="") as file:
             # the header of changes is short, but other files may have a line without an end
             header = file.readline(_LONGEST_HEADER).rstrip("\r\n")
-        return any(header == ",".join(_names(table)) for table in tables)
+        names = header.split(",")
+        return names in (_names(_table(Change)), _names(_table(CampaignChanges)))
 
     def write(self, rows: Sequence[Row], model: type[Row]) -> Path:
         """Write a temporary file, put it in place in one step, and return its path.
@@ -204,31 +205,40 @@ class ChangeFile:
             raise ExportError(f"can't write {self.out}: {problem}; {advice}", file=self.out)
         with replacing(self.out, self.path) as file:
             if self._is_workbook:
-                _write_workbook(file, _table(model), rows)
+                # Excel's times have no zone.
+                created = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0)
+                # `replacing` made this folder for the new file alone.
+                write_workbook(file, _sheets(model, rows), created, file.parent)
             else:
                 _write_csv(file, _table(model), rows)
         return self.out
 
 
 def _table(model: type[Row]) -> Table:
+    name = "changes"
+    column_names: Sequence[str] = _COLUMNS_OF_CHANGES
+    # columns that a sheet shows even if they are empty
+    key: tuple[str, ...] = (
+        "keyword_phrase",
+        "engine",
+        "before",
+        "after",
+        "moved",
+        "kinds",
+        "campaign_id",
+    )
     if model is CampaignChanges:
         name = "changes_by_campaign"
-        description = "The number of changed ranks of a campaign."
-        column_names: Sequence[str] = _COLUMNS_OF_COUNTS
-        key: tuple[str, ...] = ("changes", "places", "campaign_id")
-    else:
-        name = "changes"
-        description = "A changed rank."
-        column_names = _COLUMNS_OF_CHANGES
-        key = ("keyword_phrase", "engine", "before", "after", "moved", "kinds", "campaign_id")
+        column_names = _COLUMNS_OF_COUNTS
+        key = ("changes", "places", "campaign_id")
     columns = {column.name: column for column in columns_of_model(model)}
     # people read the kinds of a change as words
     columns["kinds"] = Column("kinds", ColumnType.STRING, "")
-    described_columns = []
-    for column_name in column_names:
-        column_description = _DESCRIPTIONS[column_name]
-        described_columns.append(attrs.evolve(columns[column_name], description=column_description))
-    return Table(name, description, tuple(described_columns), key)
+    described_columns = [
+        attrs.evolve(columns[column_name], description=_DESCRIPTIONS[column_name])
+        for column_name in column_names
+    ]
+    return Table(name, "", tuple(described_columns), key)
 
 
 def _value(row: Row, name: str) -> object:
@@ -244,7 +254,32 @@ def _has_sheet(file: Path, table: Table) -> bool:
     return read_sheet(file, table).keys() >= set(table.key)
 
 
-def _write_workbook(file: Path, table: Table, rows: Sequence[Row]) -> None:
+def _sheets(model: type[Row], rows: Sequence[Any]) -> list[Sheet]:
+    table = _table(model)
+    if model is CampaignChanges:
+        # if no campaign won, the one that lost most is the first
+        has_winners = any(row.places > 0 for row in rows)
+        return [_sheet(table, sorted(rows, key=lambda row: row.places, reverse=has_winners))]
+    # the largest changes are first already, but without both ranks there is no number of places
+    ordered_rows = sorted(rows, key=lambda row: row.moved is None)
+    winners = [row for row in ordered_rows if _is_winner(row)]
+    losers = [row for row in ordered_rows if not _is_winner(row)]
+    sheets = [
+        _sheet(attrs.evolve(table, name="winners"), winners),
+        _sheet(attrs.evolve(table, name="losers"), losers),
+    ]
+    # a workbook has at least one sheet
+    return [sheet for sheet in sheets if sheet.heading] or sheets
+
+
+def _is_winner(change: Change) -> bool:
+    """Return whether a rank became better, or a keyword is new."""
+    if change.moved is None:
+        return change.after is not None or change.kind == "new"
+    return change.moved > 0
+
+
+def _sheet(table: Table, rows: Sequence[Any]) -> Sheet:
     def parts() -> Iterator[Columns]:
         if rows:
             yield [[_value(row, name) for row in rows] for name in _names(table)]
@@ -254,11 +289,7 @@ def _write_workbook(file: Path, table: Table, rows: Sequence[Row]) -> None:
         # All rows are of one account. They are of the same days, unless the caller passes the
         # changes of several comparisons: then the heading has the days of the first row.
         heading = f"{rows[0].before_date} to {rows[0].after_date}, {rows[0].account}"
-    # Excel's times have no zone.
-    created = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0)
-    sheet = Sheet(table, table.columns, parts, heading=heading)
-    # `replacing` made this folder for the new file alone.
-    write_workbook(file, [sheet], created, file.parent)
+    return Sheet(table, table.columns, parts, heading=heading, engine_names=())
 
 
 def _write_csv(file: Path, table: Table, rows: Iterable[Row]) -> None:

@@ -108,7 +108,7 @@ def dlt_source(
     resources = []
     for feed in check_feeds(feeds):
         feed_params(feed, options)
-        # it checks the other arguments, and has nothing to send
+        # without ids, `pull_table` only checks the other arguments
         pull_table((), feed=feed, on_error="rows", **arguments)
         pull = partial(pull_table, feed=feed, on_error="rows", **arguments)
         resources.append(_resource(feed, pull, parts))
@@ -205,7 +205,7 @@ def _require_table_format() -> None:
 
 
 def _failures(feed: Feed, failed: pa.Table) -> pa.Table:
-    """Return failures with the name of their table and a key that is a string."""
+    """Return failures with the name of their table and a string as key."""
     pa = require("pyarrow")
     name = table_of(feed).name
     rows = []

@@ -10,8 +10,9 @@ import contextlib
 import contextvars
 import datetime as dt
 import os
+import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -334,6 +335,9 @@ def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
     with contextlib.suppress(RuntimeError):  # no loop runs
         caller = asyncio.current_task()
     cancelling: Future[Callable[[], object]] = Future()
+    # the caller's context holds the current span of a trace, for example
+    context = contextvars.copy_context()
+    running: Future[pa.Table] = Future()
 
     async def cancellable() -> pa.Table:
         task = asyncio.ensure_future(work())
@@ -341,21 +345,26 @@ def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
         cancelling.set_result(partial(loop.call_soon_threadsafe, task.cancel))
         return await task
 
-    with ThreadPoolExecutor(1, "seorep-pull") as thread:
-        # the caller's context holds the current span of a trace, for example
-        context = contextvars.copy_context()
-        running = thread.submit(context.run, lambda: asyncio.run(cancellable()))
+    def run() -> None:
         try:
-            # Ctrl-C raises here. Under `asyncio.run` it only cancels the caller's task, which
-            # can't react while this call blocks its loop.
-            while not running.done():
-                if caller is not None and caller.cancelling():
-                    break
-                wait([running], 0.1)
-        finally:
-            if not running.done():
-                cancel = cancelling.result()
-                # its loop may have been closed in the meantime
-                with contextlib.suppress(RuntimeError):
-                    cancel()
-        return running.result()
+            running.set_result(asyncio.run(cancellable()))
+        except BaseException as error:  # the caller raises it
+            running.set_exception(error)
+
+    # a daemon, so that a program that ends does not wait for a pull
+    threading.Thread(target=context.run, args=[run], name="seorep-pull", daemon=True).start()
+    try:
+        # Ctrl-C raises here. Under `asyncio.run` it only cancels the caller's task, which can't
+        # react while this call blocks its loop.
+        while not running.done():
+            if caller is not None and caller.cancelling():
+                break
+            wait([running], 0.1)
+    finally:
+        if not running.done():
+            cancel = cancelling.result()
+            # its loop may have been closed in the meantime
+            with contextlib.suppress(RuntimeError):
+                cancel()
+            wait([running])
+    return running.result()

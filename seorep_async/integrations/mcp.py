@@ -475,15 +475,17 @@ class _Progress:
 
 
 def _summarised(summary: PullSummary) -> str:
+    may_pass = any(not fails_again(failure.error, failure.status) for failure in summary.failures)
     if summary.failures and not summary.received:
         reason = summary.failures[0].message
         campaign_ids = dict.fromkeys(failure.campaign_id for failure in summary.failures)
+        advice = "; repeat pull later" if may_pass else ""
         raise ConfigurationError(
             f"every report failed: {reason}; the table failures has every reason; "
-            f"requested were campaigns {listed(campaign_ids)}"
+            f"requested were campaigns {listed(campaign_ids)}{advice}"
         )
     notes = list(summary.notes)
-    if any(not fails_again(failure.error, failure.status) for failure in summary.failures):
+    if may_pass:
         notes.append("some failures may pass: repeat pull with campaign_ids of the rows")
     columns = ("feed", "campaign_id", "keyword_id", "error", "status", "message")
     # agents use the values of feeds

@@ -30,8 +30,8 @@ _ENGINES = {
 _ENGINES_WITH_ADDRESS = _ENGINES.copy()
 del _ENGINES_WITH_ADDRESS["engine_a_places"]
 
-_ZERO = "What null means, against 0, is not documented."
-_MORE = "the reference gives no more."
+_ZERO = "The reference does not tell null from 0."
+_ONLY_A_NAME = "The reference gives only its name."
 _OLDER = "Only in the older variant of the feed, else null."
 _ONLY_LISTS = "Null outside lists."
 _NOT_IN_LISTS = "Null in lists."
@@ -42,13 +42,13 @@ _EXTRA = (
 )
 
 _RANK = (
-    "Judging by its name, position of the keyword in {name}. {day} Whether null or 0 means not ranked is "
-    "not documented."
+    "Position of the keyword in {name}. The reference does not say of which day{days}, or whether "
+    "0 or null means not ranked."
 )
-_ADDRESS = f"Judging by its name, {{}}; {_MORE} Null if the service sent none."
-_NEWEST = f"Judging by its name, the day of the newest value of {{}}; {_MORE}"
+_ADDRESS = f"{{}}. {_ONLY_A_NAME} Null if the service sent none."
+_NEWEST = f"Day of the newest value of {{}}. {_ONLY_A_NAME}"
 _UNTYPED = (
-    "Judging by its name, {}. The type of its values is not documented: JSON text in CSV, Parquet, "
+    "{}. The reference gives its name, but not the type of its values: JSON text in CSV, Parquet, "
     f"Arrow and databases. {_ONLY_LISTS}"
 )
 
@@ -74,62 +74,57 @@ def _bands() -> Descriptions:
     # open at its end, so it may count keywords without a rank
     return bands | _each(
         "{engine}_rankings_51",
-        "Number of keywords in the position band 51 of {name}, judging by its name from 51 on; whether "
-        f"it counts keywords without a position is not documented. {_ZERO}",
+        "Number of keywords in {name} in the position band 51, probably from 51 on. The reference "
+        f"does not say whether it counts keywords without a position. {_ZERO}",
     )
 
 
 _MEAN_RANKS = _each(
     "{engine}_ranking",
-    "Judging by its name, ranking of the campaign in {name} over the period. How it is calculated, and "
-    "what null and 0 mean, is not documented.",
+    "Ranking of the campaign in {name} over the period. The reference does not say how it is "
+    "calculated, or what null and 0 mean.",
 )
 _CHANGES = _each(
     "{engine}_ranking_change",
-    "Change of {engine}_ranking from the previous period; null in tables unless compare_previous_period asked "
-    "for it, because the service may send 0 otherwise. Not documented: which sign is an "
-    "improvement, how long the previous period is, what null means against 0.",
+    "Change of {engine}_ranking from the previous period; null in tables unless "
+    "compare_previous_period asked for it, because the service may send 0 otherwise. The reference "
+    "does not say which sign is an improvement, or how long the previous period is.",
 )
 _ADDRESSES = _each(
     "{engine}_ranking_url",
-    _ADDRESS.format("an address that belongs to {engine}_ranking"),
+    _ADDRESS.format("Address that belongs to {engine}_ranking"),
     _ENGINES_WITH_ADDRESS,
 )
 _RESULT_PAGES = _each(
     "{engine}_serp_url",
-    _ADDRESS.format("the address of a results page of {name}"),
+    _ADDRESS.format("Address of a results page of {name}"),
     _ENGINES_WITH_ADDRESS,
 )
 _MEASURES: Descriptions = {
     "local_monthly_searches": (
-        "Judging by its name, local searches for the phrase in a month; place, month and source "
-        f"are not documented. {_ZERO}"
+        "Local searches for the phrase in a month. The reference does not say of which place and "
+        f"month, or from which source. {_ZERO}"
     ),
-    "competitors": (
-        f"Judging by its name, a number of competitors; what is counted is not documented. {_ZERO}"
-    ),
+    "competitors": f"Number of competitors. The reference does not say what is counted. {_ZERO}",
     "global_monthly_searches": (
-        f"Judging by its name, searches for the phrase in a month everywhere. {_OLDER}"
+        f"Searches for the phrase in a month everywhere. {_ONLY_A_NAME} {_OLDER}"
     ),
     "wmt_ranking": (
-        "Judging by its name, position of the keyword in the first engine's webmaster tools. "
-        f"{_OLDER}"
+        f"Position of the keyword in the first engine's webmaster tools. {_ONLY_A_NAME} {_OLDER}"
     ),
     "wmt_clicks": (
-        "Judging by its name, clicks in the first engine's webmaster tools; over which days is not "
-        f"documented. {_OLDER}"
+        "Clicks in the first engine's webmaster tools. The reference does not say over which days. "
+        f"{_OLDER}"
     ),
     "wmt_impressions": (
-        "Judging by its name, impressions in the first engine's webmaster tools; over which days "
-        f"is not documented. {_OLDER}"
+        "Impressions in the first engine's webmaster tools. The reference does not say over which "
+        f"days. {_OLDER}"
     ),
     "wmt_ctr": (
-        "Judging by its name, click-through rate in the first engine's webmaster tools, an "
-        f"integer; its unit (percent, per mille or other) is not documented. {_OLDER}"
+        "Click-through rate in the first engine's webmaster tools, an integer. The reference does "
+        f"not say in which unit (percent, per mille or other). {_OLDER}"
     ),
-    "backlinks": (
-        f"Judging by its name, a number of backlinks; what is counted is not documented. {_OLDER}"
-    ),
+    "backlinks": f"Number of backlinks. The reference does not say what is counted. {_OLDER}",
 }
 _PERIOD: Descriptions = {
     "date": "Day of the row; the first of the month if the service sent only a month.",
@@ -155,31 +150,27 @@ def _totals() -> Descriptions:
 _DESCRIPTIONS: dict[str, Descriptions] = {
     "KeywordRanking": {
         **_MEASURES,
-        **_each("{engine}_ranking", _RANK, day="Of which day in the window is not documented."),
+        **_each("{engine}_ranking", _RANK, days=" in the window"),
         **_CHANGES,
         **_ADDRESSES,
         **_RESULT_PAGES,
         # places stand on a page of maps
         "engine_a_maps_serp_url": _ADDRESS.format(
-            "the address of a results page of the first search engine's maps"
+            "Address of a results page of the first search engine's maps"
         ),
         **_each("last_{engine}_ranking_date", _NEWEST.format("{engine}_ranking")),
         "keyword_id": "Id of the keyword.",
         "keyword_phrase": "The keyword's phrase.",
-        "search_location": f"The keyword's search location; {_MORE}",
-        "search_language": f"The keyword's search language; {_MORE}",
+        "search_location": f"Search location of the keyword. {_ONLY_A_NAME}",
+        "search_language": f"Search language of the keyword. {_ONLY_A_NAME}",
         "primary_keyword": (
             "Whether it is a primary keyword, which the reference does not explain; null if the "
             "service sent neither true nor false, and then the original is in extra."
         ),
         "last_search_volume_date": _NEWEST.format("the monthly searches"),
-        "last_stat_padder_date": (
-            "Not documented; judging by its name, the day of an internal step of the service."
-        ),
-        "last_metric_rollup_date": (
-            "Not documented; judging by its name, the day of an internal step of the service."
-        ),
-        "last_results_date": f"Judging by its name, the day of the newest results; {_MORE}",
+        "last_stat_padder_date": (f"Day of an internal step of the service. {_ONLY_A_NAME}"),
+        "last_metric_rollup_date": (f"Day of an internal step of the service. {_ONLY_A_NAME}"),
+        "last_results_date": f"Day of the newest results. {_ONLY_A_NAME}",
         "tags": "The keyword's labels: a list of id, label, and unknown fields in extra.",
         "extra": f"{_EXTRA} Also a `last_..._date` that has a time of day other than midnight.",
     },
@@ -190,15 +181,15 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         **_bands(),
         "competitors": _MEASURES["competitors"],
         "local_monthly_searches": (
-            "Judging by its name, local searches in a month; of which keywords, and how they are added "
-            f"up, is not documented. {_ZERO}"
+            "Local searches in a month. The reference does not say of which keywords, or how they "
+            f"are added up. {_ZERO}"
         ),
     },
     "KeywordPeriod": {
         **_PERIOD,
         **_MEASURES,
         **_ADDRESSES,
-        **_each("{engine}_ranking", _RANK, day="Of which day of a month is not documented."),
+        **_each("{engine}_ranking", _RANK, days=" of a month"),
     },
     "RankingTotals": _totals(),
     "Tag": {
@@ -206,18 +197,16 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         "label": "Text of the label.",
     },
     "SearchLocation": {
-        "id": f"Id of the keyword's search location; {_MORE}",
-        "canonical_name": f"Judging by its name, name of the search location; {_MORE}",
+        "id": "Id of the keyword's search location.",
+        "canonical_name": f"Name of the search location. {_ONLY_A_NAME}",
         "country_code": (
-            "Judging by its name, country of the search location; the kind of code is not documented."
+            "Country of the search location. The reference does not say which kind of code it is."
         ),
-        "target_type": (
-            "Judging by its name, kind of the search location; the values are not documented."
-        ),
+        "target_type": ("Kind of the search location. The reference does not list its values."),
     },
     "SearchLanguage": {
-        "id": f"Id of the keyword's search language; {_MORE}",
-        "name": f"Name of the keyword's search language; {_MORE}",
+        "id": "Id of the keyword's search language.",
+        "name": f"Name of the keyword's search language. {_ONLY_A_NAME}",
     },
     "Campaign": {
         "id": "Id of the campaign.",
@@ -225,21 +214,22 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         "company": "Name of the company.",
         "date_created": f"When the campaign was created; {_ZONE}",
         "date_modified": f"When it was last changed, or null; {_ZONE}",
-        "date_deleted": _UNTYPED.format("when the campaign was deleted"),
+        "date_deleted": _UNTYPED.format("When the campaign was deleted"),
         "status": (
-            f"Status of the campaign; `active` occurs, other values are not documented. {_ONLY_LISTS}"
+            "Status of the campaign; `active` occurs, other values are not documented. "
+            f"{_ONLY_LISTS}"
         ),
         "scope": "Scope of the address; the values are not documented.",
         "engine_a_ignore_places": (
-            "Judging by its name, whether the first search engine's places are left out; null if the "
-            "service sent neither true nor false."
+            "Whether the first search engine's places are left out; null if the service sent "
+            f"neither true nor false. {_ONLY_A_NAME}"
         ),
-        "engine_a_places_id": _UNTYPED.format("an id at the first search engine's places"),
-        "engine_a_cid": _UNTYPED.format("an id at the first search engine"),
-        "engine_a_business_id": _UNTYPED.format("a business's id at the first search engine"),
-        "engine_a_business_name": _UNTYPED.format("a business's name at the first search engine"),
+        "engine_a_places_id": _UNTYPED.format("An id at the first search engine's places"),
+        "engine_a_cid": _UNTYPED.format("An id at the first search engine"),
+        "engine_a_business_id": _UNTYPED.format("A business's id at the first search engine"),
+        "engine_a_business_name": _UNTYPED.format("A business's name at the first search engine"),
         "group_title": "Group that the campaign is assigned to, or null.",
-        "timezone": _UNTYPED.format("the campaign's time zone"),
+        "timezone": _UNTYPED.format("Time zone of the campaign"),
         "account_id": "The service's id of the account.",
     },
     "User": {
@@ -261,7 +251,7 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         "login_url": "Address that signs the user in once. It holds a token, so it is secret.",
         "user_id": "Id of the user who can sign in.",
         "time": f"When the grant was made; {_ZONE}",
-        "origin_user_id": "Judging by its name, id of the user who asked for the grant.",
+        "origin_user_id": f"Id of the user who asked for the grant. {_ONLY_A_NAME}",
     },
     "Keyword": {
         "id": "Id of the keyword.",
@@ -283,8 +273,8 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         "target_url": f"Address of the target. {_NOT_IN_LISTS}",
         "notes": "A short free note.",
         "campaign_id": "Id of the backlink's campaign. Null but in the response to `create`.",
-        "domain_authority": f"Judging by its name, a measure of the website; {_MORE}",
-        "page_authority": f"Judging by its name, a measure of the page; {_MORE}",
+        "domain_authority": f"Measure of the website. {_ONLY_A_NAME}",
+        "page_authority": f"Measure of the page. {_ONLY_A_NAME}",
     },
 }
 

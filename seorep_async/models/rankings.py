@@ -58,13 +58,13 @@ class SearchLocation(Model):
     """A keyword's search location (the service's reference, section 2.7)."""
 
     id: int
-    """Id of the keyword's search location; the reference gives no more."""
+    """Id of the keyword's search location."""
     canonical_name: str | None = None
-    """Judging by its name, name of the search location; the reference gives no more."""
+    """Name of the search location. The reference gives only its name."""
     country_code: str | None = None
-    """Judging by its name, country of the search location; the kind of code is not documented."""
+    """Country of the search location. The reference does not say which kind of code it is."""
     target_type: str | None = None
-    """Judging by its name, kind of the search location; the values are not documented."""
+    """Kind of the search location. The reference does not list its values."""
     extra: Mapping[str, Any] = extra_field()
     """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
     databases. Without any: {} in Python, an empty cell in CSV, else null.
@@ -79,9 +79,9 @@ class SearchLanguage(Model):
     """A keyword's search language (the service's reference, section 2.7)."""
 
     id: int
-    """Id of the keyword's search language; the reference gives no more."""
+    """Id of the keyword's search language."""
     name: str | None = None
-    """Name of the keyword's search language; the reference gives no more."""
+    """Name of the keyword's search language. The reference gives only its name."""
     extra: Mapping[str, Any] = extra_field()
     """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
     databases. Without any: {} in Python, an empty cell in CSV, else null.
@@ -107,137 +107,127 @@ class KeywordRanking(Model):
     keyword_phrase: str
     """The keyword's phrase."""
     search_location: SearchLocation | None = None
-    """The keyword's search location; the reference gives no more."""
+    """Search location of the keyword. The reference gives only its name."""
     search_language: SearchLanguage | None = None
-    """The keyword's search language; the reference gives no more."""
+    """Search language of the keyword. The reference gives only its name."""
     primary_keyword: bool | None = None
     """Whether it is a primary keyword, which the reference does not explain; null if the service
     sent neither true nor false, and then the original is in extra.
     """
     engine_a_ranking: int | None = None
-    """Judging by its name, position of the keyword in the first search engine. Of which day in the
-    window is not documented. Whether null or 0 means not ranked is not documented.
+    """Position of the keyword in the first search engine. The reference does not say of which day
+    in the window, or whether 0 or null means not ranked.
     """
     engine_a_ranking_change: int | None = None
     """Change of engine_a_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. Not documented:
-    which sign is an improvement, how long the previous period is, what null means against 0.
+    compare_previous_period asked for it, because the service may send 0 otherwise. The reference
+    does not say which sign is an improvement, or how long the previous period is.
     """
     engine_a_ranking_url: str | None = None
-    """Judging by its name, an address that belongs to engine_a_ranking; the reference gives no
-    more. Null if the service sent none.
+    """Address that belongs to engine_a_ranking. The reference gives only its name. Null if the
+    service sent none.
     """
     engine_a_serp_url: str | None = None
-    """Judging by its name, the address of a results page of the first search engine; the reference
-    gives no more. Null if the service sent none.
+    """Address of a results page of the first search engine. The reference gives only its name. Null
+    if the service sent none.
     """
     engine_a_mobile_ranking: int | None = None
-    """Judging by its name, position of the keyword in the first search engine on mobile devices. Of
-    which day in the window is not documented. Whether null or 0 means not ranked is not documented.
+    """Position of the keyword in the first search engine on mobile devices. The reference does not
+    say of which day in the window, or whether 0 or null means not ranked.
     """
     engine_a_mobile_ranking_change: int | None = None
     """Change of engine_a_mobile_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. Not documented:
-    which sign is an improvement, how long the previous period is, what null means against 0.
+    compare_previous_period asked for it, because the service may send 0 otherwise. The reference
+    does not say which sign is an improvement, or how long the previous period is.
     """
     engine_a_mobile_ranking_url: str | None = None
-    """Judging by its name, an address that belongs to engine_a_mobile_ranking; the reference gives
-    no more. Null if the service sent none.
+    """Address that belongs to engine_a_mobile_ranking. The reference gives only its name. Null if
+    the service sent none.
     """
     engine_a_mobile_serp_url: str | None = None
-    """Judging by its name, the address of a results page of the first search engine on mobile
-    devices; the reference gives no more. Null if the service sent none.
+    """Address of a results page of the first search engine on mobile devices. The reference gives
+    only its name. Null if the service sent none.
     """
     engine_a_places_ranking: int | None = None
-    """Judging by its name, position of the keyword in the places of the first search engine. Of
-    which day in the window is not documented. Whether null or 0 means not ranked is not documented.
+    """Position of the keyword in the places of the first search engine. The reference does not say
+    of which day in the window, or whether 0 or null means not ranked.
     """
     engine_a_places_ranking_change: int | None = None
     """Change of engine_a_places_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. Not documented:
-    which sign is an improvement, how long the previous period is, what null means against 0.
+    compare_previous_period asked for it, because the service may send 0 otherwise. The reference
+    does not say which sign is an improvement, or how long the previous period is.
     """
     engine_a_maps_serp_url: str | None = None
-    """Judging by its name, the address of a results page of the first search engine's maps; the
-    reference gives no more. Null if the service sent none.
+    """Address of a results page of the first search engine's maps. The reference gives only its
+    name. Null if the service sent none.
     """
     engine_b_ranking: int | None = None
-    """Judging by its name, position of the keyword in the second search engine. Of which day in the
-    window is not documented. Whether null or 0 means not ranked is not documented.
+    """Position of the keyword in the second search engine. The reference does not say of which day
+    in the window, or whether 0 or null means not ranked.
     """
     engine_b_ranking_change: int | None = None
     """Change of engine_b_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. Not documented:
-    which sign is an improvement, how long the previous period is, what null means against 0.
+    compare_previous_period asked for it, because the service may send 0 otherwise. The reference
+    does not say which sign is an improvement, or how long the previous period is.
     """
     engine_b_ranking_url: str | None = None
-    """Judging by its name, an address that belongs to engine_b_ranking; the reference gives no
-    more. Null if the service sent none.
+    """Address that belongs to engine_b_ranking. The reference gives only its name. Null if the
+    service sent none.
     """
     engine_b_serp_url: str | None = None
-    """Judging by its name, the address of a results page of the second search engine; the reference
-    gives no more. Null if the service sent none.
+    """Address of a results page of the second search engine. The reference gives only its name.
+    Null if the service sent none.
     """
     local_monthly_searches: int | None = None
-    """Judging by its name, local searches for the phrase in a month; place, month and source are
-    not documented. What null means, against 0, is not documented.
+    """Local searches for the phrase in a month. The reference does not say of which place and
+    month, or from which source. The reference does not tell null from 0.
     """
     competitors: int | None = None
-    """Judging by its name, a number of competitors; what is counted is not documented. What null
-    means, against 0, is not documented.
+    """Number of competitors. The reference does not say what is counted. The reference does not
+    tell null from 0.
     """
     last_engine_a_ranking_date: dt.date | None = None
-    """Judging by its name, the day of the newest value of engine_a_ranking; the reference gives no
-    more.
-    """
+    """Day of the newest value of engine_a_ranking. The reference gives only its name."""
     last_engine_a_mobile_ranking_date: dt.date | None = None
-    """Judging by its name, the day of the newest value of engine_a_mobile_ranking; the reference
-    gives no more.
-    """
+    """Day of the newest value of engine_a_mobile_ranking. The reference gives only its name."""
     last_engine_a_places_ranking_date: dt.date | None = None
-    """Judging by its name, the day of the newest value of engine_a_places_ranking; the reference
-    gives no more.
-    """
+    """Day of the newest value of engine_a_places_ranking. The reference gives only its name."""
     last_engine_b_ranking_date: dt.date | None = None
-    """Judging by its name, the day of the newest value of engine_b_ranking; the reference gives no
-    more.
-    """
+    """Day of the newest value of engine_b_ranking. The reference gives only its name."""
     last_search_volume_date: dt.date | None = None
-    """Judging by its name, the day of the newest value of the monthly searches; the reference gives
-    no more.
-    """
+    """Day of the newest value of the monthly searches. The reference gives only its name."""
     last_stat_padder_date: dt.date | None = None
-    """Not documented; judging by its name, the day of an internal step of the service."""
+    """Day of an internal step of the service. The reference gives only its name."""
     last_metric_rollup_date: dt.date | None = None
-    """Not documented; judging by its name, the day of an internal step of the service."""
+    """Day of an internal step of the service. The reference gives only its name."""
     last_results_date: dt.date | None = None
-    """Judging by its name, the day of the newest results; the reference gives no more."""
+    """Day of the newest results. The reference gives only its name."""
     tags: tuple[Tag, ...] = ()
     """The keyword's labels: a list of id, label, and unknown fields in extra."""
     global_monthly_searches: int | None = None
-    """Judging by its name, searches for the phrase in a month everywhere. Only in the older variant
-    of the feed, else null.
+    """Searches for the phrase in a month everywhere. The reference gives only its name. Only in the
+    older variant of the feed, else null.
     """
     wmt_ranking: int | None = None
-    """Judging by its name, position of the keyword in the first engine's webmaster tools. Only in
-    the older variant of the feed, else null.
+    """Position of the keyword in the first engine's webmaster tools. The reference gives only its
+    name. Only in the older variant of the feed, else null.
     """
     wmt_clicks: int | None = None
-    """Judging by its name, clicks in the first engine's webmaster tools; over which days is not
-    documented. Only in the older variant of the feed, else null.
+    """Clicks in the first engine's webmaster tools. The reference does not say over which days.
+    Only in the older variant of the feed, else null.
     """
     wmt_impressions: int | None = None
-    """Judging by its name, impressions in the first engine's webmaster tools; over which days is
-    not documented. Only in the older variant of the feed, else null.
+    """Impressions in the first engine's webmaster tools. The reference does not say over which
+    days. Only in the older variant of the feed, else null.
     """
     wmt_ctr: int | None = None
-    """Judging by its name, click-through rate in the first engine's webmaster tools, an integer;
-    its unit (percent, per mille or other) is not documented. Only in the older variant of the feed,
-    else null.
+    """Click-through rate in the first engine's webmaster tools, an integer. The reference does not
+    say in which unit (percent, per mille or other). Only in the older variant of the feed, else
+    null.
     """
     backlinks: int | None = None
-    """Judging by its name, a number of backlinks; what is counted is not documented. Only in the
-    older variant of the feed, else null.
+    """Number of backlinks. The reference does not say what is counted. Only in the older variant of
+    the feed, else null.
     """
     extra: Mapping[str, Any] = extra_field()
     """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
@@ -262,132 +252,132 @@ class CampaignPeriod(Model):
     date_precision: Literal["month", "day"] = "month"
     """`day` or `month`: what the service sent."""
     engine_a_ranking: int | None = None
-    """Judging by its name, ranking of the campaign in the first search engine over the period. How
-    it is calculated, and what null and 0 mean, is not documented.
+    """Ranking of the campaign in the first search engine over the period. The reference does not
+    say how it is calculated, or what null and 0 mean.
     """
     engine_a_ranking_change: int | None = None
     """Change of engine_a_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. Not documented:
-    which sign is an improvement, how long the previous period is, what null means against 0.
+    compare_previous_period asked for it, because the service may send 0 otherwise. The reference
+    does not say which sign is an improvement, or how long the previous period is.
     """
     engine_a_rankings_1_3: int | None = None
-    """Number of keywords in positions 1 to 3 of the first search engine. What null means, against
-    0, is not documented.
+    """Number of keywords in positions 1 to 3 of the first search engine. The reference does not
+    tell null from 0.
     """
     engine_a_rankings_4_10: int | None = None
-    """Number of keywords in positions 4 to 10 of the first search engine. What null means, against
-    0, is not documented.
+    """Number of keywords in positions 4 to 10 of the first search engine. The reference does not
+    tell null from 0.
     """
     engine_a_rankings_11_20: int | None = None
-    """Number of keywords in positions 11 to 20 of the first search engine. What null means, against
-    0, is not documented.
+    """Number of keywords in positions 11 to 20 of the first search engine. The reference does not
+    tell null from 0.
     """
     engine_a_rankings_21_50: int | None = None
-    """Number of keywords in positions 21 to 50 of the first search engine. What null means, against
-    0, is not documented.
+    """Number of keywords in positions 21 to 50 of the first search engine. The reference does not
+    tell null from 0.
     """
     engine_a_rankings_51: int | None = None
-    """Number of keywords in the position band 51 of the first search engine, judging by its name
-    from 51 on; whether it counts keywords without a position is not documented. What null means,
-    against 0, is not documented.
+    """Number of keywords in the first search engine in the position band 51, probably from 51 on.
+    The reference does not say whether it counts keywords without a position. The reference does not
+    tell null from 0.
     """
     engine_a_mobile_ranking: int | None = None
-    """Judging by its name, ranking of the campaign in the first search engine on mobile devices
-    over the period. How it is calculated, and what null and 0 mean, is not documented.
+    """Ranking of the campaign in the first search engine on mobile devices over the period. The
+    reference does not say how it is calculated, or what null and 0 mean.
     """
     engine_a_mobile_ranking_change: int | None = None
     """Change of engine_a_mobile_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. Not documented:
-    which sign is an improvement, how long the previous period is, what null means against 0.
+    compare_previous_period asked for it, because the service may send 0 otherwise. The reference
+    does not say which sign is an improvement, or how long the previous period is.
     """
     engine_a_mobile_rankings_1_3: int | None = None
-    """Number of keywords in positions 1 to 3 of the first search engine on mobile devices. What
-    null means, against 0, is not documented.
+    """Number of keywords in positions 1 to 3 of the first search engine on mobile devices. The
+    reference does not tell null from 0.
     """
     engine_a_mobile_rankings_4_10: int | None = None
-    """Number of keywords in positions 4 to 10 of the first search engine on mobile devices. What
-    null means, against 0, is not documented.
+    """Number of keywords in positions 4 to 10 of the first search engine on mobile devices. The
+    reference does not tell null from 0.
     """
     engine_a_mobile_rankings_11_20: int | None = None
-    """Number of keywords in positions 11 to 20 of the first search engine on mobile devices. What
-    null means, against 0, is not documented.
+    """Number of keywords in positions 11 to 20 of the first search engine on mobile devices. The
+    reference does not tell null from 0.
     """
     engine_a_mobile_rankings_21_50: int | None = None
-    """Number of keywords in positions 21 to 50 of the first search engine on mobile devices. What
-    null means, against 0, is not documented.
+    """Number of keywords in positions 21 to 50 of the first search engine on mobile devices. The
+    reference does not tell null from 0.
     """
     engine_a_mobile_rankings_51: int | None = None
-    """Number of keywords in the position band 51 of the first search engine on mobile devices,
-    judging by its name from 51 on; whether it counts keywords without a position is not documented.
-    What null means, against 0, is not documented.
+    """Number of keywords in the first search engine on mobile devices in the position band 51,
+    probably from 51 on. The reference does not say whether it counts keywords without a position.
+    The reference does not tell null from 0.
     """
     engine_a_places_ranking: int | None = None
-    """Judging by its name, ranking of the campaign in the places of the first search engine over
-    the period. How it is calculated, and what null and 0 mean, is not documented.
+    """Ranking of the campaign in the places of the first search engine over the period. The
+    reference does not say how it is calculated, or what null and 0 mean.
     """
     engine_a_places_ranking_change: int | None = None
     """Change of engine_a_places_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. Not documented:
-    which sign is an improvement, how long the previous period is, what null means against 0.
+    compare_previous_period asked for it, because the service may send 0 otherwise. The reference
+    does not say which sign is an improvement, or how long the previous period is.
     """
     engine_a_places_rankings_1_3: int | None = None
-    """Number of keywords in positions 1 to 3 of the places of the first search engine. What null
-    means, against 0, is not documented.
+    """Number of keywords in positions 1 to 3 of the places of the first search engine. The
+    reference does not tell null from 0.
     """
     engine_a_places_rankings_4_10: int | None = None
-    """Number of keywords in positions 4 to 10 of the places of the first search engine. What null
-    means, against 0, is not documented.
+    """Number of keywords in positions 4 to 10 of the places of the first search engine. The
+    reference does not tell null from 0.
     """
     engine_a_places_rankings_11_20: int | None = None
-    """Number of keywords in positions 11 to 20 of the places of the first search engine. What null
-    means, against 0, is not documented.
+    """Number of keywords in positions 11 to 20 of the places of the first search engine. The
+    reference does not tell null from 0.
     """
     engine_a_places_rankings_21_50: int | None = None
-    """Number of keywords in positions 21 to 50 of the places of the first search engine. What null
-    means, against 0, is not documented.
+    """Number of keywords in positions 21 to 50 of the places of the first search engine. The
+    reference does not tell null from 0.
     """
     engine_a_places_rankings_51: int | None = None
-    """Number of keywords in the position band 51 of the places of the first search engine, judging
-    by its name from 51 on; whether it counts keywords without a position is not documented. What
-    null means, against 0, is not documented.
+    """Number of keywords in the places of the first search engine in the position band 51, probably
+    from 51 on. The reference does not say whether it counts keywords without a position. The
+    reference does not tell null from 0.
     """
     engine_b_ranking: int | None = None
-    """Judging by its name, ranking of the campaign in the second search engine over the period. How
-    it is calculated, and what null and 0 mean, is not documented.
+    """Ranking of the campaign in the second search engine over the period. The reference does not
+    say how it is calculated, or what null and 0 mean.
     """
     engine_b_ranking_change: int | None = None
     """Change of engine_b_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. Not documented:
-    which sign is an improvement, how long the previous period is, what null means against 0.
+    compare_previous_period asked for it, because the service may send 0 otherwise. The reference
+    does not say which sign is an improvement, or how long the previous period is.
     """
     engine_b_rankings_1_3: int | None = None
-    """Number of keywords in positions 1 to 3 of the second search engine. What null means, against
-    0, is not documented.
+    """Number of keywords in positions 1 to 3 of the second search engine. The reference does not
+    tell null from 0.
     """
     engine_b_rankings_4_10: int | None = None
-    """Number of keywords in positions 4 to 10 of the second search engine. What null means, against
-    0, is not documented.
+    """Number of keywords in positions 4 to 10 of the second search engine. The reference does not
+    tell null from 0.
     """
     engine_b_rankings_11_20: int | None = None
-    """Number of keywords in positions 11 to 20 of the second search engine. What null means,
-    against 0, is not documented.
+    """Number of keywords in positions 11 to 20 of the second search engine. The reference does not
+    tell null from 0.
     """
     engine_b_rankings_21_50: int | None = None
-    """Number of keywords in positions 21 to 50 of the second search engine. What null means,
-    against 0, is not documented.
+    """Number of keywords in positions 21 to 50 of the second search engine. The reference does not
+    tell null from 0.
     """
     engine_b_rankings_51: int | None = None
-    """Number of keywords in the position band 51 of the second search engine, judging by its name
-    from 51 on; whether it counts keywords without a position is not documented. What null means,
-    against 0, is not documented.
+    """Number of keywords in the second search engine in the position band 51, probably from 51 on.
+    The reference does not say whether it counts keywords without a position. The reference does not
+    tell null from 0.
     """
     competitors: int | None = None
-    """Judging by its name, a number of competitors; what is counted is not documented. What null
-    means, against 0, is not documented.
+    """Number of competitors. The reference does not say what is counted. The reference does not
+    tell null from 0.
     """
     local_monthly_searches: int | None = None
-    """Judging by its name, local searches in a month; of which keywords, and how they are added up,
-    is not documented. What null means, against 0, is not documented.
+    """Local searches in a month. The reference does not say of which keywords, or how they are
+    added up. The reference does not tell null from 0.
     """
     extra: Mapping[str, Any] = extra_field()
     """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
@@ -412,65 +402,65 @@ class KeywordPeriod(Model):
     date_precision: Literal["month", "day"] = "month"
     """`day` or `month`: what the service sent."""
     engine_a_ranking: int | None = None
-    """Judging by its name, position of the keyword in the first search engine. Of which day of a
-    month is not documented. Whether null or 0 means not ranked is not documented.
+    """Position of the keyword in the first search engine. The reference does not say of which day
+    of a month, or whether 0 or null means not ranked.
     """
     engine_a_mobile_ranking: int | None = None
-    """Judging by its name, position of the keyword in the first search engine on mobile devices. Of
-    which day of a month is not documented. Whether null or 0 means not ranked is not documented.
+    """Position of the keyword in the first search engine on mobile devices. The reference does not
+    say of which day of a month, or whether 0 or null means not ranked.
     """
     engine_a_places_ranking: int | None = None
-    """Judging by its name, position of the keyword in the places of the first search engine. Of
-    which day of a month is not documented. Whether null or 0 means not ranked is not documented.
+    """Position of the keyword in the places of the first search engine. The reference does not say
+    of which day of a month, or whether 0 or null means not ranked.
     """
     engine_b_ranking: int | None = None
-    """Judging by its name, position of the keyword in the second search engine. Of which day of a
-    month is not documented. Whether null or 0 means not ranked is not documented.
+    """Position of the keyword in the second search engine. The reference does not say of which day
+    of a month, or whether 0 or null means not ranked.
     """
     engine_a_ranking_url: str | None = None
-    """Judging by its name, an address that belongs to engine_a_ranking; the reference gives no
-    more. Null if the service sent none.
+    """Address that belongs to engine_a_ranking. The reference gives only its name. Null if the
+    service sent none.
     """
     engine_a_mobile_ranking_url: str | None = None
-    """Judging by its name, an address that belongs to engine_a_mobile_ranking; the reference gives
-    no more. Null if the service sent none.
+    """Address that belongs to engine_a_mobile_ranking. The reference gives only its name. Null if
+    the service sent none.
     """
     engine_b_ranking_url: str | None = None
-    """Judging by its name, an address that belongs to engine_b_ranking; the reference gives no
-    more. Null if the service sent none.
+    """Address that belongs to engine_b_ranking. The reference gives only its name. Null if the
+    service sent none.
     """
     competitors: int | None = None
-    """Judging by its name, a number of competitors; what is counted is not documented. What null
-    means, against 0, is not documented.
+    """Number of competitors. The reference does not say what is counted. The reference does not
+    tell null from 0.
     """
     local_monthly_searches: int | None = None
-    """Judging by its name, local searches for the phrase in a month; place, month and source are
-    not documented. What null means, against 0, is not documented.
+    """Local searches for the phrase in a month. The reference does not say of which place and
+    month, or from which source. The reference does not tell null from 0.
     """
     global_monthly_searches: int | None = None
-    """Judging by its name, searches for the phrase in a month everywhere. Only in the older variant
-    of the feed, else null.
+    """Searches for the phrase in a month everywhere. The reference gives only its name. Only in the
+    older variant of the feed, else null.
     """
     wmt_ranking: int | None = None
-    """Judging by its name, position of the keyword in the first engine's webmaster tools. Only in
-    the older variant of the feed, else null.
+    """Position of the keyword in the first engine's webmaster tools. The reference gives only its
+    name. Only in the older variant of the feed, else null.
     """
     wmt_clicks: int | None = None
-    """Judging by its name, clicks in the first engine's webmaster tools; over which days is not
-    documented. Only in the older variant of the feed, else null.
+    """Clicks in the first engine's webmaster tools. The reference does not say over which days.
+    Only in the older variant of the feed, else null.
     """
     wmt_impressions: int | None = None
-    """Judging by its name, impressions in the first engine's webmaster tools; over which days is
-    not documented. Only in the older variant of the feed, else null.
+    """Impressions in the first engine's webmaster tools. The reference does not say over which
+    days. Only in the older variant of the feed, else null.
     """
     wmt_ctr: int | None = None
-    """Judging by its name, click-through rate in the first engine's webmaster tools, an integer;
-    its unit (percent, per mille or other) is not documented. Only in the older variant of the feed,
-    else null.
+    """Click-through rate in the first engine's webmaster tools, an integer. The reference does not
+    say in which unit (percent, per mille or other). Only in the older variant of the feed, else
+    null.
     """
     backlinks: int | None = None
-    """Judging by its name, a number of backlinks; what is counted is not documented. Only in the
-    older variant of the feed, else null.
+    """Number of backlinks. The reference does not say what is counted. Only in the older variant of
+    the feed, else null.
     """
     extra: Mapping[str, Any] = extra_field()
     """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and

@@ -36,7 +36,7 @@ class Campaign(Model):
     date_modified: datetime | None = None
     """When it was last changed, or null; the time zone is not documented."""
     date_deleted: Any = untyped_field()
-    """Judging by its name, when the campaign was deleted. The type of its values is not documented:
+    """When the campaign was deleted. The reference gives its name, but not the type of its values:
     JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
     """
     status: str | None = None
@@ -45,29 +45,29 @@ class Campaign(Model):
     scope: str | None = None
     """Scope of the address; the values are not documented."""
     engine_a_ignore_places: bool | None = None
-    """Judging by its name, whether the first search engine's places are left out; null if the
-    service sent neither true nor false.
+    """Whether the first search engine's places are left out; null if the service sent neither true
+    nor false. The reference gives only its name.
     """
     engine_a_places_id: Any = untyped_field()
-    """Judging by its name, an id at the first search engine's places. The type of its values is not
-    documented: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """An id at the first search engine's places. The reference gives its name, but not the type of
+    its values: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
     """
     engine_a_cid: Any = untyped_field()
-    """Judging by its name, an id at the first search engine. The type of its values is not
-    documented: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """An id at the first search engine. The reference gives its name, but not the type of its
+    values: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
     """
     engine_a_business_id: Any = untyped_field()
-    """Judging by its name, a business's id at the first search engine. The type of its values is
-    not documented: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """A business's id at the first search engine. The reference gives its name, but not the type of
+    its values: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
     """
     engine_a_business_name: Any = untyped_field()
-    """Judging by its name, a business's name at the first search engine. The type of its values is
-    not documented: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """A business's name at the first search engine. The reference gives its name, but not the type
+    of its values: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
     """
     group_title: str | None = None
     """Group that the campaign is assigned to, or null."""
     timezone: Any = untyped_field()
-    """Judging by its name, the campaign's time zone. The type of its values is not documented: JSON
+    """Time zone of the campaign. The reference gives its name, but not the type of its values: JSON
     text in CSV, Parquet, Arrow and databases. Null outside lists.
     """
     account_id: int | None = None
@@ -136,7 +136,7 @@ class LoginGrant(Model):
     time: datetime | None = None
     """When the grant was made; the time zone is not documented."""
     origin_user_id: int | None = None
-    """Judging by its name, id of the user who asked for the grant."""
+    """Id of the user who asked for the grant. The reference gives only its name."""
     extra: Mapping[str, Any] = extra_field(repr=False)
     """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
     databases. Without any: {} in Python, an empty cell in CSV, else null.
@@ -202,9 +202,9 @@ class Backlink(Model):
     campaign_id: int | None = None
     """Id of the backlink's campaign. Null but in the response to `create`."""
     domain_authority: int | None = None
-    """Judging by its name, a measure of the website; the reference gives no more."""
+    """Measure of the website. The reference gives only its name."""
     page_authority: int | None = None
-    """Judging by its name, a measure of the page; the reference gives no more."""
+    """Measure of the page. The reference gives only its name."""
     extra: Mapping[str, Any] = extra_field()
     """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
     databases. Without any: {} in Python, an empty cell in CSV, else null.

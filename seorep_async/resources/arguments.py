@@ -59,7 +59,7 @@ Date: TypeAlias = dt.date | str
 
 
 def unknown_argument(name: str, names: Collection[str]) -> ConfigurationError:
-    """Return the error for an argument that is not among the known names."""
+    """Return the error for an unknown argument."""
     advice = suggestion(name, names)
     if name in _OTHER_WAYS:
         advice = f" {_OTHER_WAYS[name]}"

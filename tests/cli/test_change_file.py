@@ -24,10 +24,13 @@ def rows_of(file: Path) -> list[dict[str, object]]:
         with file.open(encoding="utf-8", newline="") as opened:
             header, *lines = csv.reader(opened)
         rows = [[value_of(text) for text in line] for line in lines]
-    else:
-        (sheet,) = openpyxl.load_workbook(file)
-        header, *rows = map(list, sheet.values)
-    return [dict(zip(header, row, strict=True)) for row in rows]
+        return [dict(zip(header, row, strict=True)) for row in rows]
+    all_rows = []
+    for sheet in openpyxl.load_workbook(file):
+        header, *lines = sheet.values
+        names = [name.replace(" ", "_") for name in header]
+        all_rows += [dict(zip(names, line, strict=True)) for line in lines]
+    return all_rows
 
 
 def value_of(text: str) -> object:
@@ -37,35 +40,63 @@ def value_of(text: str) -> object:
     return text or None
 
 
-@pytest.mark.parametrize("name", ["fell.xlsx", "fell.csv"])
-def test_changes_are_a_file(seorep: Seorep, database: Path, name: str) -> None:
+LOST = ["shoes 21", "Google", 2, None, None, "lost, left_top_3, left_top_10, left_top_20"]
+FOUND = ["shoes 13", "Google", None, 60, None, "found"]
+ROSE = ["shoes 11", "Google", 12, 3, 9, "entered_top_3, entered_top_10, rose"]
+FELL = ["shoes 12", "Google", 40, 47, -7, "fell"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected_rows"),
+    [("fell.csv", [LOST, FOUND, ROSE, FELL]), ("fell.xlsx", [ROSE, FOUND, FELL, LOST])],
+)
+def test_changes_are_a_file(
+    seorep: Seorep, database: Path, name: str, expected_rows: list[list[object]]
+) -> None:
     ended = seorep("changes", database, "-o", name, "--engines", "Google, Bing")
     assert (ended.code, ended.out) == (0, f"{name}\n")
     rows = rows_of(Path(name))
     names = ("keyword_phrase", "engine", "before", "after", "moved", "kinds")
     values = [[row[name] for name in names] for row in rows]
-    assert values == [
-        ["shoes 21", "Google", 2, None, None, "lost, left_top_3, left_top_10, left_top_20"],
-        ["shoes 13", "Google", None, 60, None, "found"],
-        ["shoes 11", "Google", 12, 3, 9, "entered_top_3, entered_top_10, rose"],
-        ["shoes 12", "Google", 40, 47, -7, "fell"],
-    ]
+    assert values == expected_rows
+    assert seorep("changes", database, "-o", name).code == 0
+
+
+def test_winners_and_losers_are_two_sheets(seorep: Seorep, database: Path) -> None:
+    seorep("changes", database, "-o", "fell.xlsx")
+    winners, losers = openpyxl.load_workbook("fell.xlsx")
+    assert (winners.title, losers.title) == ("winners", "losers")
+    # the keywords without both ranks are below
+    assert [cell.value for cell in winners["F"]] == ["moved", 9, None]
+    assert [cell.value for cell in losers["F"]] == ["moved", -7, None]
+    assert winners["F2"].number_format == "+0;-0;0"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "titles"),
+    [
+        (["fell"], ["losers"]),
+        (["found"], ["winners"]),
+        (["rose", "lost"], ["winners", "losers"]),
+        (["removed"], ["winners", "losers"]),
+    ],
+)
+def test_a_workbook_has_the_sheets_that_have_rows(
+    seorep: Seorep, database: Path, kinds: list[str], titles: list[str]
+) -> None:
+    options = [option for kind in kinds for option in ("--kind", kind)]
+    assert seorep("changes", database, *options, "-o", "a.xlsx").code == 0
+    assert openpyxl.load_workbook("a.xlsx").sheetnames == titles
 
 
 def test_a_workbook_of_changes_looks_like_that_of_a_pull(seorep: Seorep, database: Path) -> None:
     seorep("changes", database, "-o", "fell.xlsx")
-    (sheet,) = openpyxl.load_workbook("fell.xlsx")
-    assert sheet.title == "changes"
-    assert sheet.freeze_panes == "C2"
-    assert sheet.auto_filter.ref == sheet.dimensions
-    assert all(cell.font.b and cell.comment.text for cell in sheet[1])
-    assert sheet.oddHeader.left.text == "2026-03-01 to 2026-03-02, acme"
-
-
-def test_a_workbook_without_changes_has_a_header(seorep: Seorep, database: Path) -> None:
-    assert seorep("changes", database, "--kind", "removed", "-o", "none.xlsx").code == 0
-    (sheet,) = openpyxl.load_workbook("none.xlsx")
-    assert sheet.max_row == 1
+    for sheet in openpyxl.load_workbook("fell.xlsx"):
+        assert sheet.freeze_panes == "C2"
+        assert sheet.auto_filter.ref == sheet.dimensions
+        assert all(cell.font.b and cell.comment.text for cell in sheet[1])
+        assert sheet["B1"].value == "keyword phrase"
+        assert sheet.oddHeader.left.text.endswith("2026-03-01 to 2026-03-02, acme")
 
 
 @pytest.mark.parametrize("name", ["counts.xlsx", "counts.csv"])
@@ -80,6 +111,25 @@ def test_numbers_by_campaign_are_a_file(seorep: Seorep, database: Path, name: st
     values = [[row[name] for name in names] for row in rows]
     assert values == [["Company 1", 3, 2, 1, 1, 0, 1], ["Company 2", 1, 0, 0, 0, 1, 2]]
     assert seorep("changes", database, "-o", name).code == 0
+
+
+@pytest.mark.parametrize(
+    ("kinds", "places"),
+    [
+        ([], [9, 8, -5]),
+        (["--kind", "fell"], [-5, -1]),
+        (["--kind", "rose"], [9, 9]),
+    ],
+)
+def test_campaigns_in_a_workbook_are_sorted_by_places(
+    seorep: Seorep, tmp_path: Path, kinds: list[str], places: list[int]
+) -> None:
+    before = {11: 20, 21: 10, 31: 20, 32: 5}
+    after = {11: 11, 21: 15, 31: 11, 32: 6}
+    database = database_of(tmp_path / "b.duckdb", nightly(before, after))
+    options = ["--by-campaign", "--moved", "1", "-o", "counts.xlsx"]
+    assert seorep("changes", database, *options, *kinds).code == 0
+    assert [row["places"] for row in rows_of(Path("counts.xlsx"))] == places
 
 
 @pytest.mark.parametrize("name", ["mine.xlsx", "mine.csv", "none.txt"])
@@ -102,7 +152,7 @@ def test_a_saved_workbook_of_changes_is_kept(seorep: Seorep, database: Path) -> 
     assert "seorep changes did not write all of it" in ended.err
 
 
-def test_more_changes_than_a_sheet_holds_are_refused(
+def test_more_changes_than_a_sheet_can_contain_are_refused(
     seorep: Seorep, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("seorep_async.history.change_file.SHEET_ROWS", 3)

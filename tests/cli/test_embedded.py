@@ -24,7 +24,7 @@ def test_a_pull_of_the_sandbox_resumes(seorep: Seorep) -> None:
     assert "Resumed    7 reports were stored already" in resumed.err
 
 
-def test_a_port_that_is_taken_is_no_hindrance(seorep: Seorep, port: int) -> None:
+def test_an_occupied_port_does_not_stop_the_sandbox(seorep: Seorep, port: int) -> None:
     with socket.create_server(("127.0.0.1", port)):
         assert seorep("pull", "-s", "campaigns=1", "-o", "a.csv").code == 0
 

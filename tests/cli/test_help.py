@@ -79,7 +79,7 @@ def test_a_group_without_a_command_shows_its_help(seorep: Seorep, words: tuple[s
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids="-".join)
-def test_a_help_page_is_as_it_was_read(
+def test_a_help_page_matches_its_golden(
     monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -118,7 +118,7 @@ for command_words in COMMANDS:
 @pytest.mark.parametrize(
     ("words", "name", "values"), ONCE, ids=[" ".join((*words, name)) for words, name, _ in ONCE]
 )
-def test_an_option_given_twice_is_refused(
+def test_a_repeated_option_is_refused(
     seorep: Seorep, words: tuple[str, ...], name: str, values: int
 ) -> None:
     once = (name, *["x"] * values)
@@ -142,7 +142,7 @@ def test_kinds_are_those_of_changes() -> None:
     assert KINDS == KINDS_OF_HISTORY
 
 
-def test_advice_is_for_names_that_are_no_commands() -> None:
+def test_existing_commands_have_no_advice() -> None:
     assert not set(ADVICE) & {words[0] for words in COMMANDS if words}
 
 

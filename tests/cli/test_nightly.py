@@ -55,7 +55,7 @@ def nightly(
     return Ended(ended.returncode, ended.stdout, ended.stderr), seconds
 
 
-def test_the_second_night_says_what_changed(tmp_path: Path, seorep: Seorep) -> None:
+def test_the_second_night_reports_changes(tmp_path: Path, seorep: Seorep) -> None:
     yesterday = dt.date.today() - dt.timedelta(1)
     with seorep.account(api_key="k3y with a blank, a $ and a '"):
         target = ("-o", "rankings.duckdb", "--account", "acme", "--quiet")
@@ -113,9 +113,7 @@ main()
 """
 
 
-def test_nothing_is_fetched_again_where_it_could_not_be_written(
-    tmp_path: Path, seorep: Seorep
-) -> None:
+def test_a_failed_write_fetches_nothing_again(tmp_path: Path, seorep: Seorep) -> None:
     (tmp_path / "fails_once.py").write_text(FAILS_ONCE)
     with seorep.account(campaigns=30) as sandbox:
         ended, slept = nightly(tmp_path, program=str(tmp_path / "fails_once.py"))

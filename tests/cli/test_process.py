@@ -125,7 +125,7 @@ main()
     return run_python("-c", lines, *arguments, **options)
 
 
-def test_a_working_directory_that_is_gone_is_one_line(tmp_path: Path) -> None:
+def test_a_deleted_working_directory_is_a_one_line_error(tmp_path: Path) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
     leave = f"os.chdir({str(folder)!r}); os.rmdir({str(folder)!r})"
@@ -180,7 +180,7 @@ pull.pull_to = stuck
 
 @attrs.frozen
 class Interrupted:
-    """A command that is interrupted, and its end.
+    """An interrupted command, and its end.
 
     Attributes:
         before: lines of Python that run before the command.

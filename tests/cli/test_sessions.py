@@ -234,7 +234,7 @@ def test_no_refusal_speaks_python_or_repeats_a_secret(
         for path in SESSIONS
     ],
 )
-def test_a_session_is_as_it_was_read(path: Path) -> None:
+def test_a_session_matches_its_golden(path: Path) -> None:
     session = path.read_text(encoding="utf-8")
     assert replayed(session) == session
 

@@ -67,7 +67,7 @@ def test_a_reader_that_stops_is_not_reported(
     assert ended.stdout.startswith("id," if reader != "true" else "")
 
 
-def test_a_closed_stdin_holds_no_ids(tmp_path: Path) -> None:
+def test_a_closed_stdin_contains_no_ids(tmp_path: Path) -> None:
     ended = shell("seorep pull --sandbox --campaign @- <&-", cwd=tmp_path)
     assert (ended.returncode, "there are no ids in stdin." in ended.stderr) == (2, True)
 
@@ -172,7 +172,7 @@ def test_a_write_with_an_answer_of_another_shape_leaves_a_doubt(seorep: Seorep) 
     }
 
 
-def test_the_log_holds_no_key(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_does_not_contain_the_key(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(api_key="other", faults="500s=30%") as sandbox:
         monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
         monkeypatch.setenv("SEOREP_API_KEY", KEY)
@@ -180,7 +180,7 @@ def test_the_log_holds_no_key(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -
     assert_key_is_not_in(ended.err)
 
 
-def test_a_log_says_how_far_a_pull_is_and_what_it_waits_for(
+def test_a_log_has_the_progress_of_a_pull_and_why_it_waits(
     seorep: Seorep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)

@@ -59,7 +59,9 @@ class ClosedPipe:
         ("linux", errno.EINVAL, False),
     ],
 )
-def test_a_pipe_that_is_left_early_is_no_error(platform: str, error: int, is_success: bool) -> None:
+def test_a_reader_that_closes_the_pipe_early_is_not_an_error(
+    platform: str, error: int, is_success: bool
+) -> None:
     script = f"""
 import sys
 from types import SimpleNamespace

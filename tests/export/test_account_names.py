@@ -55,7 +55,7 @@ def pulled(acme_night: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(acme_night, tmp_path / "x.duckdb"))
 
 
-async def test_a_night_goes_on_under_the_old_name(
+async def test_a_resumed_night_keeps_the_old_account_name(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     out = tmp_path / "x.duckdb"
@@ -175,7 +175,7 @@ async def test_a_file_of_another_pull_is_replaced_with_a_note(tmp_path: Path, fo
 
 
 @pytest.mark.parametrize("feed", Feed)
-async def test_a_period_that_has_not_begun_is_refused(tmp_path: Path, feed: Feed) -> None:
+async def test_a_period_in_the_future_is_refused(tmp_path: Path, feed: Feed) -> None:
     out = tmp_path / "x.csv"
     async with serving(Account(rows=lambda _: []).answer) as (client, service):
         with pytest.raises(ConfigurationError, match="start_date 2999-01-01 has not begun"):

@@ -1,4 +1,4 @@
-"""A pull that was interrupted or damaged succeeds when it is run again, or says what to do.
+"""An interrupted or damaged pull succeeds in the next run, or its error says what to do.
 
 `pytest -m slow tests/export/test_cuts.py` damages 150 folders for each format, in place of 12 for
 two formats.
@@ -76,7 +76,9 @@ def account_of(format_: str) -> str | None:
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-async def test_cut_at_any_step_it_ends_as_if_nothing_had_been(format_: str, tmp_path: Path) -> None:
+async def test_a_replacement_cut_at_any_step_ends_as_if_never_cut(
+    format_: str, tmp_path: Path
+) -> None:
     (tmp_path / "whole").mkdir()
     states = States(tmp_path / "whole", tmp_path / "cut")
     async with small_service() as (client, service):

@@ -390,7 +390,7 @@ async def test_a_locked_database_keeps_no_older_night_from_a_restart(
     assert (summary.rows, summary.resumed) == (2, 0)
 
 
-async def test_a_look_drops_nothing_though_it_would_start_over(tmp_path: Path) -> None:
+async def test_a_preview_deletes_nothing_even_if_a_pull_would(tmp_path: Path) -> None:
     out = tmp_path / "x.duckdb"
     async with served(Account()) as (client, _):
         with pytest.raises(PullPausedError):
@@ -490,27 +490,31 @@ async def test_a_wait_for_another_pull_can_be_cancelled(
             await waiting
 
 
+# an empty target is removed before the link, after a look at its permissions
+@pytest.mark.parametrize(("module", "name"), [(os, "link"), (shutil, "copymode")])
 async def test_two_first_pulls_of_two_accounts_lose_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
 ) -> None:
     out = tmp_path / "x.duckdb"
-    link = os.link
+    if name == "copymode":
+        out.touch()
+    step = getattr(module, name)
 
     async def other() -> None:
         async with served(Account(2)) as (client, _):
             await pull(client, out, account="other")
 
-    def link_late(*paths: Any) -> None:
+    def step_late(*paths: Any) -> None:
         monkeypatch.undo()
-        # Another pull is faster.
+        # another pull is faster
         thread = threading.Thread(target=asyncio.run, args=[other()])
         threads.append(thread)
         thread.start()
         thread.join()
-        link(*paths)
+        step(*paths)
 
     threads: list[threading.Thread] = []
-    monkeypatch.setattr(os, "link", link_late)
+    monkeypatch.setattr(module, name, step_late)
     async with served(Account(1)) as (client, _):
         await pull(client, out)
     assert len(threads) == 1

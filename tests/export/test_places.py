@@ -130,7 +130,7 @@ def refused(
 
 @pytest.mark.parametrize("format_", FILE_FORMATS)
 @pytest.mark.parametrize("error", [ACCESS_DENIED, OSError(16, "Busy")])
-async def test_a_file_that_is_in_use_for_a_moment_is_replaced(
+async def test_a_file_in_use_for_a_moment_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str, error: OSError
 ) -> None:
     out = tmp_path / f"x.{format_}"
@@ -138,6 +138,20 @@ async def test_a_file_that_is_in_use_for_a_moment_is_replaced(
         await pull(client, out)
         monkeypatch.setattr(os, "replace", refused(os.replace, error))
         assert (await pull(client, out)).ok
+
+
+async def test_a_side_file_that_is_in_use_for_a_moment_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "x.csv"
+    account = Account(hidden={2: 404})
+    async with served(account) as (client, _):
+        await pull(client, out)
+        account.hidden = {}
+        failures = tmp_path / "x.failures.csv"
+        monkeypatch.setattr(Path, "unlink", refused(Path.unlink, path=failures))
+        assert (await pull(client, out)).ok
+    assert not failures.exists()
 
 
 @pytest.mark.parametrize("place", ["rows", "beside"])

@@ -287,7 +287,7 @@ async def test_a_group_in_another_case_resumes_its_pull(
     assert (await pull(client, tmp_path / "x.csv", groups=["RETAIL "])).resumed == 1
 
 
-async def test_a_paused_pull_goes_on_with_few_requests_at_a_time(
+async def test_a_paused_pull_continues_with_few_requests_at_a_time(
     client: SeoRepClient, tmp_path: Path
 ) -> None:
     runs = 1
@@ -369,6 +369,24 @@ async def test_retry_failed_leaves_out_other_campaigns(tmp_path: Path) -> None:
             summary = await pull(client, out, **options, retry_failed=True)
             (outcome,) = summary.outcomes
             assert outcome.campaign_id == 3
+
+
+async def test_a_report_is_stored_while_another_is_awaited(tmp_path: Path) -> None:
+    account = Account(campaigns=3)
+    is_stored = asyncio.Event()
+
+    async def answer(request: ApiRequest) -> object:
+        if "rankings" in request.path and request.id == 3:
+            await is_stored.wait()
+        return account.answer(request)
+
+    def note(progress: PullProgress) -> None:
+        if progress.stage is Stage.ROWS and progress.done == 2:
+            is_stored.set()
+
+    async with serving(answer) as (client, _):
+        async with asyncio.timeout(60):
+            assert (await pull(client, tmp_path / "x.csv", on_progress=note)).ok
 
 
 async def test_progress_names_each_stage(client: SeoRepClient, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Keys that are refused during an export, and lookups of single campaigns."""
+"""Keys refused during an export, and lookups of single campaigns."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def answer(request: ApiRequest) -> Any:
     return {"data": LIST.row(int(request.path.rpartition("/")[2]))}
 
 
-async def test_lookups_go_on_in_order_after_a_missing_campaign() -> None:
+async def test_lookups_continue_in_order_after_a_missing_campaign() -> None:
     def script(request: ApiRequest) -> Any:
         return 404 if request.path.endswith("/3") else answer(request)
 
@@ -46,7 +46,7 @@ async def test_lookups_under_a_revoked_key_are_few(status: int, most: int) -> No
     assert len(service.requests) <= most
 
 
-async def test_forbidden_lookups_of_a_good_key_go_on() -> None:
+async def test_lookups_continue_if_a_valid_key_gets_403s() -> None:
     def script(request: ApiRequest) -> Any:
         return answer(request) if request.path == "/v3/campaigns" else 403
 

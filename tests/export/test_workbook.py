@@ -157,7 +157,7 @@ async def test_a_printed_sheet_shows_names_and_ranks(tmp_path: Path) -> None:
     assert sheet.print_title_rows == "$1:$1"
     assert sheet.print_title_cols == "$A:$B"
     assert sheet.print_area == f"'keyword_rankings'!$A$1:$G${sheet.max_row}"
-    assert sheet.oddHeader.left.text == "2023-02-01 to 2023-03-31, A and B"
+    assert sheet.oddHeader.left.text == "&B&A&B 2023-02-01 to 2023-03-31, A and B"
     assert sheet.oddFooter.right.text == "&P / &N"
 
 
@@ -176,6 +176,39 @@ async def test_a_header_is_bold_frozen_filtered_and_explained(tmp_path: Path) ->
             assert cell.comment.text
             assert descriptions[cell.value]
             assert 8 <= sheet.column_dimensions[cell.column_letter].width <= 62
+
+
+async def test_sheets_for_programs_are_hidden(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx")
+    sheets = openpyxl.load_workbook(tmp_path / "x.xlsx").worksheets
+    hidden = {sheet.title: sheet for sheet in sheets if sheet.sheet_state == "hidden"}
+    assert hidden.keys() == {"keywords", "pulls"}
+    # LibreOffice prints them, so only a header would be on paper
+    assert hidden["keywords"].print_area.endswith("$1")
+
+
+async def test_constant_columns_are_last(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx", ids=[1])
+    header, *rows = sheets_by_openpyxl(tmp_path / "x.xlsx")["keyword_rankings"]
+    columns = [*zip(*rows, strict=True)]
+    constant = [len({*map(str, column)}) == 1 for column in columns]
+    # but for the company, which is a name
+    assert header[0] == "company"
+    assert constant[1:] == sorted(constant[1:])
+
+
+async def test_numbers_stand_below_their_headers(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"]
+    for header, *cells in sheet.iter_cols(max_row=3):
+        for cell in cells:
+            if cell.value is None:
+                continue
+            assert cell.alignment.horizontal == header.alignment.horizontal
+            assert cell.alignment.indent == header.alignment.indent
 
 
 async def test_headers_name_the_engines(tmp_path: Path) -> None:
@@ -197,6 +230,16 @@ async def test_dates_are_dates(tmp_path: Path) -> None:
     cell = sheet[2][header.index("start_date")]
     assert (cell.is_date, cell.number_format) == (True, "yyyy-mm-dd")
     assert cell.value == dt.datetime(2023, 2, 1)
+
+
+async def test_booleans_are_words(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["campaigns"]
+    header = [cell.value for cell in sheet[1]]
+    cell = sheet[2][header.index("engine_a_ignore_places")]
+    assert cell.data_type == "b"
+    assert cell.number_format == '"TRUE";;"FALSE"'
 
 
 async def test_columns_without_values_are_left_out_but_for_keys(tmp_path: Path) -> None:
@@ -255,7 +298,7 @@ LONG = "a" * 32_767
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_a_value_that_a_cell_cannot_hold_is_text(kind: ColumnType, value: Any, cell: Any) -> None:
+def test_a_value_unfit_for_a_cell_becomes_text(kind: ColumnType, value: Any, cell: Any) -> None:
     (written,) = cells_of(kind, [value])
     assert written == cell
     assert type(written) is type(cell)

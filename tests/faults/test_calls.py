@@ -35,7 +35,7 @@ async def call(client: SeoRepClient, unit: int = 1) -> SeoRepError | None:
 
 
 @pytest.mark.parametrize("share", [1.0, 0.4], ids=["always", "at random"])
-async def test_a_server_that_closes_connections_costs_no_read(
+async def test_reads_survive_a_server_that_closes_connections(
     share: float, server: ServerProcess, check: Check
 ) -> None:
     fault = f"closed after {share:.0%} of the answers"

@@ -304,7 +304,7 @@ def test_a_kind_that_sounds_like_more_names_its_neighbour(
     assert caplog.messages == ([] if note is None else [note])
 
 
-def test_a_campaign_whose_last_report_failed_says_so(
+def test_a_failed_last_report_is_noted_for_its_campaign(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     nights = nightly({11: 1, 21: 1}, {11: 2, 21: 2}, {11: 3})
@@ -330,7 +330,7 @@ def test_the_403_of_a_campaign_is_no_word_on_the_key(
         changes(path, campaign=3)
 
 
-def test_a_campaign_that_is_pulled_no_more_says_so(
+def test_a_campaign_no_longer_pulled_is_noted(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     nights = nightly({11: 1, 21: 1}, {11: 2, 21: 2}, {11: 3})
@@ -396,9 +396,7 @@ def test_a_day_of_few_campaigns_is_compared_where_it_is_named(tmp_path: Path) ->
     assert (change.before_date, change.after_date) == (day(1), day(2))
 
 
-def test_a_day_that_is_passed_over_is_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_skipped_day_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     nights = nightly(SEVERAL, {11: 9}, {**SEVERAL, 11: 5})
     database = database_of(tmp_path / "a.duckdb", nights)
     assert changes(database).before == day(0)
@@ -489,6 +487,12 @@ def test_a_notebook_shows_keyword_and_both_ranks_first(two_days: Path, kind: Any
     names = [re.sub(r"<[^>]+>", "", head) for head in re.findall(r"<th.*?</th>", page)]
     assert names[:3] == ["keyword_phrase", "before", "after"]
     assert not {"account", "before_date", "after_date"} & {*names}
+
+
+def test_a_caption_names_the_requested_kinds_and_engines(two_days: Path) -> None:
+    compared = changes(two_days, kind=["rose", "fell"], engine="engine_a")
+    caption = "Changes of acme, 2026-03-01 to 2026-03-02, rose, fell, engine_a, the largest of 2: "
+    assert caption in compared[:1]._repr_html_()
 
 
 @pytest.fixture(scope="module")

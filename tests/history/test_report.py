@@ -129,7 +129,7 @@ def test_of_lost_keywords_those_that_ranked_best_come_first(tmp_path: Path) -> N
     ]
 
 
-def test_engines_have_the_names_that_are_given(tmp_path: Path) -> None:
+def test_engines_have_the_requested_names(tmp_path: Path) -> None:
     engines = {f"engine_{name}_ranking": 4 for name in ("a_mobile", "a_places", "b")}
     database = database_of(tmp_path / "a.duckdb", nightly({11: 9}, {11: 1}), **engines)
     page = page_of(database, engine_names=("Google", "Bing"))
@@ -209,7 +209,7 @@ def test_campaigns_that_failed_on_the_last_day_are_named(
     assert note in caplog.text
 
 
-def test_a_campaign_that_was_not_pulled_is_named(tmp_path: Path) -> None:
+def test_a_campaign_without_a_report_is_named(tmp_path: Path) -> None:
     nights = nightly({11: 1, 21: 5}, {11: 1})
     database = database_of(tmp_path / "a.duckdb", nights)
     assert notes_of(page_of(database))[0] == (

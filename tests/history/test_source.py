@@ -51,7 +51,7 @@ def test_accounts_and_days_are_listed(database: Path) -> None:
         "DELETE FROM pulls",
     ],
 )
-def test_sql_reaches_nothing_else(database: Path, tmp_path: Path, statement: str) -> None:
+def test_sql_can_not_leave_the_database(database: Path, tmp_path: Path, statement: str) -> None:
     local = [1]
     (tmp_path / "other").write_text(f"secret {local}")
     with open_history(database) as history, pytest.raises(duckdb.Error):

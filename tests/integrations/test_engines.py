@@ -168,14 +168,14 @@ async def test_it_may_be_called_where_an_event_loop_runs() -> None:
     assert inside.equals(plain)
 
 
-def test_it_logs_in_the_context_of_its_caller(
+def test_it_logs_in_its_callers_context_and_holds_up_no_exit(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     span = ContextVar("span", default="none")
-    spans = []
+    facts = []
 
     def note(record: logging.LogRecord) -> bool:
-        spans.append(span.get())
+        facts.append((span.get(), threading.current_thread().daemon))
         return True
 
     def pull() -> None:
@@ -185,11 +185,11 @@ def test_it_logs_in_the_context_of_its_caller(
     monkeypatch.setattr(caplog.handler, "filters", [note])
     with served(), caplog.at_level(logging.INFO, "seorep_async"):
         copy_context().run(pull)
-    assert set(spans) == {"the caller's"}
+    assert set(facts) == {("the caller's", True)}
 
 
 @pytest.mark.parametrize("within", ["no loop", "loop", "asyncio.run"])
-def test_ctrl_c_ends_it_in_a_script_and_where_an_event_loop_runs(within: str) -> None:
+def test_ctrl_c_ends_pull_table_in_scripts_and_in_event_loops(within: str) -> None:
     def pull() -> None:
         pull_table(range(1, 9), **WINDOW, settings=Settings(max_concurrency=1))
 
@@ -214,7 +214,7 @@ def test_ctrl_c_ends_it_in_a_script_and_where_an_event_loop_runs(within: str) ->
 
 
 @pytest.mark.heavy
-def test_processes_that_are_spawned_pull_the_same_rows() -> None:
+def test_spawned_processes_pull_the_same_rows() -> None:
     four_at_once = Settings(max_concurrency=4)
     pull: Callable[..., pa.Table] = partial(pull_table, **WINDOW, settings=four_at_once)
     with served(), ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
@@ -229,7 +229,7 @@ def test_it_pickles_without_the_key() -> None:
     CANARY.assert_not_in(pickled.decode("latin-1"))
 
 
-def test_calls_after_each_other_share_what_they_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_calls_use_the_learnt_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = Mock(wraps=Limits)
     monkeypatch.setattr(engines, "Limits", limits)
     with served(latency=0.01):

@@ -176,7 +176,7 @@ async def test_changes_of_ranks_are_requested_where_they_are_named(database: Pat
     assert any(row["engine_a_ranking_change"] for row in rows)
 
 
-async def test_rows_that_are_cut_can_be_read_on(database: Path) -> None:
+async def test_truncated_rows_can_be_continued(database: Path) -> None:
     """Follow the advice of each answer, and return all keywords."""
     phrases = set()
     arguments: dict[str, Any] = {"limit": 60, "page": 1}
@@ -389,7 +389,7 @@ def test_the_list_of_tools_takes_at_most_1200_tokens(listed: Any) -> None:
 
 
 @pytest.mark.usefixtures("asked_here")
-async def test_null_is_an_argument_that_was_left_out(database: Path) -> None:
+async def test_null_means_an_omitted_argument(database: Path) -> None:
     async with agent(database) as host:
         sent = await host.ask("changes", kind=None, campaign=None, before="null")
         assert sent == await host.ask("changes")
@@ -577,7 +577,7 @@ async def test_an_invented_campaign_is_refused_by_name(tmp_path: Path, extra: in
     assert not database.exists()
 
 
-async def test_thousands_of_invented_campaigns_cost_few_requests(tmp_path: Path) -> None:
+async def test_thousands_of_unknown_ids_need_few_requests(tmp_path: Path) -> None:
     async with agent(tmp_path / "rankings.duckdb", keywords=5) as host:
         answer = await host.ask("pull", **DAYS, campaign_ids=list(range(1_000, 5_000)))
         assert host.sandbox.stats.requests < 20
@@ -587,7 +587,7 @@ async def test_thousands_of_invented_campaigns_cost_few_requests(tmp_path: Path)
 @pytest.mark.parametrize(
     "error", [ServerError("internal error", status=500), AuthenticationError("no", status=403)]
 )
-async def test_a_failed_lookup_lets_a_pull_go_on(
+async def test_a_failed_lookup_does_not_stop_a_pull(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: SeoRepError
 ) -> None:
     get = Campaigns.get
@@ -607,22 +607,22 @@ async def test_a_failed_lookup_lets_a_pull_go_on(
 
 
 @pytest.mark.parametrize(
-    ("faults", "reason"),
+    ("faults", "reason", "advice"),
     [
-        ({"forbidden": [1, 2]}, "not open to this API key"),
-        ({"failing": [1, 2]}, "campaign 1 was asked to fail; "),
+        ({"forbidden": [1, 2]}, "not open to this API key", ""),
+        ({"failing": [1, 2]}, "campaign 1 was asked to fail; ", "repeat pull later; "),
     ],
     ids=["forbidden", "failing"],
 )
 async def test_a_pull_without_any_report_is_an_error(
-    tmp_path: Path, faults: dict[str, Any], reason: str
+    tmp_path: Path, faults: dict[str, Any], reason: str, advice: str
 ) -> None:
     settings = Settings(max_attempts=1)
     async with agent(tmp_path / "a.duckdb", keywords=5, settings=settings, **faults) as host:
         answer = await host.ask("pull", **DAYS, campaign_ids=[1, 2])
     assert answer.startswith("error: every report failed: ")
     assert reason in answer
-    assert "requested were campaigns 1, 2; nothing was pulled" in answer
+    assert f"requested were campaigns 1, 2; {advice}nothing was pulled" in answer
 
 
 async def test_an_outage_is_an_error_that_says_so(tmp_path: Path) -> None:

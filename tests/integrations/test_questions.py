@@ -195,7 +195,7 @@ def _files_beside(database: Path) -> dict[Path, bytes]:
         "SELECT * FROM questions",
     ],
 )
-def test_sql_reads_nothing_else(database: Path, query: str) -> None:
+def test_sql_can_only_read_the_database(database: Path, query: str) -> None:
     assert sql(database, query).startswith("error: DuckDB: ")
 
 
@@ -281,7 +281,7 @@ def test_changes_are_those_of_the_servers_account(
 
 @attrs.frozen
 class Started:
-    """The processes that were started, and the event of their first."""
+    """The started processes, and an event for the first of them."""
 
     processes: list[Any] = attrs.field(factory=list)
     first: asyncio.Event = attrs.field(factory=asyncio.Event)

@@ -390,7 +390,7 @@ def test_html_ends_with_the_totals_under_their_columns() -> None:
 # --- Lists
 
 
-async def test_a_listing_gives_a_plain_list_that_has_frames() -> None:
+async def test_an_awaited_listing_is_a_list_with_data_frames() -> None:
     async with serving(well_behaved(LIST, 25, 10)) as (client, _):
         campaigns = await client.campaigns.list()
         assert isinstance(campaigns, list)
@@ -486,7 +486,7 @@ def test_to_dict_is_plain_and_nested_and_the_callers_own() -> None:
     assert len(FULL.tags) == 2
 
 
-def test_to_dict_holds_no_secret() -> None:
+def test_to_dict_contains_no_secret() -> None:
     grant = LoginGrant("c4n4ry", "https://a.example/?token=c4n4ry", 7, extra={"more": "c4n4ry"})
     assert "c4n4ry" not in str(grant.to_dict())
     assert grant.to_dict()["user_id"] == 7

@@ -1,4 +1,4 @@
-"""The envelope: metadata, unknown fields, hidden errors, and bodies that are not complete JSON."""
+"""The envelope: metadata, unknown fields, hidden errors, and bodies of incomplete JSON."""
 
 import gzip
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def refusals(body: bytes) -> list[SeoRepError]:
 
 
 @pytest.mark.parametrize("metadata", [{}, {"metadata": None}, {"metadata": []}, {"metadata": {}}])
-def test_metadata_that_is_absent_or_empty_gives_no_counts(metadata: dict[str, Any]) -> None:
+def test_absent_or_empty_metadata_has_no_counts(metadata: dict[str, Any]) -> None:
     page = decode({**metadata, "data": []})
     assert (page.total_pages, page.total_records, page.version) == (None, None, None)
     assert page.extra == {}
@@ -145,9 +145,7 @@ BROKEN += [gzip.compress(b'{"data": []}', mtime=0)]
         (b'{"data": [], "n": ' + b"9" * 5000 + b', "x": NaN}', "n"),
     ],
 )
-def test_whole_json_that_can_not_be_decoded_is_a_decode_error(
-    body: bytes, path: str | None
-) -> None:
+def test_undecodable_complete_json_is_a_decode_error(body: bytes, path: str | None) -> None:
     errors: list[Any] = refusals(body)
     for error in errors:
         assert type(error) is DecodeError

@@ -75,7 +75,7 @@ tokens = st.lists(words, min_size=1, max_size=3).map("".join)
 @given(engine_a=tokens, engine_b=tokens, webmaster_tools=tokens)
 @example(engine_a="engineA", engine_b="engineB", webmaster_tools="wmt")
 @example(engine_a="google", engine_b="bing", webmaster_tools="gwt")
-def test_accepted_engine_names_give_no_field_twice(**names: Any) -> None:
+def test_accepted_engine_names_make_no_duplicate_field(**names: Any) -> None:
     try:
         engine_names = EngineNames(**names)
     except ConfigurationError:

@@ -75,7 +75,7 @@ def test_every_wrong_value_is_refused_under_brand_names(model: type, kind: str) 
             assert error.message == f"{path}: expected {expected}, got {described}"
 
 
-def test_a_refusal_shows_no_cause_that_is_not_ours() -> None:
+def test_a_refusal_has_only_causes_of_this_package() -> None:
     error = refusal(KeywordRanking, {"engineARanking": "n/a"})
     assert error.__suppress_context__
     assert (error.__cause__, error.__context__) == (None, None)

@@ -183,7 +183,7 @@ def test_a_value_is_refused_with_the_expected_kind(
         assert refusal(read, value) == words
 
 
-def test_a_total_that_holds_no_number_is_refused() -> None:
+def test_a_total_without_a_number_is_refused() -> None:
     for value in NO_NUMBERS:
         words = f'expected a number as "value", got {values.describe(value)}'
         assert refusal(values.total, {"value": value}) == words

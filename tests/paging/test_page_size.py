@@ -129,7 +129,7 @@ def pairwise_defaults() -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize(("records", "default", "most"), pairwise_defaults())
-async def test_few_reports_cost_30_requests_more_than_the_best_limit(
+async def test_few_reports_need_30_requests_more_than_the_best_limit(
     records: int, default: int, most: int
 ) -> None:
     reports = REPORTS_OF_RECORDS[records]
@@ -145,14 +145,14 @@ async def test_few_reports_cost_30_requests_more_than_the_best_limit(
 
 
 @pytest.mark.parametrize("records", [60, 300])
-async def test_500_reports_cost_a_tenth_more_than_the_best_limit(records: int) -> None:
+async def test_500_reports_need_a_tenth_more_than_the_best_limit(records: int) -> None:
     paging = Paging(lambda campaign_id: records)
     async with served(paging) as (_, rankings, _):
         await pulled(rankings, paging, range(1, 501))
     assert paging.attempts <= 1.1 * 500
 
 
-async def test_reports_of_all_lengths_cost_few_comparisons() -> None:
+async def test_reports_of_all_lengths_need_few_comparisons() -> None:
     paging = Paging(lambda campaign_id: campaign_id * 0x9E3779B1 % 2**32 % 500)
     async with served(paging) as (_, rankings, _):
         await pulled(rankings, paging, range(1, 301))
@@ -238,7 +238,7 @@ async def test_a_report_cut_below_the_limit_is_complete(lowered_to: int) -> None
         await pulled(rankings, paging, range(1, 41))
 
 
-async def test_three_failures_at_the_found_size_end_it() -> None:
+async def test_three_failures_at_the_found_size_end_its_use() -> None:
     paging = Paging(LENGTHS["small ones first"], 50, 500, 500, if_large=True)
     async with served(paging) as (session, rankings, _):
         await pulled(rankings, paging, range(1, 101))
@@ -341,7 +341,7 @@ async def test_many_calls_with_little_time_end_the_search() -> None:
     assert limits.count(1000) == 3
 
 
-async def test_a_limit_that_is_always_refused_is_soon_given_up() -> None:
+async def test_an_always_refused_limit_is_soon_given_up() -> None:
     paging = Paging(lambda campaign_id: 60)
 
     def answer(path: str) -> Any:
@@ -452,7 +452,7 @@ async def test_iterating_and_single_pages_keep_the_default_size() -> None:
     assert {limit for _, limit, _ in paging.requests} == {0}
 
 
-async def test_a_given_limit_is_kept() -> None:
+async def test_an_explicit_limit_is_kept() -> None:
     paging = Paging(lambda campaign_id: 100)
     async with served(paging) as (_, rankings, campaigns):
         await rankings.campaign(1, *JANUARY, limit=40)

@@ -333,7 +333,7 @@ async def test_a_response_about_another_object_is_refused(
     assert len(server.requests) == 1
 
 
-async def test_rows_that_name_the_object_asked_for_are_taken(connect: Connect) -> None:
+async def test_rows_of_the_requested_object_are_accepted(connect: Connect) -> None:
     row = {
         "date": "2023-01",
         "campaignId": "7",

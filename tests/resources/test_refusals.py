@@ -167,7 +167,7 @@ class Scalar:
         ([7], datetime64(), "pass its .astype"),
     ],
 )
-def test_a_refusal_says_what_to_pass_instead(ids: Any, start_date: Any, advice: str) -> None:
+def test_a_refusal_suggests_a_valid_argument(ids: Any, start_date: Any, advice: str) -> None:
     client = SeoRepClient("https://api.example.com", "key")
     with pytest.raises(ConfigurationError, match=advice):
         client.rankings.pull(ids, start_date, "2023-01-31")
@@ -201,7 +201,7 @@ async def test_a_change_of_nothing_is_refused(nothing: Arguments, operation: Ope
 
 
 @each(OPERATIONS)
-async def test_a_further_parameter_can_not_be_one_that_has_an_argument(
+async def test_extra_params_can_not_repeat_an_argument(
     operation: Operation,
 ) -> None:
     places = {name: f"{name}=…" for name in operation.inputs}
@@ -269,7 +269,7 @@ def test_extra_params_that_are_no_mapping_of_strings_are_refused() -> None:
     assert len(extra_of({"x": [0] * 10_000})) < 100
 
 
-def test_a_string_that_is_not_valid_unicode_is_refused() -> None:
+def test_invalid_unicode_is_refused() -> None:
     messages = [extra_of({"x": "\ud800"})]
     messages.append(extra_of({"x": ["\ud800"]}))
     messages.append(extra_of({"\ud800": "x"}))

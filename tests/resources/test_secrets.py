@@ -295,7 +295,7 @@ async def test_a_refused_mapping_is_named_by_its_type_alone(call: Any, wrong: An
     CANARY.assert_not_shown_by(caught.value)
 
 
-async def test_a_numeric_password_that_is_repeated_is_not_shown(connect: Connect) -> None:
+async def test_a_numeric_password_repeated_by_the_service_is_not_shown(connect: Connect) -> None:
     client, _ = await connect(answer({"message": "taken: 8437261559"}, status=400))
     with pytest.raises(InvalidRequestError) as caught:
         await client.request("POST", "/v3/users", body={"password": 8437261559})

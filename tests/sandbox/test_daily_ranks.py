@@ -1,5 +1,6 @@
 """The option `daily`: ranks that change by day, so that a week can be rehearsed."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -25,6 +26,15 @@ async def test_ranks_of_two_days_of_a_month_differ_if_daily(daily: bool) -> None
         tuesday = await ranks(call, "2023-03-14")
         wednesday = await ranks(call, "2023-03-15")
     assert (tuesday != wednesday) is daily
+
+
+async def test_each_day_of_a_week_has_falls_and_rises() -> None:
+    async with calling(daily=True, keywords=100) as call:
+        week = [await ranks(call, f"2023-03-{day}") for day in range(20, 27)]
+    for before, after in itertools.pairwise(week):
+        ranked = [(old, new) for old, new in zip(before, after, strict=True) if old and new]
+        assert sum(new > old for old, new in ranked) > 10
+        assert sum(new < old for old, new in ranked) > 10
 
 
 async def test_a_daily_change_is_against_the_day_before_the_range() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from seorep_async.sandbox import Sandbox
-from seorep_async.sandbox.account import Account
+from seorep_async.sandbox.account import MOST_CAMPAIGNS, Account
+from seorep_async.sandbox.seeds import IDS_PER_CAMPAIGN
 from tests.sandbox.calls import (
     CAMPAIGN,
     CAMPAIGN_BY_DATE,
@@ -30,6 +31,19 @@ def test_more_campaigns_and_keywords_leave_others_unchanged() -> None:
     for campaign_id in (1, 2, 3):
         assert small.campaigns.get(campaign_id) == large.campaigns.get(campaign_id) is not None
         assert small.keywords(campaign_id) == large.keywords(campaign_id)[:10]
+
+
+@pytest.mark.parametrize("seed", [2, -1, 0, 2**70])
+def test_another_seed_makes_another_account(seed: int) -> None:
+    account = Account(1, 5, 5)
+    other = Account(seed, 5, 5)
+    assert account.campaigns.get(1) != other.campaigns.get(1)
+    assert account.keywords(1) != other.keywords(1)
+
+
+def test_ids_of_the_largest_account_fit_into_32_bits() -> None:
+    last_id = Account(1, MOST_CAMPAIGNS, IDS_PER_CAMPAIGN - 1).keyword_ids(MOST_CAMPAIGNS)[-1]
+    assert last_id < 2**31
 
 
 DIGESTS = {

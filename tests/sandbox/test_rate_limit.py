@@ -13,7 +13,7 @@ from tests.sandbox.calls import CAMPAIGN, FEEDS, Caller, calling, in_flight
 
 
 def let_through(limiter: Limiter, tries: int) -> int:
-    """Return the number of requests that are accepted, one after another."""
+    """Return the number of accepted requests, sent one after another."""
     accepted = 0
     for _ in range(tries):
         if limiter.acquire() is None:
@@ -140,7 +140,7 @@ async def test_requests_over_the_limit_get_429(limit: float | str | RateLimit) -
         assert parsedate_to_datetime(replies[1].headers["Retry-After"]).tzinfo is not None
 
 
-async def test_a_limit_can_be_changed_while_it_runs() -> None:
+async def test_the_rate_limit_can_be_changed_at_run_time() -> None:
     async with calling(rate_limit=0.01) as call:
         assert [await call.status("/v3/campaigns") for _ in range(2)] == [200, 429]
         call.sandbox.rate_limit = RateLimit(0.01, burst=2, status=503)
@@ -155,7 +155,7 @@ async def test_a_wrong_key_uses_up_the_limit_too() -> None:
         assert await call.status("/v3/campaigns") == 429
 
 
-async def test_a_request_counts_at_once_until_it_is_answered() -> None:
+async def test_at_once_counts_a_request_until_it_is_answered() -> None:
     async with calling(rate_limit="at-once=1,status=503", faults="hang=100%") as call:
         first = asyncio.create_task(call.send("/v3/campaigns"))
         await in_flight(call, 1)

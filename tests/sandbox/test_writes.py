@@ -1,4 +1,4 @@
-"""Writes that are carried out, and writes that are refused.
+"""Executed writes and refused writes.
 
 `tests/resources/test_answers.py` has the whole life of each record.
 """
@@ -90,7 +90,7 @@ async def test_a_written_record_has_the_time_of_the_clock() -> None:
     assert grant["time"] == "2023-04-06 00:00:00"
 
 
-async def test_a_deleted_campaign_takes_everything_with_it(call: Caller) -> None:
+async def test_deleting_a_campaign_deletes_its_objects(call: Caller) -> None:
     # Each feed is answered once before, because the service remembers recent results.
     for path, query in FEEDS.items():
         assert await call.status(path, **query) == 200
@@ -116,7 +116,7 @@ async def test_an_empty_value_clears_an_optional_field(
 # --- Users: unique names, roles, passwords and login grants
 
 
-async def test_a_username_is_given_once(call: Caller) -> None:
+async def test_a_username_can_be_used_once(call: Caller) -> None:
     created = await call.create(USERS)
     seeded = await call.data(f"{USERS}/3")
     for user in (created, seeded):
@@ -166,7 +166,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @pytest.mark.parametrize("encoding", ["form", "json", "query"])
-async def test_a_required_field_that_is_missing_is_named(encoding: str, call: Caller) -> None:
+async def test_a_missing_required_field_is_named(encoding: str, call: Caller) -> None:
     for path, names in REQUIRED.items():
         for name in names:
             fields = {key: value for key, value in NEW[path].items() if key != name}
@@ -190,6 +190,22 @@ async def test_a_wrong_value_in_json_gets_400(
         reply = await call.write("POST", path, NEW[path] | {name: value}, "json")
         assert (value, reply.status) == (value, 400)
         assert " must be " in reply.json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "value"),
+    [(CAMPAIGNS, "url", ""), (USERS, "username", ""), (BACKLINKS, "date_published", "tomorrow")],
+)
+async def test_an_update_is_held_to_the_same_rules(
+    path: str, name: str, value: str, call: Caller
+) -> None:
+    created = await call.create(path)
+    record_path = f"{path}/{created['id']}"
+    before = await call.get(record_path)
+    reply = await call.write("PUT", record_path, {name: value})
+    assert reply.status == 400
+    assert reply.json()["message"].startswith(f"{name} must be ")
+    assert await call.get(record_path) == before
 
 
 BAD_JSON = (

@@ -254,9 +254,7 @@ def nowhere(
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_request_that_was_never_sent_is_retried(
-    method: str, nowhere: str, fake_time: FakeTime
-) -> None:
+async def test_an_unsent_request_is_retried(method: str, nowhere: str, fake_time: FakeTime) -> None:
     async with open_session(nowhere, fake_time, max_attempts=3) as session:
         with pytest.raises(ConnectionFailedError, match=nowhere.partition("//")[2]) as caught:
             await session.send(write(method))
@@ -408,7 +406,7 @@ async def test_a_404_of_the_service_is_about_the_object(body: bytes, connect: Co
     assert error.retryable is False
 
 
-async def test_a_page_at_first_contact_is_asked_for_once_more(connect: Connect) -> None:
+async def test_a_firewall_page_at_first_contact_is_retried_once(connect: Connect) -> None:
     client, server = await connect(page(200), page(200))
     await failure(client, ProtocolError, "does not look like the service; check the address")
     assert len(server.requests) == 2
@@ -422,9 +420,7 @@ async def test_a_page_once_the_key_has_worked_is_retried_as_usual(connect: Conne
 
 
 @pytest.mark.parametrize("status", [400, 403, 425])
-async def test_a_pause_that_is_too_long_ends_the_call_with_it(
-    status: int, connect: Connect
-) -> None:
+async def test_a_too_long_pause_ends_its_call(status: int, connect: Connect) -> None:
     client, _ = await connect(answer(status=status, headers=[("Retry-After", "3600")]))
     error = await failure(client, RateLimitedError, "try again later")
     assert error.status == status

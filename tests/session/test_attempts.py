@@ -143,7 +143,7 @@ SECRET_HEADERS = [
 ]
 
 
-async def test_recorded_headers_hold_no_cookie_link_or_key(connect: Connect) -> None:
+async def test_recorded_headers_have_no_cookie_link_or_key(connect: Connect) -> None:
     sent = [
         ("X-Echo", f"key={KEY.encode()!r}"),
         ("X-Key", "CANARY/7f3d+09"),

@@ -36,7 +36,7 @@ def get(path: str, **options: Any) -> Request[bytes]:
     return Request("GET", path, lambda body: body, **options)
 
 
-async def test_decoding_holds_no_permit(connect_session: ConnectSession) -> None:
+async def test_no_permit_is_taken_during_decoding(connect_session: ConnectSession) -> None:
     in_flight: list[int] = []
     session, _ = await connect_session(FINE, max_concurrency=1)
 
@@ -94,7 +94,7 @@ async def test_cancelled_attempt_leaves_no_permit_and_no_connection(
     await ask(client)
 
 
-async def test_a_call_cancelled_between_attempts_costs_others_nothing(
+async def test_cancelling_between_attempts_does_not_affect_others(
     connect_session: ConnectSession, fake_time: FakeTime
 ) -> None:
     session, _ = await connect_session(answer(status=500))

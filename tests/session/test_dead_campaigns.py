@@ -134,7 +134,7 @@ def test_429s_of_dead_campaigns_lower_the_rate_only_at_first(dead: frozenset[int
 
 
 @pytest.mark.virtual
-def test_dead_campaigns_alone_are_soon_given_up() -> None:
+def test_dead_campaigns_alone_soon_end_in_errors() -> None:
     _, end, _ = run(pull_all(service_with(DEAD["every tenth"], UNAVAILABLE, pages=1)))
     assert end <= 180
 

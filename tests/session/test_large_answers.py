@@ -195,7 +195,7 @@ async def test_blocking_work_of_the_caller_delays_no_answer(session: Session) ->
     await asyncio.gather(*blocking)
 
 
-async def test_closing_ends_calls_whose_answers_are_not_decoded(session: Session) -> None:
+async def test_closing_ends_calls_with_undecoded_responses(session: Session) -> None:
     decoder = BlockingDecoder()
     calls = [asyncio.create_task(session.send(request(decode))) for decode in (decoder, bytes)]
     await decoder.has_started()

@@ -1,4 +1,4 @@
-"""Event loops that are late, or were closed while a client was open."""
+"""Late event loops, and loops closed while a client is open."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_an_attempt_of_a_closed_loop_wakes_no_other_loop() -> None:
 
 
 @pytest.mark.parametrize("limits", [None, Limits(max_concurrency=1)])
-def test_a_client_whose_loop_is_closed_closes_quietly(limits: Limits | None) -> None:
+def test_a_client_of_a_closed_loop_closes_quietly(limits: Limits | None) -> None:
     client = left_open(limits)
     asyncio.run(client.close())
     asyncio.run(client.close())

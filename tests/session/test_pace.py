@@ -44,9 +44,7 @@ def test_the_pace_keeps_its_bounds_by_twenty_seeds(row: Row) -> None:
 
 @pytest.mark.parametrize("rest", [5, 3600])
 @pytest.mark.parametrize(("rate", "pages"), [(200, 1500), (20, 300)])
-async def test_a_limit_that_was_found_is_known_after_a_rest(
-    rate: float, pages: int, rest: float
-) -> None:
+async def test_a_learnt_limit_is_kept_after_a_rest(rate: float, pages: int, rest: float) -> None:
     service = SimulatedService(f"{rate}/s", latency=0.05)
     async with session_above(service) as session:
         assert await pull(session, pages) == []

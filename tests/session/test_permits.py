@@ -203,7 +203,7 @@ ONE_IN_FLIGHT = "at most 1 requests may be in flight (max_concurrency=1)"
         ),
     ],
 )
-async def test_the_end_of_a_wait_says_how_long_and_for_what(
+async def test_the_error_of_a_long_wait_names_its_length_and_cause(
     options: dict[str, Any], said: str
 ) -> None:
     async with session_above(

@@ -139,7 +139,7 @@ def test_no_warning_of_an_abandoned_request_shows_the_password() -> None:
         ("http://127.0.0.1:1?a=b", "must be an address such as"),
     ],
 )
-def test_a_proxy_that_can_not_be_used_is_refused(address: str, problem: str) -> None:
+def test_an_unusable_proxy_is_refused(address: str, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem) as caught:
         Settings(proxy=address)
     assert "pw" not in str(caught.value)

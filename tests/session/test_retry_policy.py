@@ -76,7 +76,7 @@ def test_final_cause_is_never_retried(sent: Sent, idempotent: bool, cause: Cause
 
 @pytest.mark.parametrize("sent", Sent)
 @pytest.mark.parametrize("cause", PASSING)
-def test_safe_request_is_retried_however_far_it_got(sent: Sent, cause: Cause) -> None:
+def test_a_safe_request_is_retried_wherever_it_failed(sent: Sent, cause: Cause) -> None:
     cost = COST[cause]
     if cause is Cause.OVERLOAD and sent is not Sent.RESPONDED:
         cost = 14
@@ -222,7 +222,7 @@ def test_a_page_of_a_firewall_never_counts_as_a_third() -> None:
 
 
 @pytest.mark.parametrize("cause", PASSING)
-def test_retry_is_made_as_long_as_the_quota_pays_for_it(cause: Cause) -> None:
+def test_retries_end_with_the_retry_quota(cause: Cause) -> None:
     assert isinstance(verdict(cause=cause, throttled=1, attempts=2, tokens=COST[cause]), Retry)
     refused = verdict(cause=cause, throttled=1, attempts=2, tokens=COST[cause] - 1)
     assert isinstance(refused, ServerError)

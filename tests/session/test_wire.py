@@ -152,7 +152,7 @@ async def test_redirect_is_named_and_never_followed(
     assert target.connections == 0
 
 
-async def test_environment_gives_no_proxy_and_no_password(
+async def test_proxies_and_passwords_of_the_environment_are_ignored(
     scripted_server: StartServer,
     open_client: OpenClient,
     monkeypatch: pytest.MonkeyPatch,
@@ -174,9 +174,7 @@ async def test_environment_gives_no_proxy_and_no_password(
 
 
 @pytest.mark.parametrize("breaks", [reset, then_close(b"")], ids=["reset", "closed"])
-async def test_all_that_is_sent_is_counted_and_authenticated(
-    breaks: Step, connect: Connect
-) -> None:
+async def test_every_request_is_counted_and_authenticated(breaks: Step, connect: Connect) -> None:
     client, server = await connect(FINE, breaks, FINE, breaks, breaks, FINE)
     for _ in range(3):
         await ask(client)

@@ -125,7 +125,7 @@ async def test_a_server_that_always_closes_executes_each_write_once(
     assert [request.body for request in server.requests] == bodies
 
 
-async def test_write_through_a_borrowed_session_is_not_resent_by_it(connect: Connect) -> None:
+async def test_a_borrowed_session_does_not_resend_a_write(connect: Connect) -> None:
     async with aiohttp.ClientSession() as session:
         client, server = await connect(FINE, reset, session=session)
         await client.request("PUT", "/v3/x", body={"a": "1"})
@@ -156,9 +156,7 @@ class Backlog:
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_a_write_whose_connection_never_opened_is_retried(
-    scheme: str, fake_time: FakeTime
-) -> None:
+async def test_a_write_without_a_connection_is_retried(scheme: str, fake_time: FakeTime) -> None:
     limits = {"attempt_timeout": 0.1, "connect_timeout": 5, "max_attempts": 2}
     with Backlog() as address:
         base_url = address.replace("http", scheme)
@@ -168,7 +166,7 @@ async def test_a_write_whose_connection_never_opened_is_retried(
     assert caught.value.attempts == 2
 
 
-async def test_a_write_whose_name_is_never_found_is_retried(
+async def test_a_write_to_an_unresolved_name_is_retried(
     fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def never(*_: Any, **__: Any) -> Any:
@@ -290,7 +288,7 @@ async def test_an_odd_204_is_a_success_at_once(
         answer(status=503, headers=[("Retry-After", "1")]),
     ],
 )
-async def test_a_write_that_was_turned_away_is_sent_unchanged(
+async def test_a_refused_write_is_resent_unchanged(
     refused: bytes, connect_session: ConnectSession
 ) -> None:
     session, server = await connect_session(refused, FINE)

@@ -67,7 +67,7 @@ OTHERS = {
 
 
 @pytest.mark.slow
-def test_user_code_has_the_types_that_it_says() -> None:
+def test_user_code_has_its_stated_types() -> None:
     pytest.importorskip("mypy")
     checked = run_python("-m", "mypy", "--strict", str(USER_CODE), cwd=REPO)
     assert checked.returncode == 0, checked.stdout + checked.stderr
