@@ -321,7 +321,12 @@ def _show_next_step(run: PullRun, console: Console) -> None:
             advice = f"for --campaign {ids}"
         elif run.arguments.skip_complete:
             advice = f"{advice} in place of --skip-complete"
-        console.print(f"Repeat the command {advice} to fetch only what failed.")
+        later = ""
+        # the pulls of months are looked up by their night
+        if run.by_month and run.arguments.snapshot_date is None:
+            target = shlex.quote(str(run.arguments.out))
+            later = f" On a later day, `seorep doctor -o {target}` prints the commands for that."
+        console.print(f"Repeat the command {advice} to fetch only what failed.{later}")
     elif code is ExitCode.SHAPE:
         console.print("Retrying will not help: please report the unexpected shape.")
     elif code is ExitCode.REFUSED:
