@@ -21,7 +21,7 @@ from seorep_async.history.selection import (
 )
 from seorep_async.history.source import History, listed, opened
 from seorep_async.models.gc_untracked import gc_untracked_struct
-from seorep_async.resources.arguments import check_date, check_id
+from seorep_async.resources.arguments import check_count, check_date, check_id, check_limit
 from seorep_async.tables.columns import Column, Table, columns_of_model
 from seorep_async.tables.html import counted, html_table
 from seorep_async.tables.tabular import ModelList
@@ -460,8 +460,8 @@ class ComparisonRequest:
             group=group,
             kinds=None if kind is None else _checked_names("kind", kind, KINDS),
             engines=None if engine is None else _checked_names("engine", engine, ENGINES),
-            limit=None if limit is None else check_id("limit", limit),
-            moved=check_id("moved", moved),
+            limit=check_limit(limit),
+            moved=check_count("moved", moved),
         )
 
 

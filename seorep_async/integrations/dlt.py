@@ -16,7 +16,7 @@ from seorep_async.errors import ConfigurationError, SeoRepError
 from seorep_async.history.source import fails_again
 from seorep_async.integrations.engines import pull_table, table_schema
 from seorep_async.models import Feed
-from seorep_async.resources.arguments import Date, check_feeds, check_id, check_ids
+from seorep_async.resources.arguments import Date, check_count, check_feeds, check_ids
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import Settings
 from seorep_async.tables.arrow import arrow_schema
@@ -93,7 +93,7 @@ def dlt_source(
             argument="snapshot_date",
         )
     campaign_ids = list(check_ids("campaign", ids))
-    size = check_id("size", size)
+    size = check_count("size", size)
     parts = [campaign_ids[start : start + size] for start in range(0, len(campaign_ids), size)]
     arguments: dict[str, Any] = {
         **options,
