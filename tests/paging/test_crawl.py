@@ -106,6 +106,20 @@ async def test_a_failed_report_leaves_its_place_to_others() -> None:
 
 
 @pytest.mark.virtual
+async def test_pages_in_flight_do_not_fail_a_report_that_is_read_again() -> None:
+    def answer(request: ApiRequest) -> Response | None:
+        # In the first reading, page 2 announces other pages than page 1, and page 3 never arrives.
+        is_first = len(service.paths) < 5
+        if is_first and request.page == 3:
+            return None
+        return page_of(request, 5 if is_first and request.page == 2 else 6)
+
+    async with rankings_of(answer, max_concurrency=4) as (rankings, service):
+        outcomes = await pulled(rankings, 1)
+    assert outcomes[0].ok
+
+
+@pytest.mark.virtual
 @pytest.mark.parametrize("iterations", range(1, 16))
 async def test_a_report_that_is_read_again_at_the_closing_fails(iterations: int) -> None:
     # It announces two rows and has one.
