@@ -131,7 +131,7 @@ class SeoRepClient:
         return self
 
     async def close(self) -> None:
-        """Stop all running calls and close the connections, but no session that was passed in."""
+        """Stop all running calls and close the connections. A borrowed session stays open."""
         await self._session.__aexit__(None, None, None)
 
     async def __aenter__(self) -> SeoRepClient:

@@ -13,7 +13,7 @@ import shlex
 import stat
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -354,12 +354,12 @@ def load_profile(name: str) -> Mapping[str, object]:
     return profile
 
 
-def refuse_unknown(names: Iterable[str], known_names: Iterable[str], source: str) -> None:
-    """Raise a ConfigurationError for the first name that is not among the known ones."""
-    choices = list(known_names)
+def refuse_unknown(names: Iterable[str], known_names: Collection[str], source: str) -> None:
+    """Raise a ConfigurationError for the first unknown name."""
     for name in names:
-        if name not in choices:
-            advice = suggestion(name, choices) or f" The settings are {', '.join(choices)}."
+        if name not in known_names:
+            settings = f" The settings are {', '.join(known_names)}."
+            advice = suggestion(name, known_names) or settings
             raise ConfigurationError(f"{source}: there is no setting {short_repr(name)}.{advice}")
 
 

@@ -345,7 +345,7 @@ class _Run(Generic[R]):
     def on_failure(self, reading: Reading[R], error: SeoRepError) -> Reading[R] | None:
         item = self._begun.get(reading.place)
         if item is None or item.reading is not reading:
-            # It has ended, or is read again.
+            # The listing has ended, or is read again.
             return None
         if reading.may_be_too_large(error):
             item.reading = reading.at_default_size()

@@ -211,8 +211,9 @@ class Settings:
         if self.call_timeout is not None:
             require_positive("call_timeout", self.call_timeout, "seconds, or None")
         if self.requests_per_second is not None:
-            rate = self.requests_per_second
-            require_positive("requests_per_second", rate, "requests a second, or None")
+            require_positive(
+                "requests_per_second", self.requests_per_second, "requests a second, or None"
+            )
 
     def _check_choices(self) -> None:
         choices: dict[str, type[enum.Enum]] = {
@@ -254,7 +255,7 @@ def _hide_arguments(settings_type: type[Settings]) -> None:
     Tracebacks with locals show its frame when a setting is refused, also the proxy's password.
     """
     init: Callable[..., None] = settings_type.__init__
-    names = [field.name for field in attrs.fields(settings_type)]
+    names = list(attrs.fields_dict(settings_type))
 
     @functools.wraps(init)
     def masked_init(self: Settings, **values: Any) -> None:

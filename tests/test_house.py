@@ -49,7 +49,7 @@ IMPORTS_BY_NAME = {
     "seorep_async.tables.optional",  # the libraries of the extras
     "seorep_async.cli.options",  # the subcommand that is called
 }
-"""Modules that import by a name that is made as they run."""
+"""Modules that import by a name made at run time."""
 
 TOP_LEVEL_ENTRIES = {
     "pyproject.toml",

@@ -48,7 +48,7 @@ FILES_OF_OTHERS = [
 
 
 def put_in_the_way(folder: Path) -> None:
-    """Make files and folders that are in the way of some targets."""
+    """Make files and folders in the way of some targets."""
     for name in ("full", "folder.csv", "beside.failures.csv"):
         (folder / name).mkdir()
     os.mkfifo(folder / "fifo.csv")

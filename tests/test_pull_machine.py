@@ -71,7 +71,7 @@ class Fate:
 
     @property
     def may_be_deferred(self) -> bool:
-        """Whether it may fail in a way that is tried again at the end."""
+        """Whether the report may fail in a way that the pull retries at its end."""
         return self.wrong in TRANSIENT and self.times >= ATTEMPTS
 
     def rows(self, campaign_id: int) -> list[int]:
@@ -84,7 +84,7 @@ class Fate:
         return [first, first + 1]
 
     def answer(self, request: ApiRequest, times: int) -> Response:
-        """Return the answer to a request that was sent `times` times before."""
+        """Return the answer to a request sent `times` times before."""
         rows = self.rows_on(request.id, request.page)
         if self.wrong is not None and request.page == self.page and times < self.times:
             if isinstance(self.wrong, int):
@@ -156,7 +156,7 @@ class Desk(SimulatedService):
 
     @property
     def ids(self) -> set[int]:
-        """The campaigns that were asked for."""
+        """The requested campaigns."""
         return {campaign_id for campaign_id, _ in self.answered}
 
     def open_requests(self) -> list[tuple[Request[Any], asyncio.Future[Response | Failure]]]:

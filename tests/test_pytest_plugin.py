@@ -92,7 +92,7 @@ WRONG_TESTS = """
 
 @pytest.fixture(autouse=True)
 def package_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the runs find this package, installed or not, and no plugin that is not named."""
+    """Let the runs find this package, installed or not, and only the named plugins."""
     monkeypatch.setenv("PYTHONPATH", str(REPO))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 

@@ -125,7 +125,7 @@ def _forget_empty_window() -> None:
 def _asks_for_json(arguments: Sequence[str]) -> bool:
     """Return whether errors are answered as JSON."""
     options = list(arguments)
-    # what follows is not an option
+    # words after "--" are not options
     if "--" in options:
         options = options[: options.index("--")]
     after_format = options[options.index("--format") + 1 :] if "--format" in options else []

@@ -63,7 +63,7 @@ async def _list(
     limit: int | None,
 ) -> None:
     at_once = connection.settings.max_concurrency
-    # more requests would fetch pages that are not needed
+    # more requests would fetch unneeded pages
     if limit is not None:
         at_once = min(at_once, _PAGES_AHEAD)
     most = limit or LARGEST

@@ -20,8 +20,6 @@ from seorep_async.settings import Settings
 if TYPE_CHECKING:
     from seorep_async.sandbox import Sandbox
 
-_SETTINGS = tuple(field.name for field in attrs.fields(Settings))
-
 
 @attrs.frozen(kw_only=True)
 class Connection:
@@ -99,7 +97,7 @@ def connect(service: Service) -> Connection:
 
 def _with_settings(access: Access, options: Mapping[str, str]) -> Access:
     """Replace the profile's values with those of `-c NAME=VALUE`."""
-    refuse_unknown(options, _SETTINGS, "-c")
+    refuse_unknown(options, attrs.fields_dict(Settings), "-c")
     values = {name: _toml_value(value) for name, value in options.items()}
     sources = {name: f"-c {name}" for name in options}
     return access.evolve(

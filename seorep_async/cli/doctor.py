@@ -84,7 +84,7 @@ async def _check(
     account: str | None,
     window: Days,
 ) -> None:
-    # one retry is enough for a connection that was closed, or a limit of the service
+    # one retry is enough for a closed connection or a rate limit
     attempts = min(2, connection.settings.max_attempts)
     async with connection.opened(max_attempts=attempts) as client:
         findings.ok("settings", f"{client.base_url}, and a key")
@@ -111,7 +111,7 @@ def _failed_check(error: SeoRepError, answers: Sequence[RawAnswer]) -> str:
 
 
 def _add_sources(findings: Findings, connection: Connection) -> None:
-    """Add each value that is not a default, and its source."""
+    """Add each value other than a default, and its source."""
     access = connection.access
     settings = connection.settings
     if access.profile is not None:

@@ -60,7 +60,7 @@ _OPTIONS = {
     "path": "PATH",
     "start_date": "--from",
 }
-"""The options for arguments of the library that have other names there."""
+"""The command's names for arguments that the library calls differently."""
 _CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (
     (UsageError, ExitCode.USAGE),
     (KeyboardInterrupt, ExitCode.INTERRUPTED),

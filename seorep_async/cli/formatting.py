@@ -27,8 +27,8 @@ def fields_of(model: type[Any]) -> list[str]:
 
     A password is null in every response, and never shown.
     """
-    names = [field.name for field in attrs.fields(model)]
-    return [name for name in names if name not in ("password", EXTRA)] + [EXTRA]
+    names = [name for name in attrs.fields_dict(model) if name not in ("password", EXTRA)]
+    return [*names, EXTRA]
 
 
 def format_objects(

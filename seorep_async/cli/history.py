@@ -42,7 +42,7 @@ _COLUMNS_FOR_PEOPLE = (
     "moved",
     "kind",
 )
-_ALL_COLUMNS = tuple(field.name for field in attrs.fields(Change))
+_ALL_COLUMNS = tuple(attrs.fields_dict(Change))
 _COUNTS_FOR_PEOPLE = (
     "campaign_id",
     "company",
@@ -55,12 +55,12 @@ _COUNTS_FOR_PEOPLE = (
     "entered_top_10",
     "left_top_10",
 )
-_ALL_COUNTS = tuple(field.name for field in attrs.fields(CampaignChanges))
+_ALL_COUNTS = tuple(attrs.fields_dict(CampaignChanges))
 
 
 @attrs.frozen
 class _Answer:
-    """A comparison, and the rows of it that are shown.
+    """A comparison, and its shown rows.
 
     Attributes:
         name: the name of the rows in JSON.
@@ -151,7 +151,7 @@ def _answer_with_counts(
 
 
 def _arguments(choices: Mapping[str, Any], engines: str | None) -> dict[str, Any]:
-    """Return the library's arguments. Its own defaults hold for options that were left out."""
+    """Return the library's arguments. Its own defaults apply to omitted options."""
     arguments = {name: value for name, value in choices.items() if value is not None}
     if "engine" in arguments:
         engine_names = _known_engine_names(engines)
@@ -214,7 +214,7 @@ def write_report(
     is_json: bool,
     **choices: Any,
 ) -> None:
-    """Make a page, write its path, and show it in a browser if that is asked."""
+    """Make a page, write its path, and show it in a browser if requested."""
     engine_names = find_engine_names(engines)
     if engine_names is not None:
         choices["engine_names"] = engine_names

@@ -77,6 +77,9 @@ def _ask_for_key_that_works(name: str, profile: Mapping[str, object]) -> tuple[S
     """Ask until the service accepts the key. Return it, and the campaigns that it sees in words."""
     while True:
         key = Secret(_prompt("API key (it is not shown)", hide_input=True))
+        if not key:
+            messages().print("Error: the key must not be empty.")
+            continue
         access = access_of(name, {**profile, "key": key})
         access = access.evolve(
             sources={**access.sources, "base_url": "the address", "api_key": "the key"}

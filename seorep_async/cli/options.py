@@ -52,7 +52,7 @@ def option(*names: str, **more: Any) -> Decorator:
 
 
 class Command(click.Command):
-    """Shows options in sections, and refuses an option that is given twice and not repeatable."""
+    """Shows options in sections, and refuses a repeated option unless it is repeatable."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:

@@ -74,7 +74,7 @@ def failed(error: Exception, *, as_json: bool = False) -> ExitCode:
 
 
 def _expected_os_error(error: OSError) -> Exception:
-    """Replace an error of the system that is not a bug with a readable one."""
+    """Replace a system error that is not a bug with a readable one."""
     # click wrote help or a version to a full disk
     if error.errno == errno.ENOSPC:
         return _unwritable(error)

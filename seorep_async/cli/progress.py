@@ -42,7 +42,7 @@ _LIBRARY = logging.getLogger("seorep_async")
 
 @attrs.define
 class Display:
-    """The state of a pull that is shown, and a label in front of it."""
+    """The shown state of a pull, and a label in front of it."""
 
     label: str = ""
     state: PullProgress | None = None

@@ -185,7 +185,7 @@ class PullArguments:
 
     @property
     def goes_on(self) -> bool:
-        """Whether a repeated run leaves out months that were pulled."""
+        """Whether a repeated run leaves out months already pulled."""
         return self.skip_complete or self.retry_failed
 
     def _check_stdout(self) -> None:

@@ -36,7 +36,7 @@ _PLAIN_FACTS = (
     "requests",
     "started_at",
 )
-"""The attributes of a pull that are in JSON unchanged."""
+"""The attributes of a pull that JSON shows unchanged."""
 
 
 @attrs.frozen(kw_only=True)
@@ -93,7 +93,7 @@ class PullRun:
 
     @property
     def missing_reports(self) -> int:
-        """The missing reports of all pulls, and of the months that were skipped."""
+        """The missing reports of all pulls, and of skipped months."""
         return len(self.failures) + sum(feed.failed_reports for feed in self.lacking)
 
     @property
@@ -108,7 +108,7 @@ class PullRun:
 
     @property
     def lacking_ids(self) -> set[int]:
-        """The campaigns whose reports are missing from months that were skipped."""
+        """The campaigns whose reports are missing from skipped months."""
         return {campaign_id for feed in self.lacking for campaign_id in feed.failed_ids}
 
 
@@ -118,7 +118,7 @@ def month_of(window: Days) -> str:
 
 
 def code_of_pulls(pulls: Sequence[PullSummary], *, is_retry: bool) -> ExitCode:
-    """Return the exit code of pulls that were completed.
+    """Return the exit code of completed pulls.
 
     Args:
         is_retry: whether they requested only what had failed before.
@@ -321,7 +321,12 @@ def _show_next_step(run: PullRun, console: Console) -> None:
             advice = f"for --campaign {ids}"
         elif run.arguments.skip_complete:
             advice = f"{advice} in place of --skip-complete"
-        console.print(f"Repeat the command {advice} to fetch only what failed.")
+        later = ""
+        # the pulls of months are looked up by their night
+        if run.by_month and run.arguments.snapshot_date is None:
+            target = shlex.quote(str(run.arguments.out))
+            later = f" On a later day, `seorep doctor -o {target}` prints the commands for that."
+        console.print(f"Repeat the command {advice} to fetch only what failed.{later}")
     elif code is ExitCode.SHAPE:
         console.print("Retrying will not help: please report the unexpected shape.")
     elif code is ExitCode.REFUSED:

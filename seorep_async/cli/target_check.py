@@ -30,7 +30,7 @@ from seorep_async.tables.optional import require
 _LEAST_BYTES = 100_000_000
 """Free space below which a disk counts as full."""
 _OPEN_SECONDS = 5.0
-"""After this time, a target that can't be opened counts as open in another program."""
+"""After this time, an unopenable target counts as open in another program."""
 
 
 async def check_target(

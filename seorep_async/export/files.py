@@ -149,7 +149,7 @@ def has_content(file: Path) -> bool:
 
 
 def overwriting(out: Path, file: Path, problem: str) -> ConfigurationError:
-    """Return the error for a file that is not replaced, because somebody may need it."""
+    """Return the error for a file that may not be replaced, because somebody may need it."""
     return refusal(out, f"{file.name} {problem}; name another file, or replace it with force=True")
 
 

@@ -351,7 +351,7 @@ class Arrow(Format):
         pa = require("pyarrow")
         for columns in source.columns:
             yield pa.Table.from_batches([record_batch(source.table, columns)])
-        # keywords are some columns of the campaign feed's rows
+        # keywords are read from the campaign feed's rows, and need a few of the columns
         staged_table = source.table
         if staged_table is keywords_table():
             staged_table = table_of(Feed.CAMPAIGN)

@@ -28,7 +28,7 @@ from seorep_async.resources.rankings import FeedOptions
 from seorep_async.session import cancel_all
 
 _MOST_SAMPLES = 3
-"""The most campaigns that are tried as a sample until the service answers for one."""
+"""The largest number of sample campaigns to try until the service returns one."""
 _FAILS_ALONE = (StatusError, DecodeError, PaginationError)
 """Errors that concern one campaign of a pull, not the whole pull."""
 
@@ -136,7 +136,7 @@ async def require_begun(
     options: FeedOptions,
     campaign_ids: Sequence[int],
 ) -> None:
-    """Refuse a period that has not begun, unless the service has rows of it.
+    """Refuse a period in the future, unless the service has rows of it.
 
     Otherwise empty reports would replace what the target has.
     """

@@ -46,11 +46,11 @@ else:
 PIECES = "pieces"
 """The name of the file in its folder."""
 RECENT = 8
-"""The number of records, and of pieces, that are cached: neighbouring reports share them."""
+"""The number of cached records, and of cached pieces: neighbouring reports share them."""
 _MADE = "made-"
 """The prefix of the names of unfinished files, which no later pull reads."""
 _FAR_BYTE = 1 << 62
-"""The byte that is locked on Windows, where the bytes of the file must stay readable."""
+"""The locked byte on Windows, where the bytes of the file must stay readable."""
 _READ_BYTES = 1 << 20
 _HEAD = struct.Struct("<IQI")
 _HEAD_CHECKSUM = struct.Struct("<I")
@@ -325,7 +325,7 @@ def drop_staged(folder: Path) -> None:
 
 
 def drop_unfinished(folder: Path) -> None:
-    """Remove the unfinished files of a run that was killed."""
+    """Remove the unfinished files of a killed run."""
     for path in folder.glob(f"{_MADE}*"):
         # only a link itself is removed, not its target
         if path.is_dir() and not path.is_symlink():

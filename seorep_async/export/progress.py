@@ -16,7 +16,7 @@ from seorep_async.client import SeoRepClient
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Staging
 from seorep_async.models import Feed
-from seorep_async.resources.arguments import check_id
+from seorep_async.resources.arguments import check_count
 from seorep_async.session import Stats, check_callback
 from seorep_async.tables.html import counted
 from seorep_async.tables.output_tables import table_of
@@ -60,7 +60,7 @@ OnProgress: TypeAlias = Callable[[PullProgress], object]
 
 @attrs.frozen
 class PullFailure:
-    """A report that is missing, as in the table `failures`.
+    """A missing report, as in the table `failures`.
 
     Attributes:
         feed: the feed of the report.
@@ -215,7 +215,7 @@ class Tracker:
     ) -> None:
         check_callback("on_progress", on_progress, "a PullProgress")
         if max_requests is not None:
-            max_requests = check_id("max_requests", max_requests)
+            max_requests = check_count("max_requests", max_requests)
         self._client = client
         self._on_progress = on_progress
         self._max_requests = max_requests

@@ -164,7 +164,7 @@ async def _pulled(
             await fetcher.fetch()
         except ExportError:
             if staging.is_too_large:
-                # it can never be written, in this format
+                # this format can never hold so many rows
                 await target.run(staging.file.clear)
             raise
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
@@ -349,7 +349,7 @@ class Place:
 
 @attrs.frozen
 class OpenTarget:
-    """A target that can be written, and its open staging folder.
+    """A writable target, and its open staging folder.
 
     Attributes:
         run: runs a function in the thread that uses both.

@@ -52,7 +52,7 @@ class ExportOptions(FeedOptions, total=False):
 
 
 def feed_options(options: ExportOptions) -> FeedOptions:
-    """Return the options that are passed on to the feeds, which refuse unknown ones."""
+    """Return the options for the feeds, which refuse unknown ones."""
     own_names = ExportOptions.__annotations__.keys() - FeedOptions.__annotations__.keys()
     passed_on = {name: value for name, value in options.items() if name not in own_names}
     return cast(FeedOptions, passed_on)
@@ -209,7 +209,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         The result is empty if this request resumes the earlier one.
         """
         ignored = {"started_at", "names_account", "names_night"}
-        # a pull that is resumed after midnight keeps its night, unless the caller names another
+        # a pull resumed after midnight keeps its night, unless the caller names another
         if not self.names_night:
             ignored.add("snapshot_date")
         if self.folded_groups == earlier.folded_groups:
@@ -229,7 +229,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         )
 
     def select(self, campaigns: Sequence[Campaign]) -> list[Campaign]:
-        """Return the account's campaigns that are requested.
+        """Return the requested campaigns of the account.
 
         Raises:
             ConfigurationError: no campaign has a requested group.

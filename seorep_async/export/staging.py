@@ -171,7 +171,7 @@ class Staging:
 
         for part in in_groups(campaigns, lambda _: 1, _PIECE_ROWS):
             for campaign, _ in _add_without_unstorable(add, part):
-                # it could not even be named as a failure
+                # the table of failures could not hold this id either
                 if not fits(campaign.id):
                     raise ExportError(
                         f"{self._format.ending} can't hold campaign {campaign.id}: its id has "
@@ -267,7 +267,7 @@ class Staging:
 
     def records(self, table: Table) -> Iterator[StagedReport]:
         """Yield the staged reports of a table in the order of the campaigns."""
-        # for Arrow, keywords are some columns of the campaign feed's rows
+        # for Arrow, keywords are read from the campaign feed's rows
         if table is keywords_table() and not self._format.stages_keywords:
             table = table_of(Feed.CAMPAIGN)
         places = self._stored[table.name]

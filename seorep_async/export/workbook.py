@@ -61,6 +61,8 @@ _MARGIN = 4
 _GAP = 3
 """The width that the indent of a cell needs."""
 _NUMBER_FORMATS = {
+    # LibreOffice would show 1 and 0
+    ColumnType.BOOLEAN: '"TRUE";;"FALSE"',
     ColumnType.DATE: "yyyy-mm-dd",
     ColumnType.DATETIME: "yyyy-mm-dd hh:mm:ss",
 }
@@ -115,7 +117,7 @@ _FOOTER = "&R&P / &N"
 
 @attrs.frozen
 class WorkbookFile(Target):
-    """One file with a sheet for each table that has rows.
+    """One file with a sheet for each table with rows.
 
     Attributes:
         engine_names: names of engine A and engine B for the headers, or None.

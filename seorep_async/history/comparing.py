@@ -21,7 +21,7 @@ from seorep_async.history.selection import (
 )
 from seorep_async.history.source import History, listed, opened
 from seorep_async.models.gc_untracked import gc_untracked_struct
-from seorep_async.resources.arguments import check_date, check_id
+from seorep_async.resources.arguments import check_count, check_date, check_id, check_limit
 from seorep_async.tables.columns import Column, Table, columns_of_model
 from seorep_async.tables.html import counted, html_table
 from seorep_async.tables.tabular import ModelList
@@ -282,6 +282,7 @@ class Changes(ModelList[Change]):
     Attributes:
         account, before, after: the account, the earlier and the later day.
         total: the number of changes, including those beyond `limit`.
+        filters: the kinds and engines that were requested, if not all of them.
         left_out: campaigns that were not compared, and why: the report of one of the days failed
             or has no rows.
     """
@@ -291,6 +292,7 @@ class Changes(ModelList[Change]):
     after: dt.date
     left_out: Mapping[int, str]
     total: int
+    filters: Sequence[str]
 
     def __getitem__(self, index: Any, /) -> Any:
         item = super().__getitem__(index)
@@ -324,7 +326,8 @@ class Changes(ModelList[Change]):
 
     @property
     def _title(self) -> str:
-        title = f"Changes of {self.account}, {self.before} to {self.after}"
+        days = f"{self.before} to {self.after}"
+        title = ", ".join([f"Changes of {self.account}", days, *self.filters])
         if self.left_out:
             return f"{title} ({counted(len(self.left_out), 'campaign')} not compared)"
         return title
@@ -334,7 +337,7 @@ def _shown_values(change: Change) -> tuple[object, ...]:
     values = []
     for name in _SHOWN_COLUMNS:
         value = getattr(change, name)
-        # a notebook hides columns that are empty in every row
+        # a notebook hides columns without any value
         if value is None and name in ("before", "after", "moved"):
             value = "\N{EN DASH}"
         values.append(value)
@@ -401,7 +404,7 @@ def changes(
 
 
 def log_notes(notes: Sequence[str], left_out: Mapping[int, str]) -> None:
-    """Log the notes about a comparison, and the campaigns that were left out of it."""
+    """Log the notes about a comparison, and the campaigns left out of it."""
     for note in notes:
         _log.warning("%s", note)
     for reason, campaign_ids in campaigns_by_reason(left_out).items():
@@ -410,7 +413,7 @@ def log_notes(notes: Sequence[str], left_out: Mapping[int, str]) -> None:
 
 
 def campaigns_by_reason(left_out: Mapping[int, str]) -> dict[str, list[int]]:
-    """Return the campaigns that were not compared, by reason."""
+    """Return the campaigns left out of a comparison, by reason."""
     campaign_ids: dict[str, list[int]] = {}
     for campaign_id, reason in left_out.items():
         campaign_ids.setdefault(reason, []).append(campaign_id)
@@ -457,8 +460,8 @@ class ComparisonRequest:
             group=group,
             kinds=None if kind is None else _checked_names("kind", kind, KINDS),
             engines=None if engine is None else _checked_names("engine", engine, ENGINES),
-            limit=None if limit is None else check_id("limit", limit),
-            moved=check_id("moved", moved),
+            limit=check_limit(limit),
+            moved=check_count("moved", moved),
         )
 
 
@@ -475,7 +478,7 @@ def _checked_names(argument: str, value: Any, known_names: Sequence[T]) -> tuple
 
 
 def check_group(group: object, campaign: object) -> None:
-    """Refuse a group that is combined with a campaign."""
+    """Refuse a group combined with a campaign."""
     if group is not None and campaign is not None:
         problem = "campaign=… and group=… can't be combined; give one"
         raise ConfigurationError(problem, argument="group")
@@ -499,7 +502,7 @@ class ComparedDays:
 
     @property
     def comparable(self) -> Selection:
-        """The campaigns that have the reports of both days."""
+        """The campaigns with reports of both days."""
         campaign_ids = [campaign_id for campaign_id, reason in self.reasons.items() if not reason]
         return attrs.evolve(self.selection, campaign_ids=campaign_ids)
 
@@ -633,7 +636,7 @@ def changes_between(
     moved: int,
     only_ranked: bool = False,
 ) -> Changes:
-    """Return the largest changes between two days, of the campaigns that can be compared.
+    """Return the largest changes between two days, of the comparable campaigns.
 
     `kinds` and `engines` restrict both. `only_ranked` leaves out keywords without any rank.
     """
@@ -645,6 +648,7 @@ def changes_between(
     result.after = after
     result.total = 0
     result.left_out = compared.left_out
+    result.filters = [*(kinds or ()), *(engines or ())]
     rows = compared.comparable.execute(
         _CHANGES,
         before=before,

@@ -332,7 +332,7 @@ def _days_without_all_campaigns(selection: Selection, ends: Days) -> int:
 
 
 def _note_on_missing_campaigns(selection: Selection, ends: Days) -> str | None:
-    """Return a sentence about campaigns that have no ranks of the last day."""
+    """Return a sentence about campaigns without ranks of the last day."""
     first, last = ends
     rows = selection.execute(_MISSING_CAMPAIGNS, first=first, last=last).fetchall()
     if not rows:

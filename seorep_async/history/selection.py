@@ -122,7 +122,7 @@ class DayOfPulls:
 
 
 def usual_days(pulls: Sequence[DayOfPulls]) -> list[dt.date]:
-    """Return the days with rankings that were pulled for most campaigns, the last first.
+    """Return the ranking days pulled for most campaigns, the last first.
 
     A separately pulled campaign doesn't make its day a usual one. Failed reports count, so a bad
     night is still usual.
@@ -147,7 +147,7 @@ def last_day(pulls: Sequence[DayOfPulls]) -> dt.date:
 
 def _with_rankings(pulls: Sequence[DayOfPulls]) -> list[DayOfPulls]:
     with_rankings = [pull for pull in pulls if pull.succeeded]
-    # a service may have rows of a month that has not begun, but they are no current ranks
+    # a service may have rows of a future month, but they are not current ranks
     return [pull for pull in with_rankings if not pull.is_ahead] or with_rankings
 
 
@@ -230,7 +230,7 @@ class Selection:
         raise ConfigurationError(f"{problem}; {reason}")
 
     def days_of_pulls(self) -> list[DayOfPulls]:
-        """Return the days that were pulled, the last first, even if all their reports failed."""
+        """Return the pulled days, the last first, even if all their reports failed."""
         return [DayOfPulls(*row) for row in self.execute(_CAMPAIGNS_OF_DAYS).fetchall()]
 
     def no_day(self, day: dt.date, days: Sequence[dt.date]) -> ConfigurationError:
@@ -297,7 +297,7 @@ class Selection:
         )
 
     def note_on_days_between(self, before: dt.date, after: dt.date) -> str | None:
-        """Return a sentence about ranking days between two days that were chosen."""
+        """Return a sentence about the ranking days between two compared days."""
         days = [day for day in self.days() if before < day < after]
         if not days:
             return None

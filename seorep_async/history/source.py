@@ -285,7 +285,7 @@ def _refusal(path: Path, problem: str) -> ConfigurationError:
 
 @attrs.frozen
 class PulledWindow:
-    """A window that was pulled into a database.
+    """A window pulled into a database.
 
     Attributes:
         is_complete: whether no report may still succeed.

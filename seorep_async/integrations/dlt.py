@@ -16,7 +16,7 @@ from seorep_async.errors import ConfigurationError, SeoRepError
 from seorep_async.history.source import fails_again
 from seorep_async.integrations.engines import pull_table, table_schema
 from seorep_async.models import Feed
-from seorep_async.resources.arguments import Date, check_feeds, check_id, check_ids
+from seorep_async.resources.arguments import Date, check_count, check_feeds, check_ids
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import Settings
 from seorep_async.tables.arrow import arrow_schema
@@ -93,7 +93,7 @@ def dlt_source(
             argument="snapshot_date",
         )
     campaign_ids = list(check_ids("campaign", ids))
-    size = check_id("size", size)
+    size = check_count("size", size)
     parts = [campaign_ids[start : start + size] for start in range(0, len(campaign_ids), size)]
     arguments: dict[str, Any] = {
         **options,
@@ -108,7 +108,7 @@ def dlt_source(
     resources = []
     for feed in check_feeds(feeds):
         feed_params(feed, options)
-        # it checks the other arguments, and has nothing to send
+        # without ids, `pull_table` only checks the other arguments
         pull_table((), feed=feed, on_error="rows", **arguments)
         pull = partial(pull_table, feed=feed, on_error="rows", **arguments)
         resources.append(_resource(feed, pull, parts))
@@ -205,7 +205,7 @@ def _require_table_format() -> None:
 
 
 def _failures(feed: Feed, failed: pa.Table) -> pa.Table:
-    """Return failures with the name of their table and a key that is a string."""
+    """Return failures with the name of their table and a string as key."""
     pa = require("pyarrow")
     name = table_of(feed).name
     rows = []

@@ -66,7 +66,7 @@ def _fields_in_repr(model: Any) -> tuple[list[str], list[str]]:
     always = []
     further = []
     for field in fields:
-        # what has no default identifies the model
+        # a field without a default identifies the model
         if field.default is attrs.NOTHING or _IN_EACH_REPR.fullmatch(field.name):
             always.append(field.name)
         else:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 M = TypeVar("M")
 
 SLICE = 32
-"""The number of rows that are read together on a page with odd rows."""
+"""The number of rows read together on a page with odd rows."""
 
 
 class Decoder:

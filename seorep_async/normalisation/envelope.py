@@ -40,7 +40,7 @@ _MESSAGE_FIELDS = ("error", "errors", "message", "messages")
 
 
 def parse(body: bytes, *, needs_data: bool = True) -> dict[str, Any]:
-    """Return the envelope in a body, with `data` if that is needed.
+    """Return the envelope in a body, with `data` if needed.
 
     Raises:
         ProtocolError: the body is not complete JSON (empty, cut short, HTML …). A retry may help.

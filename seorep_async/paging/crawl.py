@@ -41,7 +41,7 @@ class Source(Protocol[T]):
 
 
 class Crawl(Generic[T]):
-    """Reads listings with one worker for each page that is in progress.
+    """Reads listings with one worker for each page in progress.
 
     A worker requests a page, hands it to its listing, and takes the next page to request:
 
@@ -102,7 +102,7 @@ class Crawl(Generic[T]):
         return len(self._workers) - 1
 
     def _next_page(self) -> Job[T] | None:
-        """Return the page that is requested next, if there is any."""
+        """Return the next page to request, if there is any."""
         healthy = self._with_more
         if self._retrying:
             failing = {self._workers[worker] for worker in self._retrying}
@@ -195,7 +195,7 @@ class Crawl(Generic[T]):
 
     async def _fail(self, reading: Reading[T], error: SeoRepError) -> Reading[T]:
         if reading.is_given_up and not isinstance(error, AuthenticationError):
-            # It has already failed, and its first failure may be asking about the key.
+            # The listing has already failed, and its first failure may be asking about the key.
             return reading
         self._give_up(reading)
         # After a 401 or 403, other requests of the listing will fail in the same way. The source

@@ -30,7 +30,7 @@ SHORTEST_PATIENCE = 5.0
 PATIENCE = 8
 """A listing also waits for this multiple of the time that its own page 1 took."""
 CONFIRMATIONS = 3
-"""The number of reports of one length that are compared with and without a limit."""
+"""The number of reports of one length to compare with and without a limit."""
 MOST_FAILURES = 3
 """The number of listings or questions that may fail, perhaps because of the limit."""
 QUESTION_ATTEMPTS = 2

@@ -55,7 +55,7 @@ class Query(msgspec.Struct, Generic[T], eq=False):
 
 
 class SizedQuery(msgspec.Struct, Generic[T], eq=False):
-    """The query of a listing that has one page size throughout.
+    """The query of a listing with one page size throughout.
 
     Attributes:
         place: its place among other listings. The lowest is read first.

@@ -109,11 +109,11 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
 
     @property
     def in_progress(self) -> int:
-        """The number of pages that were requested but not received."""
+        """The number of pages requested but not received."""
         return self.requested - self.arrived
 
     def take_number(self) -> int:
-        """Return the number of the page that is requested next."""
+        """Return the number of the next page to request."""
         self.requested += 1
         return self.requested
 

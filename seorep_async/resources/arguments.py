@@ -59,7 +59,7 @@ Date: TypeAlias = dt.date | str
 
 
 def unknown_argument(name: str, names: Collection[str]) -> ConfigurationError:
-    """Return the error for an argument that is not among the known names."""
+    """Return the error for an unknown argument."""
     advice = suggestion(name, names)
     if name in _OTHER_WAYS:
         advice = f" {_OTHER_WAYS[name]}"
@@ -103,6 +103,11 @@ def check_id(name: str, value: object) -> int:
             problem += "; pass its .id"
         raise ConfigurationError(problem, argument=name)
     return number
+
+
+def check_count(name: str, value: object) -> int:
+    """Accept a number of things, which has the range of ids: 1 to 2**31 - 1."""
+    return check_id(name, value)
 
 
 def listed_ids(ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
@@ -199,7 +204,7 @@ def check_dates(start_date: object, end_date: object) -> tuple[dt.date, dt.date]
 
 def check_limit(value: object) -> int | None:
     """Return the records per page, from 1 to 2**31 - 1, or None for the service's default."""
-    return None if value is None else check_id("limit", value)
+    return None if value is None else check_count("limit", value)
 
 
 def check_account_name(account: object) -> str:

@@ -376,7 +376,7 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
             start_date=self.start_date,
             end_date=self.end_date,
             rows=rows,
-            # some services send them with each page, others with the first or the last one
+            # some services send totals with each page, others with the first or the last one
             totals=next((page.totals for page in pages if page.totals), None),
             total_records=first.total_records,
             version=first.version,

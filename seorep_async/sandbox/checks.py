@@ -14,7 +14,7 @@ Check = Callable[[Any, "Attribute[Any]", Any], None]
 
 
 def check_that(is_valid: Callable[[Any], bool], expectation: str) -> Check:
-    """Require a value that is valid; the expectation completes "NAME must be …"."""
+    """Require a valid value; the expectation completes "NAME must be …"."""
 
     def check(instance: object, attribute: "Attribute[Any]", value: object) -> None:
         if not is_valid(value):

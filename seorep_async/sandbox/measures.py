@@ -234,7 +234,7 @@ def _keyword_row(
     # Each date is another day of the week: three bits of the key choose it.
     for number, name in enumerate(LAST_DATES):
         row[name] = last_week[(keyword.key >> 3 * number) % len(last_week)]
-    # A place or an engine that is not tracked was never checked.
+    # An untracked place or engine was never checked.
     if places is None:
         row["engineAMapsSerpUrl"] = None
         row["lastEngineAPlacesRankingDate"] = None

@@ -142,7 +142,7 @@ class Limiter:
         return None
 
     def release(self) -> None:
-        """End a request that was accepted."""
+        """End an accepted request."""
         self._in_progress -= 1
 
     def _refusal(self, message: str, wait: float) -> Refusal:

@@ -185,8 +185,8 @@ class _BodyOf204:
         while True:
             status_line = _STATUS_LINE.match(self._head)
             if status_line is None:
-                is_whole_line = b"\n" in self._head or len(self._head) > _LONGEST_STATUS_LINE
-                if is_whole_line:  # case 2, otherwise 1
+                # case 2, otherwise 1
+                if b"\n" in self._head or len(self._head) > _LONGEST_STATUS_LINE:
                     self._decide(is_204=False)
                 return
             status = status_line[1]

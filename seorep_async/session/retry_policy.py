@@ -176,7 +176,7 @@ def cause_of_status(status: int, *, has_retry_after: bool = False, is_read: bool
     if status >= 500 or status == 408:
         return Cause.TRANSIENT
     # Another refusal passes only if the service says so, or if the request came too early (425).
-    # It may be a lock (409, 423), which concerns only this object, so nothing else slows down.
+    # The cause may be a lock (409, 423), which concerns only this object: no other request slows.
     if is_read and (has_retry_after or status == TOO_EARLY):
         return Cause.TRANSIENT
     return Cause.PERMANENT
@@ -249,7 +249,7 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
     if not failure.cause.retryable:
         return failure.error
     if not idempotent and failure.error.status == 403:
-        # The service refused it for now. The caller can best decide what to do.
+        # The service refused the write for now. The caller decides whether to send it again.
         return failure.error
     pause = failure.retry_after
     if pause is not None and pause > min(settings.retry_after_max, remaining):

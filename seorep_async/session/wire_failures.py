@@ -39,7 +39,7 @@ _OWN_AUTHORITY = (
     "set SSL_CERT_FILE to the file that holds that authority's certificate"
 )
 _UNKNOWN_ISSUER = (18, 19, 20, 21)
-"""OpenSSL's codes for a certificate that is self-signed or has an unknown issuer."""
+"""OpenSSL's codes for a self-signed certificate or one of an unknown issuer."""
 
 
 def is_lack_of_threads(error: Exception) -> bool:

@@ -1,11 +1,13 @@
 """A profile of `seorep login` can be read again, for any address and any key."""
 
 import tomllib
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, strategies as st
 
-from seorep_async.cli.login import toml_string, with_values
+from seorep_async.cli.errors import UsageError
+from seorep_async.cli.login import _store, toml_string, with_values
 
 NEW = {"base_url": "https://new.example.com", "key": "new"}
 
@@ -56,3 +58,19 @@ def test_a_new_profile_is_added_to_a_file(text: str) -> None:
 @pytest.mark.parametrize("text", ["[[a]]\nkey = 'y'", "a = 1", "["])
 def test_a_file_that_changed_meanwhile_is_kept(text: str) -> None:
     assert with_values(text, "a", NEW) is None
+
+
+def test_a_full_disk_leaves_the_profiles_as_they_were(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    file = tmp_path / "config.toml"
+    file.write_text("[a]\nkey = 'a'\n", encoding="utf-8")
+    most, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # a file that may not grow any further fails like a full disk, after a part of the text
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40, hard))
+    try:
+        with pytest.raises(UsageError, match="can't write"):
+            _store(file, "b", NEW)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    assert file.read_text(encoding="utf-8") == "[a]\nkey = 'a'\n"
+    assert list(tmp_path.iterdir()) == [file]

@@ -180,7 +180,7 @@ pull.pull_to = stuck
 
 @attrs.frozen
 class Interrupted:
-    """A command that is interrupted, and its end.
+    """An interrupted command, and its end.
 
     Attributes:
         before: lines of Python that run before the command.

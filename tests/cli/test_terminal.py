@@ -40,22 +40,24 @@ def test_a_login_is_tried_and_stored_for_the_owner_alone(tmp_path: Path) -> None
     assert tomllib.loads(config(tmp_path).read_text()) == {"default": profile, "acme": profile}
 
 
-@pytest.mark.parametrize("key", ["'quoted'", "\xa0"])
-def test_an_impossible_key_is_not_stored(tmp_path: Path, key: str) -> None:
-    exit_code, text = log_in(tmp_path, "http://127.0.0.1:9", key)
+def test_an_impossible_key_is_not_stored(tmp_path: Path) -> None:
+    exit_code, text = log_in(tmp_path, "http://127.0.0.1:9", "'quoted'")
     assert exit_code == 2
-    assert key not in text
+    assert "'quoted'" not in text
     assert "SEOREP_API_KEY" not in text
     assert not config(tmp_path).exists()
 
 
-def test_a_refused_key_is_prompted_for_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("key", "problem"), [("wr0ng", "check the key"), ("\xa0", "the key must not be empty")]
+)
+def test_a_refused_key_is_prompted_for_again(tmp_path: Path, key: str, problem: str) -> None:
     with (
         serving(api_key=KEY) as sandbox,
         terminal("login", environment={"XDG_CONFIG_HOME": str(tmp_path)}) as person,
     ):
-        give_address_and_key(person, sandbox.base_url, "wr0ng")
-        person.wait_for("check the key")
+        give_address_and_key(person, sandbox.base_url, key)
+        person.wait_for(problem)
         person.wait_for("API key (")
         assert not config(tmp_path).exists()
         person.type(f"{KEY}\n")

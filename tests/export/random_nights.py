@@ -44,7 +44,7 @@ COLUMNS = {
     "failures": (*REPORT, "status"),
     "pulls": ("feeds", *SPAN, "campaigns", "rows", "failures"),
 }
-"""The columns that are compared, besides account and snapshot date."""
+"""The compared columns, besides account and snapshot date."""
 Row: TypeAlias = dict[str, Any]
 Tables: TypeAlias = dict[str, list[Row]]
 

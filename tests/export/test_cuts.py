@@ -1,4 +1,4 @@
-"""A pull that was interrupted or damaged succeeds when it is run again, or says what to do.
+"""An interrupted or damaged pull succeeds in the next run, or its error says what to do.
 
 `pytest -m slow tests/export/test_cuts.py` damages 150 folders for each format, in place of 12 for
 two formats.

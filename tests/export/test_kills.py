@@ -1,4 +1,4 @@
-"""A pull that was killed with SIGKILL at any moment is complete after another run.
+"""A pull killed with SIGKILL at any moment is complete after another run.
 
 A third of the kills come while the end is written. Three kills run with `-m heavy`, for CSV;
 `pytest -m slow tests/export/test_kills.py` kills 60 times for each format.

@@ -136,7 +136,7 @@ class AnyNights(RuleBasedStateMachine):
         return self.pull_at_work.answer(request)
 
     def new_pull(self, night: Night) -> Pull:
-        """Return a pull from a world that has changed."""
+        """Return a pull from a changed world."""
         for campaign_id, keyword_id in night.changes:
             change(self.keywords, campaign_id, keyword_id)
         self.worlds += 1
@@ -176,7 +176,7 @@ class AnyNights(RuleBasedStateMachine):
         return tuple(sorted(ids))
 
     def begin(self, pull: Pull, way: str) -> Pull | str:
-        """Return the pull that goes on or begins, `refused`, or `retry` if nothing failed."""
+        """Return the resumed or new pull, `refused`, or `retry` if nothing failed."""
         failed = self.failed(pull) if way == "retry_failed" else None
         pulls = [pull]
         if failed:

@@ -1,4 +1,4 @@
-"""Keys that are refused during an export, and lookups of single campaigns."""
+"""Keys refused during an export, and lookups of single campaigns."""
 
 from pathlib import Path
 from typing import Any

@@ -232,6 +232,16 @@ async def test_dates_are_dates(tmp_path: Path) -> None:
     assert cell.value == dt.datetime(2023, 2, 1)
 
 
+async def test_booleans_are_words(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["campaigns"]
+    header = [cell.value for cell in sheet[1]]
+    cell = sheet[2][header.index("engine_a_ignore_places")]
+    assert cell.data_type == "b"
+    assert cell.number_format == '"TRUE";;"FALSE"'
+
+
 async def test_columns_without_values_are_left_out_but_for_keys(tmp_path: Path) -> None:
     rows = [{"keywordId": 1, "keywordPhrase": ""}]
     async with served(Account(None, campaigns=1, rows=lambda _: rows)) as (client, _):

@@ -77,7 +77,7 @@ def needs(program: str) -> pytest.MarkDecorator:
 
 
 class Proxy:
-    """A proxy that is running. Clients are given its `base_url`."""
+    """A running proxy. Clients use its `base_url`."""
 
     def __init__(
         self, program: str, configuration: str, folder: Path, port: int, scheme: str = "http"

@@ -178,7 +178,7 @@ class History:
 
     @property
     def served(self) -> set[tuple[int | None, int | None]]:
-        """The units and pages that were served completely."""
+        """The completely served units and pages."""
         return {(seen.unit, seen.page) for seen in self.seen if seen.fate in ("served", "closes")}
 
     def started_inside_windows(self, grace: float) -> int:
@@ -302,7 +302,7 @@ def _context(certificate: bytes) -> ssl.SSLContext:
 
 @attrs.define
 class Served:
-    """A plan that is being served at an address. Its history exists at the end."""
+    """A plan being served at an address. Its history exists at the end."""
 
     base_url: str
     history: History = attrs.field(factory=History)

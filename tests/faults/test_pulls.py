@@ -16,7 +16,7 @@ from tests.faults.server import LIGHT, Limit, Outage, Plan, ServerProcess
 pytestmark = pytest.mark.heavy
 
 GRACE = 0.05
-"""Seconds in which requests still arrive that were under way when a wait was announced."""
+"""The seconds after the announcement of a wait in which earlier requests may still arrive."""
 LONG_GRACE = 0.5
 """The same on a busy machine. A client that ignores the wait sends requests for all of its 1 s."""
 

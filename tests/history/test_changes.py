@@ -489,6 +489,12 @@ def test_a_notebook_shows_keyword_and_both_ranks_first(two_days: Path, kind: Any
     assert not {"account", "before_date", "after_date"} & {*names}
 
 
+def test_a_caption_names_the_requested_kinds_and_engines(two_days: Path) -> None:
+    compared = changes(two_days, kind=["rose", "fell"], engine="engine_a")
+    caption = "Changes of acme, 2026-03-01 to 2026-03-02, rose, fell, engine_a, the largest of 2: "
+    assert caption in compared[:1]._repr_html_()
+
+
 @pytest.fixture(scope="module")
 def four_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pulls = [pull_of_night(n, {11: 5 + n}) for n in (0, 1, 2, 5)]

@@ -281,7 +281,7 @@ def test_changes_are_those_of_the_servers_account(
 
 @attrs.frozen
 class Started:
-    """The processes that were started, and the event of their first."""
+    """The started processes, and an event for the first of them."""
 
     processes: list[Any] = attrs.field(factory=list)
     first: asyncio.Event = attrs.field(factory=asyncio.Event)

@@ -1,4 +1,4 @@
-"""The envelope: metadata, unknown fields, hidden errors, and bodies that are not complete JSON."""
+"""The envelope: metadata, unknown fields, hidden errors, and bodies of incomplete JSON."""
 
 import gzip
 from collections.abc import Callable

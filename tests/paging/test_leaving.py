@@ -1,4 +1,4 @@
-"""Listings and pulls that are left early leave no task, warning or open connection behind."""
+"""Listings and pulls closed early leave no task, warning or open connection behind."""
 
 from tests.processes import run_python
 

@@ -13,7 +13,7 @@ from tests.sandbox.calls import CAMPAIGN, FEEDS, Caller, calling, in_flight
 
 
 def let_through(limiter: Limiter, tries: int) -> int:
-    """Return the number of requests that are accepted, one after another."""
+    """Return the number of accepted requests, sent one after another."""
     accepted = 0
     for _ in range(tries):
         if limiter.acquire() is None:

@@ -1,4 +1,4 @@
-"""Writes that are carried out, and writes that are refused.
+"""Executed writes and refused writes.
 
 `tests/resources/test_answers.py` has the whole life of each record.
 """

@@ -80,7 +80,7 @@ GARBAGE = {
     "header without a colon": OK + b"no header\r\nContent-Length: 2\r\n\r\n{}",
     "null in a header": OK + b"X-Null: \x00\r\nContent-Length: 2\r\n\r\n{}",
 }
-"""Bytes that are not HTTP, or not HTTP that can be trusted."""
+"""Bytes that are not HTTP, or HTTP that can't be trusted."""
 
 BROKEN: Broken = {
     "reset": (reset, ConnectionFailedError),

@@ -24,7 +24,7 @@ ConnectSession: TypeAlias = Callable[..., Awaitable[tuple[Session, ScriptedServe
 
 
 async def ask(client: SeoRepClient) -> Page[Campaign]:
-    """Make one call that is one request: `GET /v3/campaigns?page=1`."""
+    """Make a call of one request: `GET /v3/campaigns?page=1`."""
     return await client.campaigns.list().page(1)
 
 

@@ -1,4 +1,4 @@
-"""Event loops that are late, or were closed while a client was open."""
+"""Late event loops, and loops closed while a client is open."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ async def at_rest() -> None:
 
 
 def here() -> VirtualLoop:
-    """Return the virtual loop that is running."""
+    """Return the running virtual loop."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
     return loop

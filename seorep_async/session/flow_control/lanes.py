@@ -181,7 +181,7 @@ class ClientLanes:
     def add(self, waiter: Waiter) -> None:
         waiter.lane.add(waiter)
         if not waiter.is_retry and waiter.lane not in self._held:
-            # A lane that was empty becomes the last in turn; others keep their place.
+            # An empty lane becomes the last in turn; others keep their place.
             self._in_turn.setdefault(waiter.lane)
 
     def remove(self, waiter: Waiter) -> None:

@@ -65,7 +65,7 @@ class Pace:
             return WaitReason.PAUSE, self.paused_until
         if is_open:
             return self.breaker.wait_reason, self.breaker.probe_due()
-        # While no limit is known, this is a time that has passed.
+        # While no limit is known, this is a time in the past.
         return WaitReason.PACE, self.rate.next_start
 
     def start(self, now: float, subject: Subject | None) -> bool:

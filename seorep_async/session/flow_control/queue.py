@@ -119,7 +119,7 @@ class PermitQueue:
             waiter.expire()
 
     def dispatch(self) -> None:
-        """Grant the permits that are free, each to the request whose turn it is.
+        """Grant the free permits, each to the request whose turn it is.
 
         Called whenever a wait begins, a permit comes back, or the time for the next one has come.
         """
@@ -141,7 +141,7 @@ class PermitQueue:
             else:
                 waiter = lanes.next_waiter()
             if waiter.turn.done() or waiter.deadline.at <= now:
-                # It was cancelled or timed out, and its task has not run since.
+                # The waiter was cancelled or timed out, and its task has not run since.
                 waiter.expire()
                 continue
             permit = self._grant(waiter.lanes.client, waiter.subject, now)

@@ -130,7 +130,7 @@ class Rate(msgspec.Struct, eq=False):
     def start_from(
         self, delivered: float, accepted: int, seconds_open: float, last_start: float
     ) -> None:
-        """Set the first rate from the rate that was delivered until the first refusals.
+        """Set the first rate from the rate delivered until the first refusals.
 
         Args:
             delivered: accepted attempts per second.
