@@ -17,6 +17,7 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
     ConfigurationError,
     ExportError,
+    NotFoundError,
     PullPausedError,
     SeoRepError,
 )
@@ -236,7 +237,9 @@ class Fetcher:
         # The campaign may be gone, hidden from another account's key, or of no known account. A
         # list that failed before is requested again, and checked then.
         if not campaigns and (plan.account_ids or not self.staging.failures(campaigns_table())):
-            campaigns = await listed(self.client)
+            # a service without a list does not say whose its other campaigns are
+            with suppress(NotFoundError):
+                campaigns = await listed(self.client)
         visible = Plan.of((), campaigns)
         owners = plan.account_ids or visible.account_ids
         # campaigns without account ids may be of the same account
