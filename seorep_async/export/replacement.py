@@ -280,6 +280,13 @@ CAMPAIGNS = [
         AND coalesce(new.account_id, 0) = 0
     """,
     """
+    UPDATE campaigns AS old SET account_id = new.account_id
+    FROM arriving AS new
+    WHERE new.account = old.account
+        AND new.campaign_id = old.campaign_id
+        AND coalesce(old.account_id, 0) = 0
+    """,
+    """
     DELETE FROM campaigns AS old
     WHERE old.account = $account
         AND old.snapshot_date <= $snapshot_date

@@ -164,6 +164,18 @@ async def test_a_night_resumes_without_its_first_campaign_and_a_list(tmp_path: P
         assert (await pull(client, tmp_path / "x.csv", [1, 2])).resumed
 
 
+async def test_an_earlier_night_says_whose_a_campaign_is(tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    account = Account(0)
+    async with served(account) as (client, _):
+        await pull(client, out)
+        account.account_id = 1
+        await pull(client, out, snapshot_date="2023-03-01")
+        account.account_id = 2
+        with pytest.raises(ConfigurationError, match="of the service's account 1"):
+            await pull(client, out, snapshot_date="2023-04-01")
+
+
 async def test_a_night_without_account_ids_leaves_them_known(tmp_path: Path) -> None:
     out = tmp_path / "x.duckdb"
     account = Account(1)
