@@ -42,8 +42,8 @@ _EXTRA = (
 )
 
 _RANK = (
-    "Position of the keyword in {name}. The reference does not say of which day{days}, or whether "
-    "0 or null means not ranked."
+    "Position of the keyword in {name}. The reference does not say on which day{days} it was "
+    "measured, or whether 0 or null means not ranked."
 )
 _ADDRESS = f"{{}}. {_ONLY_A_NAME} Null if the service sent none."
 _NEWEST = f"Day of the newest value of {{}}. {_ONLY_A_NAME}"
@@ -102,7 +102,7 @@ _RESULT_PAGES = _each(
 )
 _MEASURES: Descriptions = {
     "local_monthly_searches": (
-        "Local searches for the phrase in a month. The reference does not say of which place and "
+        "Local searches for the phrase in a month. The reference does not say in which place and "
         f"month, or from which source. {_ZERO}"
     ),
     "competitors": f"Number of competitors. The reference does not say what is counted. {_ZERO}",
@@ -181,8 +181,8 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         **_bands(),
         "competitors": _MEASURES["competitors"],
         "local_monthly_searches": (
-            "Local searches in a month. The reference does not say of which keywords, or how they "
-            f"are added up. {_ZERO}"
+            "Local searches in a month. The reference does not say which keywords count, or how "
+            f"they are added up. {_ZERO}"
         ),
     },
     "KeywordPeriod": {

@@ -115,8 +115,8 @@ class KeywordRanking(Model):
     sent neither true nor false, and then the original is in extra.
     """
     engine_a_ranking: int | None = None
-    """Position of the keyword in the first search engine. The reference does not say of which day
-    in the window, or whether 0 or null means not ranked.
+    """Position of the keyword in the first search engine. The reference does not say on which day
+    in the window it was measured, or whether 0 or null means not ranked.
     """
     engine_a_ranking_change: int | None = None
     """Change of engine_a_ranking from the previous period; null in tables unless
@@ -133,7 +133,7 @@ class KeywordRanking(Model):
     """
     engine_a_mobile_ranking: int | None = None
     """Position of the keyword in the first search engine on mobile devices. The reference does not
-    say of which day in the window, or whether 0 or null means not ranked.
+    say on which day in the window it was measured, or whether 0 or null means not ranked.
     """
     engine_a_mobile_ranking_change: int | None = None
     """Change of engine_a_mobile_ranking from the previous period; null in tables unless
@@ -150,7 +150,7 @@ class KeywordRanking(Model):
     """
     engine_a_places_ranking: int | None = None
     """Position of the keyword in the places of the first search engine. The reference does not say
-    of which day in the window, or whether 0 or null means not ranked.
+    on which day in the window it was measured, or whether 0 or null means not ranked.
     """
     engine_a_places_ranking_change: int | None = None
     """Change of engine_a_places_ranking from the previous period; null in tables unless
@@ -162,8 +162,8 @@ class KeywordRanking(Model):
     name. Null if the service sent none.
     """
     engine_b_ranking: int | None = None
-    """Position of the keyword in the second search engine. The reference does not say of which day
-    in the window, or whether 0 or null means not ranked.
+    """Position of the keyword in the second search engine. The reference does not say on which day
+    in the window it was measured, or whether 0 or null means not ranked.
     """
     engine_b_ranking_change: int | None = None
     """Change of engine_b_ranking from the previous period; null in tables unless
@@ -179,7 +179,7 @@ class KeywordRanking(Model):
     Null if the service sent none.
     """
     local_monthly_searches: int | None = None
-    """Local searches for the phrase in a month. The reference does not say of which place and
+    """Local searches for the phrase in a month. The reference does not say in which place and
     month, or from which source. The reference does not tell null from 0.
     """
     competitors: int | None = None
@@ -376,7 +376,7 @@ class CampaignPeriod(Model):
     tell null from 0.
     """
     local_monthly_searches: int | None = None
-    """Local searches in a month. The reference does not say of which keywords, or how they are
+    """Local searches in a month. The reference does not say which keywords count, or how they are
     added up. The reference does not tell null from 0.
     """
     extra: Mapping[str, Any] = extra_field()
@@ -402,20 +402,20 @@ class KeywordPeriod(Model):
     date_precision: Literal["month", "day"] = "month"
     """`day` or `month`: what the service sent."""
     engine_a_ranking: int | None = None
-    """Position of the keyword in the first search engine. The reference does not say of which day
-    of a month, or whether 0 or null means not ranked.
+    """Position of the keyword in the first search engine. The reference does not say on which day
+    of a month it was measured, or whether 0 or null means not ranked.
     """
     engine_a_mobile_ranking: int | None = None
     """Position of the keyword in the first search engine on mobile devices. The reference does not
-    say of which day of a month, or whether 0 or null means not ranked.
+    say on which day of a month it was measured, or whether 0 or null means not ranked.
     """
     engine_a_places_ranking: int | None = None
     """Position of the keyword in the places of the first search engine. The reference does not say
-    of which day of a month, or whether 0 or null means not ranked.
+    on which day of a month it was measured, or whether 0 or null means not ranked.
     """
     engine_b_ranking: int | None = None
-    """Position of the keyword in the second search engine. The reference does not say of which day
-    of a month, or whether 0 or null means not ranked.
+    """Position of the keyword in the second search engine. The reference does not say on which day
+    of a month it was measured, or whether 0 or null means not ranked.
     """
     engine_a_ranking_url: str | None = None
     """Address that belongs to engine_a_ranking. The reference gives only its name. Null if the
@@ -434,7 +434,7 @@ class KeywordPeriod(Model):
     tell null from 0.
     """
     local_monthly_searches: int | None = None
-    """Local searches for the phrase in a month. The reference does not say of which place and
+    """Local searches for the phrase in a month. The reference does not say in which place and
     month, or from which source. The reference does not tell null from 0.
     """
     global_monthly_searches: int | None = None
