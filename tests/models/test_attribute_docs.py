@@ -25,4 +25,4 @@ def test_every_attribute_is_described(model: type) -> None:
 def test_jedi_shows_the_words_of_a_row(jedi: Any) -> None:
     code = "from seorep_async.models import KeywordRanking\ndef f(row: KeywordRanking):\n    row."
     completions = {item.name: item.docstring() for item in jedi.Script(code).complete()}
-    assert "position of the keyword" in completions["engine_b_ranking"]
+    assert "Position of the keyword" in completions["engine_b_ranking"]
