@@ -298,11 +298,11 @@ def deadline_exceeded(
     Args:
         cause: its last failure, or that of other calls if it was not sent, or None.
         was_sent: whether it had an attempt.
-        wait: how long the call waited for its last turn, and for what.
+        wait: how long its last request waited, and for what, or the rate that made it wait.
     """
     message = "the call timed out"
     if wait:
-        message += f", after a wait of {wait}"
+        message += f", {wait}"
     if not was_sent:
         message += "; nothing was sent"
     if cause is None:

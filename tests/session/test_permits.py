@@ -220,6 +220,16 @@ async def test_the_error_of_a_long_wait_names_its_length_and_cause(
         first.cancel()
 
 
+async def test_a_request_too_late_to_wait_names_the_rate() -> None:
+    # The earlier pages of its listing have used up the time.
+    async with session_above(SimulatedService(), requests_per_second=0.5) as session:
+        await session.send(get())
+        deadline = Deadline.of_call(here().now)
+        said = "timed out, at the 0.5 requests a second that your own requests_per_second allows"
+        with pytest.raises(DeadlineExceededError, match=said):
+            await session.send(get(deadline=deadline))
+
+
 async def test_a_call_cut_short_names_the_wait_before_it() -> None:
     said = rf"a wait of [345]\.\d+ s for its turn: {re.escape(ONE_IN_FLIGHT)}; last error"
     async with session_above(SimulatedService(latency=5.0), max_concurrency=1) as session:

@@ -261,15 +261,18 @@ class Share:
         self._has_warned = True
         now = self._clock.monotonic()
         reason, _ = self._queue.next_start(now)
-        waited = self.wait_in_words(now - since, reason)
+        waited = f"{duration(now - since)} for {self._cause(reason)}"
         fields = {"account": self._account}
         _log.warning("a request has waited %s; nothing was sent", waited, extra=fields)
 
     def wait_in_words(self, seconds: float, reason: WaitReason | None) -> str:
-        """Say how long an attempt waited, and for what. Return an empty string if it did not."""
-        if seconds <= _SHORTEST_WAIT:
-            return ""
-        return f"{duration(seconds)} for {self._cause(reason)}"
+        """Say how long an attempt waited, and for what.
+
+        If it did not wait, the earlier pages of its listing did, and only the rate is known.
+        """
+        if seconds > _SHORTEST_WAIT:
+            return f"after a wait of {duration(seconds)} for {self._cause(reason)}"
+        return "" if self.pace is None else self._rate_in_words()
 
     def _cause(self, reason: WaitReason | None) -> str:
         rate = self._queue.pace.rate
@@ -284,5 +287,9 @@ class Share:
             return "the service to accept anything again"
         if rate.current == math.inf:
             return "its turn"
+        return f"its turn, {self._rate_in_words()}"
+
+    def _rate_in_words(self) -> str:
+        rate = self._queue.pace.rate
         source = "your own requests_per_second" if rate.learnt > rate.cap else "the service"
-        return f"its turn, at the {rate.current:.3g} requests a second that {source} allows"
+        return f"at the {rate.current:.3g} requests a second that {source} allows"
