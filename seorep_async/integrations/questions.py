@@ -90,7 +90,6 @@ _IN_TOOL_WORDS = (
     (r"give this account a name of its own with account=…", "this server needs another account"),
     (r"restart=True", "restart true"),
     (r"a datetime\.date or a string", "a day"),
-    (r"a datetime\.date or a string", "a day"),
     (
         r"several accounts; name one with account=…:",
         "several accounts, and this server has no name of one; the tool history sees them all:",
