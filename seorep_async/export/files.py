@@ -95,16 +95,14 @@ class Target:
 
     def earlier_pull(self) -> dict[str, str]:
         """Return the row of the replaced pull as strings: CSV has no null and no other type."""
-        return {
-            name: "" if value is None else str(value)
-            for name, value in self.replaced_pull().items()
-        }
+        return _as_strings(self.replaced_pull())
 
     def requested_pull(self) -> dict[str, str]:
         """Return the same columns for this pull, as far as they are known before it."""
         request = self.request
-        columns = {**request.labels, "feeds": request.feed_names, "selection": request.selection}
-        return {name: "" if value is None else str(value) for name, value in columns.items()}
+        return _as_strings(
+            {**request.labels, "feeds": request.feed_names, "selection": request.selection}
+        )
 
     def failed(self) -> Retry:
         """Find out whether the target holds the same request without a failure.
@@ -141,6 +139,10 @@ class Target:
         contents = "{start_date} to {end_date} of {account} ({feeds})".format_map(pull)
         campaigns = counted(earlier, "complete campaign")
         return (f"replaces {contents}: {campaigns}, now {complete:,}",)
+
+
+def _as_strings(row: Mapping[str, Any]) -> dict[str, str]:
+    return {name: "" if value is None else str(value) for name, value in row.items()}
 
 
 def has_content(file: Path) -> bool:

@@ -164,7 +164,7 @@ async def _pulled(
             await fetcher.fetch()
         except ExportError:
             if staging.is_too_large:
-                # this format can never hold so many rows
+                # this format can never hold that number of rows
                 await target.run(staging.file.clear)
             raise
         tracker.start(Stage.WRITING, staging.request.feeds[-1])

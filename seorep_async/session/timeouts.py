@@ -93,7 +93,7 @@ class AttemptTimeouts:
         self._alarm = self.loop.call_later(TICK, self._ring, self.loop.time() + TICK)
 
     def _ring(self, due: float) -> None:
-        """End the attempts that are due, but let them read data that has already arrived before."""
+        """End the attempts that are due, but first let them read data that has already arrived."""
         now = self.loop.time()
         for limit in self.running:
             if limit.due > now:
