@@ -59,7 +59,7 @@ from seorep_async.export.staging import (
     opened,
     prepared,
 )
-from seorep_async.export.workbook import WorkbookFile
+from seorep_async.export.workbook import ENGINE_NAMES, WorkbookFile
 from seorep_async.models import Feed
 from seorep_async.plain_values import SURROGATE
 from seorep_async.resources.arguments import check_engine_names
@@ -131,7 +131,7 @@ async def pull_to(
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
     tracker = Tracker(client, on_progress, max_requests)
     beginning = Beginning(restart=restart, retry_failed=retry_failed)
-    names = None if engine_names is None else check_engine_names(engine_names)
+    names = ENGINE_NAMES if engine_names is None else check_engine_names(engine_names)
     place = Place(out, force=force, engine_names=names)
     try:
         return await _pulled(client, request, place, beginning, tracker, feed_options(options))
@@ -341,7 +341,7 @@ class Place:
 
     out: str | os.PathLike[str]
     force: bool = False
-    engine_names: tuple[str, str] | None = None
+    engine_names: tuple[str, str] = ENGINE_NAMES
 
     def __attrs_post_init__(self) -> None:
         require_booleans(force=self.force)

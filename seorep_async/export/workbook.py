@@ -1,7 +1,8 @@
-"""A workbook as a target: a sheet for each table, for people who work in Excel or LibreOffice.
+"""A workbook as a target, for people who work in Excel or LibreOffice.
 
-xlsxwriter writes it row by row, in constant memory. A table is therefore read twice: first to find
-out which columns have values and how wide they are, then to write the rows.
+The first sheet says what the workbook contains, and each table has a sheet. xlsxwriter writes them
+row by row, in constant memory. A table is therefore read twice: first to find out which columns
+have values and how wide they are, then to write the rows.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ _FIRST_MONTH = (1900, 3)
 _LONGEST_TEXT = 32_767
 _CUT_MARK = "… (cut)"
 _WIDEST_COLUMN = 50
+ENGINE_NAMES = ("Engine A", "Engine B")
 _MARGIN = 4
 """The width of an indent and of the button of a filter in a header."""
 _GAP = 3
@@ -120,12 +122,12 @@ class WorkbookFile(Target):
     """One file with a sheet for each table with rows.
 
     Attributes:
-        engine_names: names of engine A and engine B for the headers, or None.
+        engine_names: names of engine A and engine B for the headers.
     """
 
     format: WorkbookRows
     force: bool
-    engine_names: tuple[str, str] | None
+    engine_names: tuple[str, str]
 
     def check(self) -> None:
         """Refuse to replace a file that no pull wrote, or that a person changed, unless `force`."""
@@ -152,7 +154,7 @@ class WorkbookFile(Target):
             # a fixed time, so that equal rows always give equal bytes
             created = contents.request.started_at
             sheets = _sheets(contents, self.format, self.engine_names)
-            write_workbook(file, sheets, created, temporary_folder)
+            write_workbook(file, _cover(contents), sheets, created, temporary_folder)
         finally:
             shutil.rmtree(temporary_folder, ignore_errors=True)
         sync_file(file)
@@ -164,7 +166,11 @@ class WorkbookFile(Target):
 
 
 def write_workbook(
-    file: Path, sheets: Iterable[Sheet], created: dt.datetime, temporary_folder: Path
+    file: Path,
+    cover: Cover,
+    sheets: Iterable[Sheet],
+    created: dt.datetime,
+    temporary_folder: Path,
 ) -> None:
     """Write sheets to a new file, in constant memory.
 
@@ -178,8 +184,16 @@ def write_workbook(
     try:
         workbook.set_properties({"created": created})
         workbook.use_zip64()
+        first_sheet = workbook.add_worksheet("Summary")
+        contents = []
         for sheet in sheets:
-            _write_sheet(workbook, sheet)
+            row_count = _write_sheet(workbook, sheet)
+            if row_count is not None:
+                title = in_words(sheet.table.name)
+                if sheet.table.name in _HIDDEN:
+                    title += " (hidden)"
+                contents.append((title, row_count, sheet.table.description))
+        _write_cover(workbook, first_sheet, cover, contents)
         workbook.close()
     except BaseException:
         # closes the temporary files
@@ -189,13 +203,21 @@ def write_workbook(
 
 
 @attrs.frozen
+class Cover:
+    """The first sheet, which says what the workbook contains."""
+
+    title: str
+    facts: Mapping[str, object]
+
+
+@attrs.frozen
 class Sheet:
     """A table as a sheet: its columns, and its values, which can be read several times.
 
     Attributes:
         may_be_left_out: whether a workbook lacks the sheet if it has no rows.
         heading: a line at the top of each printed page.
-        engine_names: names of engine A and engine B. Headers are in words if it is not None.
+        engine_names: names of engine A and engine B.
     """
 
     table: Table
@@ -203,7 +225,7 @@ class Sheet:
     parts: Callable[[], Iterator[Columns]]
     may_be_left_out: bool = False
     heading: str = ""
-    engine_names: tuple[str, ...] | None = None
+    engine_names: tuple[str, str] = ENGINE_NAMES
 
     @classmethod
     def of(
@@ -224,15 +246,17 @@ class Sheet:
         return cls(table, ordered_columns, parts, not isinstance(table, FeedTable))
 
     def in_words(self, text: str) -> str:
-        """Return a column's name or description for people who have named their engines."""
-        if self.engine_names is None:
-            return text
-        for ordinal, letter, name in zip(
-            ("first", "second"), "ab", self.engine_names, strict=False
-        ):
+        """Return a column's name or description for people."""
+        for ordinal, letter, name in zip(("first", "second"), "ab", self.engine_names, strict=True):
             text = text.replace(f"the {ordinal} search engine", name)
             text = text.replace(f"engine_{letter}_", f"{name} ")
-        return text.replace("_", " ")
+        return in_words(text)
+
+
+def in_words(name: str) -> str:
+    """Return a name in words, such as "Keyword rankings" for `keyword_rankings`."""
+    words = name.replace("_", " ")
+    return words[:1].upper() + words[1:]
 
 
 @attrs.frozen
@@ -279,8 +303,27 @@ def _place(name: str) -> int:
     return len(_ORDER)
 
 
+def _cover(contents: Contents) -> Cover:
+    """Return the facts of a pull for people."""
+    names = (column.name for column in pulls_table().columns)
+    pull = dict(zip(names, contents.pull, strict=True))
+    days = "{start_date} to {end_date}".format_map(pull)
+    failures = pull["failures"]
+    if failures:
+        failures = f"{failures:,} (see the sheet Failures)"
+    facts = {
+        "Account": pull["account"],
+        "Period": days,
+        "Pulled": f"{pull['started_at']:%Y-%m-%d %H:%M} UTC",
+        "Service": pull["service"],
+        "Campaigns": pull["campaigns"],
+        "Failed reports": failures,
+    }
+    return Cover(f"SEO rankings, {days}", facts)
+
+
 def _sheets(
-    contents: Contents, format_: WorkbookRows, engine_names: tuple[str, str] | None
+    contents: Contents, format_: WorkbookRows, engine_names: tuple[str, str]
 ) -> Iterator[Sheet]:
     """Yield the sheets. Rows with the id of a campaign or keyword also have its name."""
 
@@ -341,13 +384,37 @@ def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
     return row_count, surveys
 
 
-def _write_sheet(workbook: Any, sheet: Sheet) -> None:
-    """Write a table as a sheet, unless it may be left out and has no rows."""
+def _write_cover(
+    workbook: Any, worksheet: Any, cover: Cover, contents: Iterable[tuple[str, int, str]]
+) -> None:
+    """Write the first sheet: facts, and the other sheets with their numbers of rows."""
+    bold = workbook.add_format({"bold": True})
+    worksheet.hide_gridlines(2)
+    worksheet.set_column(0, 0, 24, bold)
+    worksheet.set_column(1, 1, 12, workbook.add_format({"align": "left", "num_format": "#,##0"}))
+    worksheet.set_paper(_A4)
+    worksheet.fit_to_pages(1, 0)
+    title_format = workbook.add_format({"bold": True, "font_size": 16})
+    worksheet.write_string(0, 0, cover.title, title_format)
+    rows = [*cover.facts.items(), (), ("Sheet", "Rows", "A row is"), *contents, ()]
+    row_number = 2
+    for row in rows:
+        _write_row(worksheet, row_number, row)
+        row_number += 1
+    note = "Point at the heading of a column to read what it means."
+    worksheet.write_string(row_number, 0, note, workbook.add_format())
+
+
+def _write_sheet(workbook: Any, sheet: Sheet) -> int | None:
+    """Write a table as a sheet, unless it may be left out and has no rows.
+
+    Return the number of rows of a sheet that was written.
+    """
     # a sheet contains the widths before the rows, so the rows are read twice
     row_count, surveys = _survey(sheet)
     if not row_count and sheet.may_be_left_out:
-        return
-    worksheet = workbook.add_worksheet(sheet.table.name)
+        return None
+    worksheet = workbook.add_worksheet(in_words(sheet.table.name))
     indexes = _shown(sheet, surveys)
     names = [sheet.columns[index].name for index in indexes]
     printed_rows = row_count
@@ -379,6 +446,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
         note = sheet.in_words(column.description).replace("Null", "Empty").replace("null", "empty")
         worksheet.write_comment(0, place, note, _note_options(note))
     _write_rows(worksheet, sheet, indexes)
+    return row_count
 
 
 def _shown(sheet: Sheet, surveys: Sequence[_Survey]) -> list[int]:
@@ -554,21 +622,26 @@ def read_sheet(file: Path, table: Table) -> dict[str, Any]:
     except Exception:  # any error of a file that is not a workbook
         return {}
     try:
-        if table.name not in workbook.sheetnames:
+        titles = {_plain_name(title): title for title in workbook.sheetnames}
+        if table.name not in titles:
             return {}
         # Older versions of openpyxl keep the file open until the last row is read.
-        rows = [*workbook[table.name].iter_rows(max_row=2, values_only=True)]
+        rows = [*workbook[titles[table.name]].iter_rows(max_row=2, values_only=True)]
         header = rows[0] if rows else ()
         cells = rows[1] if len(rows) == 2 else [None] * len(header)
         kinds = {column.name: column.type for column in table.columns}
-        # the names of columns may be in words
-        names = [str(name).replace(" ", "_") for name in header]
+        names = map(_plain_name, header)
         return {
             name: _read_value(kinds.get(name), cell)
             for name, cell in zip(names, cells, strict=True)
         }
     finally:
         workbook.close()
+
+
+def _plain_name(words: object) -> str:
+    """Return the name that `in_words` made words of."""
+    return str(words).replace(" ", "_").lower()
 
 
 def _read_value(kind: ColumnType | None, cell: Any) -> Any:

@@ -7,6 +7,7 @@ import openpyxl
 import pytest
 
 from tests.cli.running import Seorep
+from tests.export.golden_nights import name_of
 from tests.history.databases import database_of, nightly
 
 BEFORE = {11: 12, 12: 40, 13: None, 21: 2}
@@ -26,9 +27,9 @@ def rows_of(file: Path) -> list[dict[str, object]]:
         rows = [[value_of(text) for text in line] for line in lines]
         return [dict(zip(header, row, strict=True)) for row in rows]
     all_rows = []
-    for sheet in openpyxl.load_workbook(file):
+    for sheet in openpyxl.load_workbook(file).worksheets[1:]:
         header, *lines = sheet.values
-        names = [name.replace(" ", "_") for name in header]
+        names = [name_of(words) for words in header]
         all_rows += [dict(zip(names, line, strict=True)) for line in lines]
     return all_rows
 
@@ -58,27 +59,31 @@ def test_changes_are_a_file(
     rows = rows_of(Path(name))
     names = ("keyword_phrase", "engine", "before", "after", "moved", "kinds")
     values = [[row[name] for name in names] for row in rows]
+    if name.endswith(".xlsx"):
+        expected_rows = [[*row[:-1], str(row[-1]).replace("_", " ")] for row in expected_rows]
     assert values == expected_rows
     assert seorep("changes", database, "-o", name).code == 0
 
 
 def test_winners_and_losers_are_two_sheets(seorep: Seorep, database: Path) -> None:
     seorep("changes", database, "-o", "fell.xlsx")
-    winners, losers = openpyxl.load_workbook("fell.xlsx")
-    assert (winners.title, losers.title) == ("winners", "losers")
+    summary, winners, losers = openpyxl.load_workbook("fell.xlsx")
+    assert (summary.title, winners.title, losers.title) == ("Summary", "Winners", "Losers")
+    assert summary["A1"].value == "Changes in rankings, 2026-03-01 to 2026-03-02"
+    assert winners["C2"].value == "Engine A"
     # the keywords without both ranks are below
-    assert [cell.value for cell in winners["F"]] == ["moved", 9, None]
-    assert [cell.value for cell in losers["F"]] == ["moved", -7, None]
+    assert [cell.value for cell in winners["F"]] == ["Moved", 9, None]
+    assert [cell.value for cell in losers["F"]] == ["Moved", -7, None]
     assert winners["F2"].number_format == "+0;-0;0"
 
 
 @pytest.mark.parametrize(
     ("kinds", "titles"),
     [
-        (["fell"], ["losers"]),
-        (["found"], ["winners"]),
-        (["rose", "lost"], ["winners", "losers"]),
-        (["removed"], ["winners", "losers"]),
+        (["fell"], ["Losers"]),
+        (["found"], ["Winners"]),
+        (["rose", "lost"], ["Winners", "Losers"]),
+        (["removed"], ["Winners", "Losers"]),
     ],
 )
 def test_a_workbook_has_the_sheets_that_have_rows(
@@ -86,16 +91,16 @@ def test_a_workbook_has_the_sheets_that_have_rows(
 ) -> None:
     options = [option for kind in kinds for option in ("--kind", kind)]
     assert seorep("changes", database, *options, "-o", "a.xlsx").code == 0
-    assert openpyxl.load_workbook("a.xlsx").sheetnames == titles
+    assert openpyxl.load_workbook("a.xlsx").sheetnames == ["Summary", *titles]
 
 
 def test_a_workbook_of_changes_looks_like_that_of_a_pull(seorep: Seorep, database: Path) -> None:
     seorep("changes", database, "-o", "fell.xlsx")
-    for sheet in openpyxl.load_workbook("fell.xlsx"):
+    for sheet in openpyxl.load_workbook("fell.xlsx").worksheets[1:]:
         assert sheet.freeze_panes == "C2"
         assert sheet.auto_filter.ref == sheet.dimensions
         assert all(cell.font.b and cell.comment.text for cell in sheet[1])
-        assert sheet["B1"].value == "keyword phrase"
+        assert sheet["B1"].value == "Keyword phrase"
         assert sheet.oddHeader.left.text.endswith("2026-03-01 to 2026-03-02, acme")
 
 
@@ -192,5 +197,5 @@ def test_a_workbook_of_a_pull_names_the_engines(
         monkeypatch.setenv("SEOREP_REPORT_ENGINES", "Google")
         ended = seorep("pull", "-o", "x.xlsx")
     assert "SEOREP_REPORT_ENGINES must be two names" in ended.err
-    header = openpyxl.load_workbook("x.xlsx")["keyword_rankings"][1]
+    header = openpyxl.load_workbook("x.xlsx")["Keyword rankings"][1]
     assert "Bing ranking" in {cell.value for cell in header}
