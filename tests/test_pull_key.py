@@ -21,8 +21,8 @@ from seorep_async.normalisation import decoder_for
 from seorep_async.pull import Pull
 from seorep_async.resources import Rankings
 from seorep_async.session import Request, Session
+from seorep_async.session.failures import Cause, Failure, Sent
 from seorep_async.session.response import Response
-from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.scripted_api import FEED
 from tests.session.simulated_service import SimulatedService, session_above
 from tests.session.virtual_loop import at_rest, here

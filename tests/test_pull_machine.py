@@ -29,8 +29,8 @@ from seorep_async import (
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Rankings
 from seorep_async.session import Request
+from seorep_async.session.failures import Cause, Failure, Sent
 from seorep_async.session.response import Response
-from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.scripted_api import FEED, ApiRequest
 from tests.session.simulated_service import SimulatedService, session_above
 from tests.session.virtual_loop import VirtualLoop, at_rest, here

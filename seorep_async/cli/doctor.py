@@ -35,7 +35,7 @@ from seorep_async.errors import (
 from seorep_async.models import Page
 from seorep_async.profiles import PROFILE, config_file
 from seorep_async.session import RawAnswer
-from seorep_async.session.retry_policy import seconds_since_epoch
+from seorep_async.session.failures import seconds_since_epoch
 from seorep_async.settings import Settings, without_password
 
 _LONGEST_SECONDS = 20.0

@@ -27,7 +27,7 @@ from seorep_async.export.schema import (
     why_closed,
 )
 from seorep_async.models import Feed
-from seorep_async.session.retry_policy import cause_of_status
+from seorep_async.session.failures import cause_of_status
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import all_tables, table_of
 

@@ -1,6 +1,6 @@
 """Error responses: who sent them, whether to retry, and the error for the caller.
 
-`is_of_gateway` decides whether the service itself answered. `cause_of_status` in `retry_policy.py`
+`is_of_gateway` decides whether the service itself answered. `cause_of_status` in `failures.py`
 decides which failures are retried.
 """
 
@@ -28,8 +28,7 @@ from seorep_async.errors import (
     status_error_type,
 )
 from seorep_async.reasons import LARGEST_BODY, reason_in_body
-from seorep_async.session.request import Request
-from seorep_async.session.retry_policy import (
+from seorep_async.session.failures import (
     TOO_EARLY,
     Cause,
     Failure,
@@ -37,6 +36,7 @@ from seorep_async.session.retry_policy import (
     cause_of_status,
     sent_of_status,
 )
+from seorep_async.session.request import Request
 from seorep_async.session.secrets import Authentication, Scrubber
 
 _LONGEST_EXCERPT = 400

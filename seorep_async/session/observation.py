@@ -17,10 +17,10 @@ from multidict import CIMultiDict
 
 from seorep_async.errors import ConfigurationError, duration, short_repr
 from seorep_async.session.clock import Clock
+from seorep_async.session.failures import Failure
 from seorep_async.session.flow_control import Share
 from seorep_async.session.request import Call, Request
 from seorep_async.session.response import Response
-from seorep_async.session.retry_policy import Failure
 from seorep_async.session.timeouts import Block, Blocks
 from seorep_async.settings import Settings
 

@@ -14,8 +14,8 @@ from seorep_async.errors import (
     NotFoundError,
     SeoRepError,
 )
+from seorep_async.session.failures import Failure
 from seorep_async.session.flow_control import Lane
-from seorep_async.session.retry_policy import Failure
 from seorep_async.session.timeouts import Deadline
 
 T = TypeVar("T")

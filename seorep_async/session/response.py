@@ -13,8 +13,8 @@ from seorep_async.errors import AttemptTimeoutError, ConnectionFailedError, SeoR
 from seorep_async.models.decoding import PageDecoder
 from seorep_async.session.clock import Clock
 from seorep_async.session.error_responses import ErrorReader, Response as Response
+from seorep_async.session.failures import Cause, Failure, Sent
 from seorep_async.session.request import Call, Decode, Request
-from seorep_async.session.retry_policy import Cause, Failure, Sent
 from seorep_async.session.secrets import Authentication
 
 T = TypeVar("T")

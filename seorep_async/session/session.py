@@ -13,6 +13,7 @@ import aiohttp
 from seorep_async.errors import ConfigurationError, DeadlineExceededError, SeoRepError
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
+from seorep_async.session.failures import Cause, Failure
 from seorep_async.session.flow_control import (
     ClientClosed,
     Limits,
@@ -24,7 +25,7 @@ from seorep_async.session.flow_control import (
 from seorep_async.session.observation import Observer, OnAttempt, Stats
 from seorep_async.session.request import Call, Request
 from seorep_async.session.response import Response, ResponseReader
-from seorep_async.session.retry_policy import Cause, Failure, Retry, deadline_exceeded, decide
+from seorep_async.session.retry_policy import Retry, deadline_exceeded, decide
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import CallTimeout
 from seorep_async.session.transport import Transport
@@ -289,7 +290,6 @@ class Session:
 
     def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
         """Record a failed attempt. Return its retry, or raise the last error."""
-        request = call.request
         others_refused = self.share.rate_refused_since(call.idle_since)
         is_early = failure.counts_a_third(others_refused=others_refused)
         counts_a_third = permit.is_probe or is_early
@@ -297,19 +297,14 @@ class Session:
         if failure.cause is Cause.THROTTLE:
             self._throttled += 1
         decision = decide(
+            call,
             failure,
-            attempts=call.attempts,
-            throttled=call.throttled,
             counts_a_third=counts_a_third,
             is_probe=permit.is_probe,
-            idempotent=request.idempotent,
-            remaining=call.deadline.at - self.clock.monotonic(),
+            now=self.clock.monotonic(),
             tokens=self.share.quota.tokens,
             jitter=self.clock.jitter(),
             pace=self.share.pace,
-            max_attempts=min(
-                self.settings.max_attempts, request.max_attempts, failure.most_attempts
-            ),
             settings=self.settings,
         )
         if decision is None:

@@ -32,10 +32,10 @@ from seorep_async.session.aiohttp_workarounds import (
     watch_progress,
 )
 from seorep_async.session.base_url import BaseURL, origin_of
+from seorep_async.session.failures import Cause, Failure, Sent, parse_retry_after
 from seorep_async.session.proxy import Proxy
 from seorep_async.session.request import Request
 from seorep_async.session.response import Response
-from seorep_async.session.retry_policy import Cause, Failure, Sent, parse_retry_after
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import AttemptTimeouts, TimeLimit
 from seorep_async.session.wire_failures import failure_of, is_lack_of_threads

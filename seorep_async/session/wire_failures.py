@@ -18,8 +18,8 @@ from seorep_async.errors import (
     SeoRepError,
 )
 from seorep_async.session.aiohttp_workarounds import UnaskedResponse
+from seorep_async.session.failures import Cause, Failure, Sent
 from seorep_async.session.request import Request
-from seorep_async.session.retry_policy import Cause, Failure, Sent
 
 
 @attrs.frozen

@@ -17,8 +17,8 @@ from seorep_async import AttemptTimeoutError, ConnectionFailedError, Limits, Seo
 from seorep_async.sandbox import rate_limit as sandbox
 from seorep_async.sandbox.rate_limit import RateLimit
 from seorep_async.session import Authentication, BaseURL, Clock, Lane, Request, Session
+from seorep_async.session.failures import Cause, Failure, Sent
 from seorep_async.session.response import Response
-from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.virtual_loop import here, run
 
 Reply = Response | Failure

@@ -15,8 +15,8 @@ from seorep_async import (
     Settings,
 )
 from seorep_async.session import Deadline, Request
+from seorep_async.session.failures import Cause, Failure, Sent
 from seorep_async.session.flow_control import Permit
-from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.calls import KEY, ask
 from tests.session.simulated_service import SimulatedService, session_above
 from tests.session.virtual_loop import here

@@ -30,8 +30,8 @@ from seorep_async.errors import (
     ServerError,
 )
 from seorep_async.session import Clock, Deadline, Lane, Limits, Request, Session
+from seorep_async.session.failures import Cause, Failure, Sent
 from seorep_async.session.flow_control import ClientClosed, Permit, Share, WaitReason, WaitTimeout
-from seorep_async.session.retry_policy import Cause, Failure, Sent
 from tests.session.simulated_service import SimulatedService, pull, session_above
 from tests.session.virtual_loop import VirtualLoop, at_rest, here
 

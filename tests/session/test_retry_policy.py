@@ -9,16 +9,11 @@ import pytest
 
 from seorep_async import Settings
 from seorep_async.errors import DeadlineExceededError, OutcomeUnknownError, SeoRepError, ServerError
-from seorep_async.session.retry_policy import (
-    Cause,
-    Failure,
-    Retry,
-    RetryQuota,
-    Sent,
-    deadline_exceeded,
-    decide,
-    sent_of_status,
-)
+from seorep_async.session.failures import Cause, Failure, Sent, sent_of_status
+from seorep_async.session.request import Call, Request
+from seorep_async.session.retry_policy import Retry, deadline_exceeded, decide
+from seorep_async.session.retry_quota import RetryQuota
+from seorep_async.session.timeouts import Deadline
 
 SETTINGS = Settings(max_attempts=4, backoff_initial=0.5, backoff_max=1.5, retry_after_max=60)
 
@@ -33,31 +28,35 @@ def failure(sent: Sent, cause: Cause, retry_after: float | None = None) -> Failu
     return Failure(sent, cause, error, retry_after)
 
 
-FACTS: dict[str, Any] = {
-    "attempts": 1,
-    "throttled": 0,
-    "idempotent": True,
-    "remaining": math.inf,
-    "tokens": 500,
-    "jitter": 1.0,
-    "pace": None,
-    "max_attempts": 4,
-    "is_probe": False,
-    "settings": SETTINGS,
-}
-
-
 def verdict(
     sent: Sent = Sent.RESPONDED,
     cause: Cause = Cause.TRANSIENT,
     *,
     retry_after: float | None = None,
-    **facts: Any,
+    attempts: int = 1,
+    throttled: int = 0,
+    idempotent: bool = True,
+    remaining: float = math.inf,
+    tokens: int = 500,
+    jitter: float = 1.0,
+    pace: float | None = None,
+    is_probe: bool = False,
+    settings: Settings = SETTINGS,
 ) -> Retry | SeoRepError | None:
+    request: Request[Any] = Request("GET", "/v3/campaigns", str, idempotent=idempotent)
+    call = Call(request, Deadline(remaining), 0.0, attempts=attempts, throttled=throttled)
     attempt = failure(sent, cause, retry_after)
-    facts = FACTS | facts
-    counts_a_third = facts["is_probe"] or attempt.counts_a_third(others_refused=False)
-    return decide(attempt, counts_a_third=counts_a_third, **facts)
+    return decide(
+        call,
+        attempt,
+        counts_a_third=is_probe or attempt.counts_a_third(others_refused=False),
+        is_probe=is_probe,
+        now=0.0,
+        tokens=tokens,
+        jitter=jitter,
+        pace=pace,
+        settings=settings,
+    )
 
 
 @pytest.mark.parametrize(("status", "is_answer"), [(500, True), (502, False), (504, False)])
@@ -175,8 +174,7 @@ def test_an_unknown_outcome_stays_unknown_at_any_end(spent: dict[str, Any]) -> N
             7.0,
             {
                 "attempts": 99,
-                "max_attempts": 100,
-                "settings": Settings(backoff_initial=0.5, backoff_max=7.0),
+                "settings": Settings(max_attempts=100, backoff_initial=0.5, backoff_max=7.0),
             },
         ),
     ],

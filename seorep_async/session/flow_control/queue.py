@@ -10,11 +10,11 @@ from typing import TypeAlias
 
 from seorep_async.errors import ConfigurationError, RateLimitedError, SeoRepError, duration
 from seorep_async.session.clock import Clock
+from seorep_async.session.failures import Cause, Failure
 from seorep_async.session.flow_control.breaker import WaitReason
 from seorep_async.session.flow_control.lanes import ClientClosed, ClientLanes, Permit, Waiter
 from seorep_async.session.flow_control.pace import Pace
 from seorep_async.session.flow_control.refusals import Subject
-from seorep_async.session.retry_policy import Cause, Failure
 
 Origin: TypeAlias = tuple[str, str | None, int | None]
 

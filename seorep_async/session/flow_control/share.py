@@ -10,6 +10,7 @@ from functools import partial
 
 from seorep_async.errors import SeoRepError, duration
 from seorep_async.session.clock import Clock
+from seorep_async.session.failures import Failure
 from seorep_async.session.flow_control.breaker import WaitReason
 from seorep_async.session.flow_control.lanes import (
     ClientClosed,
@@ -22,7 +23,7 @@ from seorep_async.session.flow_control.lanes import (
 from seorep_async.session.flow_control.limits import Limits
 from seorep_async.session.flow_control.queue import Origin, PermitQueue
 from seorep_async.session.flow_control.refusals import Subject
-from seorep_async.session.retry_policy import Failure, RetryQuota
+from seorep_async.session.retry_quota import RetryQuota
 from seorep_async.session.timeouts import Deadline
 from seorep_async.settings import Settings
 

@@ -1,0 +1,192 @@
+"""Failed attempts: how far they got, their causes, and Retry-After. No I/O, no clock."""
+
+from __future__ import annotations
+
+import datetime as dt
+import email.utils
+import enum
+import math
+import re
+import sys
+
+import attrs
+
+from seorep_async.errors import SeoRepError
+
+TOO_EARLY = 425
+_FINAL = (404, 405, 410, 501, 505)
+"""The statuses that do not change with time, even with Retry-After."""
+_SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
+
+
+class Sent(enum.Enum):
+    """How far a request got."""
+
+    NO = "no"
+    """It was certainly not executed: there was no connection."""
+    MAYBE = "maybe"
+    """Some or all of it was sent. The response was lost, or a gateway had none (502, 504)."""
+    RESPONDED = "responded"
+    """The service responded with a status."""
+
+
+class Cause(enum.Enum):
+    """The kind of failure."""
+
+    THROTTLE = "throttle"
+    """The rate is too high (429)."""
+    OVERLOAD = "overload"
+    """The service can't keep up (503, a timeout)."""
+    TRANSIENT = "transient"
+    """It may succeed next time (reset, cut body, other 5xx)."""
+    AUTHENTICATION = "authentication"
+    """The key was refused."""
+    PERMANENT = "permanent"
+    """Retrying will not help."""
+
+    @property
+    def retryable(self) -> bool:
+        """Whether a retry may help."""
+        return self not in (Cause.AUTHENTICATION, Cause.PERMANENT)
+
+
+@attrs.frozen
+class Failure:
+    """A failed attempt.
+
+    Attributes:
+        error: the caller's error, if this was the last attempt.
+        retry_after: seconds that the service asked the client to wait, or None.
+        inconclusive: whether it says nothing about the service, because the call's time was over
+            or our event loop was blocked.
+        no_room: whether our process, or the machine, has too many open files or threads.
+        most_attempts: a limit on the request's attempts below `Settings.max_attempts`, if any.
+        is_own_json: whether the service itself reported it, in JSON.
+        by_gateway: whether a page of a server in front of the service reported it.
+    """
+
+    sent: Sent
+    cause: Cause
+    error: SeoRepError
+    retry_after: float | None = None
+    inconclusive: bool = False
+    no_room: bool = False
+    most_attempts: float = math.inf
+    is_own_json: bool = False
+    by_gateway: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        self.error.retryable = self.cause.retryable
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the service responded that there are too many requests (429, 503)."""
+        if self.cause is Cause.OVERLOAD:
+            return self.sent is Sent.RESPONDED
+        return self.cause is Cause.THROTTLE
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the service accepted the request, although it answered with an error."""
+        if self.cause.retryable:
+            return self.cause is Cause.TRANSIENT and self.sent is Sent.RESPONDED
+        return self.sent is not Sent.NO
+
+    @property
+    def asks_to_wait(self) -> bool:
+        """Whether the service asked the client to try again later (429, 503 with Retry-After)."""
+        if self.retry_after is None:
+            return self.cause is Cause.THROTTLE
+        return self.is_refusal
+
+    @property
+    def was_turned_away(self) -> bool:
+        """Whether the request seems to have been turned away before it was carried out."""
+        if self.sent is Sent.RESPONDED:
+            return self.asks_to_wait
+        return self.sent is Sent.NO
+
+    @property
+    def may_have_been_executed(self) -> bool:
+        """Whether the service may have carried out the request.
+
+        A final refusal, such as a 400, proves that it did not. A gateway's page does not say how
+        far the request got.
+        """
+        if self.was_turned_away and not self.by_gateway:
+            return False
+        return self.cause.retryable or self.sent is Sent.MAYBE
+
+    def counts_a_third(self, *, others_refused: bool) -> bool:
+        """Return whether the attempt counts as a third, because it seems to be only too early.
+
+        That is a 429, or another refusal with a Retry-After. A service that is down also sends a
+        503 without Retry-After. It counts as a third only if the rate was refused as well.
+
+        Args:
+            others_refused: see `Share.rate_refused_since`.
+        """
+        if self.by_gateway:
+            return False
+        return self.asks_to_wait or (others_refused and self.is_refusal)
+
+
+def sent_of_status(status: int) -> Sent:
+    """Return how far a request with an error response got."""
+    return Sent.MAYBE if status in (502, 504) else Sent.RESPONDED
+
+
+def cause_of_status(status: int, *, has_retry_after: bool = False, is_read: bool = True) -> Cause:
+    """Classify the status of an error response.
+
+    Args:
+        status: the status, 400 or more.
+        has_retry_after: whether the response has a valid Retry-After.
+        is_read: whether the request only reads, so that it may be sent again.
+    """
+    # Many services refuse a rate or a quota with a 403 and Retry-After, some with a 400 or 420.
+    is_rate = status == 403 or (status in (400, 420) and is_read)
+    if status == 429 or (is_rate and has_retry_after):
+        return Cause.THROTTLE
+    if status == 503:
+        return Cause.OVERLOAD
+    if status in (401, 403):
+        return Cause.AUTHENTICATION
+    if status in _FINAL:
+        return Cause.PERMANENT
+    if status >= 500 or status == 408:
+        return Cause.TRANSIENT
+    # Another refusal passes only if the service says so, or if the request came too early (425).
+    # The cause may be a lock (409, 423), which concerns only this object: no other request slows.
+    if is_read and (has_retry_after or status == TOO_EARLY):
+        return Cause.TRANSIENT
+    return Cause.PERMANENT
+
+
+def parse_retry_after(header: str, date: str | None, wall_time: float) -> float | None:
+    """Return the seconds to wait, finite and not negative, or None if the header is invalid.
+
+    Args:
+        header: an HTTP date, or seconds with or without a fraction.
+        date: the response's header Date, which a date in the header is compared with, or None.
+        wall_time: our clock in seconds since the epoch, for a response without a Date.
+    """
+    header = header.strip()
+    if _SECONDS.fullmatch(header):
+        return max(0.0, min(float(header), sys.float_info.max))
+    moment = seconds_since_epoch(header)
+    if moment is None:
+        return None
+    now = seconds_since_epoch(date or "")
+    return max(0.0, moment - (wall_time if now is None else now))
+
+
+def seconds_since_epoch(date: str) -> float | None:
+    """Parse an HTTP date. Return None if the text is not a date."""
+    try:
+        moment = email.utils.parsedate_to_datetime(date)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=dt.UTC)
+        return moment.timestamp()
+    except (ValueError, IndexError, TypeError, OverflowError):
+        return None
