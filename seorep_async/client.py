@@ -73,22 +73,19 @@ class SeoRepClient:
         on_attempt: OnAttempt | None = None,
         account: str | None = None,
     ) -> None:
-        # Tracebacks can show local variables, so this frame only keeps a masked key.
-        if api_key is not None and not isinstance(api_key, str):
-            type_name = type(api_key).__name__
-            del api_key
-            problem = f"api_key must be a string, not {type_name}"
-            raise ConfigurationError(problem, argument="api_key")
-        api_key = None if api_key is None else Secret.of(api_key)
+        # Tracebacks can show local variables, so this frame only keeps masked secrets.
         base_url = _masked(base_url)
-        if settings is not None and not isinstance(settings, Settings):
+        wrong_type = (
+            _wrong_type("api_key", api_key, str)
+            or _wrong_type("settings", settings, Settings)
+            or _wrong_type("session", session, aiohttp.ClientSession)
+            or _wrong_type("limits", limits, Limits)
+        )
+        if wrong_type is not None:
             # a dictionary of settings may hold the password of a proxy
-            type_name = type(settings).__name__
-            del settings
-            problem = f"settings must be a Settings, got {type_name}"
-            raise ConfigurationError(problem, argument="settings")
-        _check_type("session", session, aiohttp.ClientSession)
-        _check_type("limits", limits, Limits)
+            del api_key, settings
+            raise wrong_type
+        api_key = _masked(api_key)
         check_callback("on_attempt", on_attempt, "an Attempt")
         access = find_access(base_url, api_key, profile)
         access = access.evolve(base_url=_masked(access.base_url))
@@ -233,15 +230,17 @@ class SeoRepClient:
         )
 
 
-def _check_type(name: str, value: object, required_type: type) -> None:
-    if value is not None and not isinstance(value, required_type):
-        problem = f"must be of type {required_type.__name__}, got {type(value).__name__}"
-        raise ConfigurationError(f"{name} {problem}", argument=name)
+def _wrong_type(name: str, value: object, required_type: type) -> ConfigurationError | None:
+    """Return the error for an argument of another type, without its value, or None."""
+    if value is None or isinstance(value, required_type):
+        return None
+    problem = f"{name} must be of type {required_type.__name__}, got {type(value).__name__}"
+    return ConfigurationError(problem, argument=name)
 
 
-def _masked(base_url: Any) -> Any:
-    """Return a string with a masked repr, because an invalid address may contain a password."""
-    return Secret.of(base_url) if isinstance(base_url, str) else base_url
+def _masked(string: Any) -> Any:
+    """Return a string with a masked repr. An invalid address may contain a password, too."""
+    return Secret.of(string) if isinstance(string, str) else string
 
 
 def _base_url_of(access: Access, settings: Settings) -> BaseURL:

@@ -87,9 +87,9 @@ class Access:
             raise self.refusal(problem, error.argument) from None
 
 
-def find_access(  # noqa: C901, PLR0912, the cases of its docstring
+def find_access(  # noqa: C901, the cases of its docstring
     base_url: object = None,
-    api_key: object = None,
+    api_key: str | None = None,
     profile: str | None = None,
     *,
     otherwise: str = "or pass base_url and api_key",
@@ -108,7 +108,7 @@ def find_access(  # noqa: C901, PLR0912, the cases of its docstring
 
     Args:
         base_url: the address that the caller gives, or None.
-        api_key: the key that the caller gives, or None.
+        api_key: the key that the caller gives, masked, or None.
         profile: the name of a stored profile, or None.
         otherwise: how else the user can give both; it is in the message if nothing was found.
 
@@ -116,15 +116,9 @@ def find_access(  # noqa: C901, PLR0912, the cases of its docstring
         ConfigurationError: nothing was found, only one of the two was found, or the profile or
             its file can't be used.
     """
-    is_string = api_key is None or isinstance(api_key, str)
-    type_name = type(api_key).__name__
-    key = Secret.of(api_key) if api_key is not None else None
-    del api_key  # a traceback with locals must not show it
-    if not is_string:
-        raise ConfigurationError(f"api_key must be a string, not {type_name}", argument="api_key")
     # 1. A profile that the caller names. An address or a key beside it would be another account's.
     if profile is not None:
-        if base_url is not None or key is not None:
+        if base_url is not None or api_key is not None:
             name = "base_url" if base_url is not None else "api_key"
             problem = f"profile and {name}=… can't be combined: a profile has both of its own"
             raise ConfigurationError(problem, argument="profile")
@@ -135,11 +129,11 @@ def find_access(  # noqa: C901, PLR0912, the cases of its docstring
     if base_url is None and BASE_URL in os.environ:
         base_url = os.environ[BASE_URL]
         sources["base_url"] = BASE_URL
-    if key is None and API_KEY in os.environ:
-        key = Secret(os.environ[API_KEY])
+    if api_key is None and API_KEY in os.environ:
+        api_key = Secret(os.environ[API_KEY])
         sources["api_key"] = API_KEY
     # 3. Neither: a stored profile.
-    if base_url is None and key is None:
+    if base_url is None and api_key is None:
         default_name = _default_profile()
         if default_name is None:
             problem = (
@@ -148,11 +142,11 @@ def find_access(  # noqa: C901, PLR0912, the cases of its docstring
             raise ConfigurationError(problem, argument="base_url")
         return access_of(default_name, load_profile(default_name))
     # A profile never completes one of the two, because its other half may be another account's.
-    if key is None:
+    if api_key is None:
         raise _half_given("base_url", sources, API_KEY)
     if base_url is None:
         raise _half_given("api_key", sources, BASE_URL)
-    return Access(base_url=base_url, api_key=key, sources=sources)
+    return Access(base_url=base_url, api_key=Secret.of(api_key), sources=sources)
 
 
 def _half_given(

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -18,6 +19,7 @@ from seorep_async.profiles import (
     load_profile,
     report_engines,
 )
+from seorep_async.secret import Secret
 from seorep_async.settings import ArrayEncoding, EngineNames, Settings
 from tests.session.calls import KEY
 from tests.session.canary import assert_error_does_not_show_key
@@ -124,7 +126,7 @@ OF_ENVIRONMENT = (ENV, "env-key", None)
 def test_an_account_is_found_in_one_order(
     monkeypatch: pytest.MonkeyPatch,
     variables: Mapping[str, str],
-    arguments: Mapping[str, str],
+    arguments: Mapping[str, Any],
     access_summary: tuple[object, str, str | None],
 ) -> None:
     for name, value in variables.items():
@@ -149,7 +151,10 @@ def test_an_account_is_found_in_one_order(
             id="the key's variable, empty, beside SEOREP_PROFILE",
         ),
         pytest.param(
-            {}, {"api_key": KEY}, "api_key is given without SEOREP_BASE_URL: ", id="a key alone"
+            {},
+            {"api_key": Secret(KEY)},
+            "api_key is given without SEOREP_BASE_URL: ",
+            id="a key alone",
         ),
         pytest.param(
             {"SEOREP_BASE_URL": ENV},
@@ -171,7 +176,7 @@ def test_an_account_is_found_in_one_order(
         ),
         pytest.param(
             {},
-            {"profile": "acme", "api_key": KEY},
+            {"profile": "acme", "api_key": Secret(KEY)},
             "profile and api_key=… can't be combined: ",
             id="a profile beside a key",
         ),
@@ -185,19 +190,13 @@ def test_an_account_is_found_in_one_order(
             "`seorep login NAME` makes one",
             id="an unknown profile",
         ),
-        pytest.param(
-            {},
-            {"api_key": KEY.encode(), "base_url": ENV},
-            "api_key must be a string, not bytes",
-            id="a key of bytes",
-        ),
     ],
 )
 def test_half_an_account_is_refused_with_advice(
     stored: Path,
     monkeypatch: pytest.MonkeyPatch,
     variables: Mapping[str, str],
-    arguments: Mapping[str, str],
+    arguments: Mapping[str, Any],
     message: str,
 ) -> None:
     for name, value in variables.items():

@@ -122,14 +122,17 @@ def _beginning(body: bytes) -> bytes:
 
 
 class ErrorReader:
-    """Turns error responses into failures without secrets. A service may echo the key."""
+    """Turns error responses into failures without secrets. A service may echo the key.
+
+    Attributes:
+        knows_service: whether the service has answered at this address.
+    """
 
     def __init__(self, authentication: Authentication) -> None:
         self._authentication = authentication
+        self.knows_service: bool = False
 
-    def failure_of_status(
-        self, request: Request[Any], response: Response, *, knows_service: bool
-    ) -> Failure:
+    def failure_of_status(self, request: Request[Any], response: Response) -> Failure:
         """Return the failure for a response with an unsuccessful status."""
         status = response.status
         if 300 <= status < 400 and "Location" in response.headers:
@@ -142,7 +145,7 @@ class ErrorReader:
             error = StatusError(problem)
             return self._failure(Sent.MAYBE, Cause.PERMANENT, error, request, response)
         # Before any success, the address may be wrong, or the page may concern the key.
-        if knows_service and is_of_gateway(response):
+        if self.knows_service and is_of_gateway(response):
             error = RateLimitedError(_NOT_THE_SERVICE)
             return self._failure(
                 Sent.RESPONDED, Cause.THROTTLE, error, request, response, by_gateway=True
@@ -150,7 +153,7 @@ class ErrorReader:
         has_retry_after = response.retry_after is not None
         is_read = request.method == "GET" and request.idempotent
         cause = cause_of_status(status, has_retry_after=has_retry_after, is_read=is_read)
-        error = _status_error(request, response, cause, knows_service=knows_service)
+        error = self._status_error(request, response, cause)
         is_early = status == TOO_EARLY and not has_retry_after
         return self._failure(
             sent_of_status(status),
@@ -162,18 +165,37 @@ class ErrorReader:
             is_own_json=is_json(response.body),
         )
 
+    def _status_error(self, request: Request[Any], response: Response, cause: Cause) -> SeoRepError:
+        """Return the error for a status of 400 or more, with the service's own reason."""
+        status = response.status
+        error_type = status_error_type(status)
+        if status == 404 and not self.knows_service and not is_json(response.body):
+            # The service may say that there is no object without a body.
+            return error_type(_WRONG_SERVER if response.body.strip() else _NO_OBJECT)
+        default = "the service refused" if status < 500 else "the service failed"
+        message = _MESSAGES.get(status, default)
+        is_postponed = cause.retryable and response.retry_after is not None
+        if is_postponed and status < 500 and status != 429:
+            # the rate or the time is the problem, not the key or the parameters
+            error_type = RateLimitedError
+            message = "the service asks to try again later"
+        elif status == 403 and request.subject is not None:
+            message = _FORBIDDEN
+            # if the key has worked, only this campaign or other object is closed to it
+            if not self.knows_service:
+                message += ", or the key itself was refused"
+        reason = "" if request.private else reason_in_body(response.body)
+        if reason:
+            message = f"{message}; {SERVICE_REASON}{reason}"
+        return error_type(message)
+
     def failure_of_body(
-        self,
-        error: SeoRepError,
-        request: Request[Any],
-        response: Response,
-        *,
-        knows_service: bool,
+        self, error: SeoRepError, request: Request[Any], response: Response
     ) -> Failure:
         """Return the failure for a successful status whose body is an error or can't be decoded."""
         if isinstance(error, ProtocolError):
             most_attempts = math.inf
-            if not knows_service and is_page(response):
+            if not self.knows_service and is_page(response):
                 error = error.evolve(message=_WRONG_SERVER)
                 most_attempts = _ONCE_MORE
             return self._failure(
@@ -252,31 +274,6 @@ def _redirect_error(request: Request[Any], response: Response) -> SeoRepError:
         location = response.headers["Location"].partition("?")[0] or None
     advice = "the client never follows a redirect; pass the right address as base_url=…"
     return RedirectError(f"{advice} (here to {location or 'another'})", location=location)
-
-
-def _status_error(
-    request: Request[Any], response: Response, cause: Cause, *, knows_service: bool
-) -> SeoRepError:
-    """Return the error for a status of 400 or more, with the service's own reason."""
-    status = response.status
-    error_type = status_error_type(status)
-    if status == 404 and not knows_service and not is_json(response.body):
-        # The service may say that there is no object without a body.
-        return error_type(_WRONG_SERVER if response.body.strip() else _NO_OBJECT)
-    default = "the service refused" if status < 500 else "the service failed"
-    message = _MESSAGES.get(status, default)
-    is_postponed = cause.retryable and response.retry_after is not None
-    if is_postponed and status < 500 and status != 429:
-        # the rate or the time is the problem, not the key or the parameters
-        error_type = RateLimitedError
-        message = "the service asks to try again later"
-    elif status == 403 and request.subject is not None:
-        # a key that has worked is good, so only this campaign, or another object, is closed to it
-        message = _FORBIDDEN if knows_service else f"{_FORBIDDEN}, or the key itself was refused"
-    reason = "" if request.private else reason_in_body(response.body)
-    if reason:
-        message = f"{message}; {SERVICE_REASON}{reason}"
-    return error_type(message)
 
 
 def _status_of(error: StatusError) -> int:

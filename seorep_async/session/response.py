@@ -34,7 +34,7 @@ RESTS = 3
 
 
 class ResponseReader:
-    """Reads responses, and remembers whether the service has answered at this address."""
+    """Reads responses: a result, or a failure."""
 
     def __init__(self, authentication: Authentication, clock: Clock) -> None:
         self.errors: ErrorReader = ErrorReader(authentication)
@@ -45,7 +45,6 @@ class ResponseReader:
         # The time limits of calls whose large body waits or is decoded.
         self._time_limits: set[asyncio.Timeout] = set()
         self._is_closed = False
-        self._knows_service = False
 
     def close(self) -> None:
         """End every call whose response waits to be decoded."""
@@ -62,14 +61,12 @@ class ResponseReader:
         if isinstance(outcome, Failure):
             return self.errors.clean(outcome, request)
         if not 200 <= outcome.status < 300:
-            return self.errors.failure_of_status(
-                request, outcome, knows_service=self._knows_service
-            )
+            return self.errors.failure_of_status(request, outcome)
         if outcome.size <= SMALL:
             try:
                 outcome.decoded = request.decode(outcome.body)
             except SeoRepError as error:
-                return self._undecodable(error, request, outcome)
+                return self.errors.failure_of_body(error, request, outcome)
         return outcome
 
     async def read(self, call: Call[T], response: Response) -> T | Failure:
@@ -89,18 +86,11 @@ class ResponseReader:
             else:
                 result = await self._decode_large(call, response)
         except SeoRepError as error:
-            return self._undecodable(error, request, response)
+            return self.errors.failure_of_body(error, request, response)
         except TimeoutError:
             return self._late()
-        self._knows_service = True
+        self.errors.knows_service = True
         return result
-
-    def _undecodable(
-        self, error: SeoRepError, request: Request[Any], response: Response
-    ) -> Failure:
-        return self.errors.failure_of_body(
-            error, request, response, knows_service=self._knows_service
-        )
 
     async def _decode_large(self, call: Call[T], response: Response) -> T:
         # There are three cases:

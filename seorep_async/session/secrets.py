@@ -11,8 +11,6 @@ import urllib.parse
 from collections.abc import Callable, Iterable
 from typing import NoReturn
 
-from seorep_async.plain_values import SURROGATE
-
 _HEAD_LENGTH = 8
 """The number of characters that identify the beginning of a secret."""
 _SHORTEST = 4
@@ -24,17 +22,12 @@ def key_problem(api_key: str) -> str | None:
     """Return the problem with an API key, without showing it, or None if it is valid."""
     if not api_key.strip():
         return "api_key is empty"
-    if any(ord(character) < 32 or ord(character) == 127 for character in api_key):
-        problem = "api_key holds a line break or another control character"
-        return f"{problem}: strip it after reading it from a file"
     if api_key != api_key.strip():
-        return "api_key begins or ends with a space: strip it"
+        return "api_key begins or ends with a space or a line break: strip it"
     if len(api_key) > 1 and api_key[0] == api_key[-1] and api_key[0] in "'\"":
         return "api_key begins and ends with a quotation mark: leave them out"
-    if SURROGATE.search(api_key):
-        return "api_key is not valid Unicode text"
     for character in api_key:
-        # A reader can't see it, such as a byte order mark.
+        # A reader can't see it, such as a control character or a byte order mark.
         if not character.isprintable():
             code = f"U+{ord(character):04X}"
             return f"api_key holds an invisible character, {code}: copy the key again"

@@ -9,7 +9,6 @@ import ssl
 from typing import Any
 
 import aiohttp
-import attrs
 
 from seorep_async.errors import (
     AttemptTimeoutError,
@@ -20,19 +19,6 @@ from seorep_async.errors import (
 from seorep_async.session.aiohttp_workarounds import UnaskedResponse
 from seorep_async.session.failures import Cause, Failure, Sent
 from seorep_async.session.request import Request
-
-
-@attrs.frozen
-class _Diagnosis:
-    """How far the request got, whether to retry it, and the error in the caller's terms."""
-
-    problem: str
-    sent: Sent = Sent.MAYBE
-    cause: Cause = Cause.TRANSIENT
-    error_type: type[SeoRepError] = ConnectionFailedError
-    no_room: bool = False
-    advice: str = ""
-
 
 _OWN_AUTHORITY = (
     "; if the certificate is of your company's own authority, "
@@ -50,22 +36,27 @@ def is_lack_of_threads(error: Exception) -> bool:
     return isinstance(error, RuntimeError) and "new thread" in str(error)
 
 
-def failure_of(error: Exception, request: Request[Any]) -> Failure:
+def failure_of(  # noqa: C901, PLR0912, a table of cases
+    error: Exception, request: Request[Any]
+) -> Failure:
     """Return the failure of an attempt that ended with an exception of aiohttp.
 
     A RuntimeError is a lack of threads.
     """
-    diagnosis = _diagnose(error)
-    message = f"{diagnosis.problem} ({_reason(error, request)}){diagnosis.advice}"
-    return Failure(
-        diagnosis.sent,
-        diagnosis.cause,
-        diagnosis.error_type(message),
-        no_room=diagnosis.no_room,
-    )
+    reason = _reason(error, request)
 
+    def failure(
+        problem: str,
+        sent: Sent = Sent.MAYBE,
+        cause: Cause = Cause.TRANSIENT,
+        error_type: type[SeoRepError] = ConnectionFailedError,
+        *,
+        no_room: bool = False,
+        advice: str = "",
+    ) -> Failure:
+        message = f"{problem} ({reason}){advice}"
+        return Failure(sent, cause, error_type(message), no_room=no_room)
 
-def _diagnose(error: Exception) -> _Diagnosis:  # noqa: C901, PLR0912, a table of cases
     # the classes of aiohttp overlap, so a narrower one comes before a wider one
     match error:
         case (
@@ -73,62 +64,62 @@ def _diagnose(error: Exception) -> _Diagnosis:  # noqa: C901, PLR0912, a table o
             | aiohttp.ClientSSLError()
             | aiohttp.ServerFingerprintMismatch()
         ):
-            return _Diagnosis(
+            return failure(
                 "no TLS connection could be established",
                 sent=Sent.NO,
                 cause=Cause.PERMANENT,
                 advice=_OWN_AUTHORITY if _is_untrusted(error) else "",
             )
         case aiohttp.ConnectionTimeoutError():
-            return _Diagnosis(
+            return failure(
                 "the connection could not be opened within Settings.connect_timeout",
                 sent=Sent.NO,
                 cause=Cause.OVERLOAD,
                 error_type=AttemptTimeoutError,
             )
         case UnaskedResponse():
-            return _Diagnosis("the connection was not used", sent=Sent.NO)
+            return failure("the connection was not used", sent=Sent.NO)
         case aiohttp.ClientConnectorError():
             is_out_of_files = error.os_error.errno in (errno.EMFILE, errno.ENFILE)
-            return _Diagnosis(
+            return failure(
                 "the connection could not be opened", sent=Sent.NO, no_room=is_out_of_files
             )
         case RuntimeError():
-            return _Diagnosis(
+            return failure(
                 "no thread could be started to look up the service's address",
                 sent=Sent.NO,
                 no_room=True,
             )
         case TimeoutError():
-            return _Diagnosis(
+            return failure(
                 "the service did not answer in time",
                 cause=Cause.OVERLOAD,
                 error_type=AttemptTimeoutError,
             )
         case aiohttp.ClientConnectionError() | OSError():
-            return _Diagnosis("the connection broke")
+            return failure("the connection broke")
         case aiohttp.ClientHttpProxyError():
             is_lasting = error.status < 500
-            return _Diagnosis(
+            return failure(
                 "the proxy refused to connect",
                 sent=Sent.NO,
                 cause=Cause.PERMANENT if is_lasting else Cause.TRANSIENT,
             )
         case aiohttp.ClientResponseError() if error.message.startswith("Got more than"):
-            return _Diagnosis(
+            return failure(
                 "the response has a header longer than 8190 bytes, the most that aiohttp reads",
                 cause=Cause.PERMANENT,
                 error_type=ProtocolError,
             )
         case aiohttp.ClientResponseError() if "Please install" in error.message:
-            return _Diagnosis(
+            return failure(
                 "the response has a Content-Encoding that this client did not ask for",
                 cause=Cause.PERMANENT,
                 error_type=ProtocolError,
             )
         case aiohttp.ClientPayloadError():
-            return _Diagnosis("the response broke off")
-    return _Diagnosis("the response is not valid HTTP", error_type=ProtocolError)
+            return failure("the response broke off")
+    return failure("the response is not valid HTTP", error_type=ProtocolError)
 
 
 def _is_untrusted(error: Exception) -> bool:

@@ -205,10 +205,16 @@ def test_a_valid_address_is_shown_without_credentials(address: str, shown_addres
     assert f"proxy={shown_address!r}" in repr(Settings(proxy=address))
 
 
-def test_a_dictionary_of_settings_does_not_show_the_password() -> None:
-    settings: Any = {"proxy": PRIVATE}
-    with pytest.raises(ConfigurationError, match="must be a Settings, got dict") as caught:
-        SeoRepClient("https://api.example.com", "key", settings=settings)
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"api_key": PRIVATE.encode()}, "api_key must be of type str, got bytes"),
+        ({"settings": {"proxy": PRIVATE}}, "settings must be of type Settings, got dict"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_not_shown(arguments: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem) as caught:
+        SeoRepClient("https://api.example.com", **{"api_key": "key", **arguments})
     CANARY.assert_not_shown_by(caught.value)
 
 
