@@ -97,7 +97,8 @@ async def pull_to(
     Args:
         ids: campaign ids, also for `Feed.KEYWORD_BY_DATE`, whose keywords are found first; or None
             for all campaigns.
-        start_date, end_date: first and last day, each a `datetime.date` or a string `YYYY-MM-DD`.
+        start_date, end_date: first and last day, each a `datetime.date` or a string `YYYY-MM-DD`,
+            or a month, `YYYY-MM`.
         out: a path that ends in `.csv`, `.jsonl`, `.xlsx`, `.parquet` or `.duckdb`.
         on_progress: called with a `PullProgress` after every step; it must return soon.
         restart: first remove all staged reports, without reading them.

@@ -22,8 +22,8 @@ def _about(description: str, **schema: object) -> msgspec.Meta:
     return msgspec.Meta(description=description, extra_json_schema=schema)
 
 
-FirstDay: TypeAlias = Annotated[str, _about("First day, YYYY-MM-DD.")]
-LastDay: TypeAlias = Annotated[str, _about("Last day, YYYY-MM-DD.")]
+FirstDay: TypeAlias = Annotated[str, _about("First day, YYYY-MM-DD, or a month, YYYY-MM.")]
+LastDay: TypeAlias = Annotated[str, _about("Last day, YYYY-MM-DD, or a month, YYYY-MM.")]
 PageNumber: TypeAlias = Annotated[int, _about("Page, from 1.", minimum=1)]
 PageSize: TypeAlias = Annotated[int, _about("Rows a page.", minimum=1)]
 

@@ -6,6 +6,7 @@ pendulum dates work wherever plain values do.
 
 from __future__ import annotations
 
+import calendar
 import datetime as dt
 import functools
 import inspect
@@ -47,12 +48,14 @@ _OTHER_WAYS = {
     "campaign_ids": "Pass them as ids.",
     "filter": "Pass it as search.",
     "keyword_ids": "Pass them as ids.",
-    "on_progress": "Only `pull_to` reports its progress. Here, count the outcomes of `async for`.",
+    "on_progress": "Only `pull_to` reports its progress. Here, write `async for outcome in "
+    "tqdm(pull, total=len(pull))`.",
     "page": "Write .page(…) after the call.",
     "timeout": "Write `with client.timeout(…):` around the call.",
 }
 """How to do here what some other clients do with an argument."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 _LONGEST_NAME = 100
 
 Date: TypeAlias = dt.date | str
@@ -193,13 +196,25 @@ def check_date(name: str, value: object) -> dt.date:
 
 
 def check_dates(start_date: object, end_date: object) -> tuple[dt.date, dt.date]:
-    """Return the first and last day of a range. A range that ends before it starts is rejected."""
-    start = check_date("start_date", start_date)
-    end = check_date("end_date", end_date)
+    """Return the first and last day of a range. A range that ends before it starts is rejected.
+
+    A month, such as 2023-03, starts with its first day and ends with its last one.
+    """
+    start = check_date("start_date", _day_of_month(start_date, first=True))
+    end = check_date("end_date", _day_of_month(end_date, first=False))
     if end < start:
         problem = f"end_date {end} is before start_date {start}; swap them"
         raise ConfigurationError(problem, argument="end_date")
     return start, end
+
+
+def _day_of_month(value: object, *, first: bool) -> object:
+    """Return the first or the last day of a month. Return other values unchanged."""
+    if not isinstance(value, str) or not _MONTH.fullmatch(value):
+        return value
+    year, month = map(int, value.split("-"))
+    day = 1 if first else calendar.monthrange(year, month)[1]
+    return f"{value}-{day:02}"
 
 
 def check_limit(value: object) -> int | None:

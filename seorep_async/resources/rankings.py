@@ -108,7 +108,8 @@ class Rankings:
 
     The three feed methods and `pull` share these arguments:
 
-    - start_date, end_date: first and last day, a `datetime.date` or `YYYY-MM-DD`.
+    - start_date, end_date: first and last day, a `datetime.date`, `YYYY-MM-DD`, or
+      a month: `YYYY-MM` starts with its first and ends with its last day.
     - search: fuzzy match on the rows. `Settings.feed_search_param` sets the parameter's name.
     - limit: records per page. The service has its own default and maximum.
     - sort_metric, sort_direction: allowed values are not documented, but `asc` and `desc` occur.

@@ -23,6 +23,7 @@ from seorep_async import (
     Settings,
 )
 from seorep_async.errors import short_repr
+from seorep_async.resources.arguments import check_dates
 from seorep_async.resources.secret_arguments import described
 from tests.resources.operations import (
     CHECKED,
@@ -71,7 +72,6 @@ BAD_DATES = [
     "20230101",
     "2023-W01-1",
     "01/02/2023",
-    "2023-01",
     "today",
     "2023-01-01 ",
     "2023-01-01T00:00:00",
@@ -146,6 +146,12 @@ def test_a_pull_refuses_wrong_ids_and_dates(feed: Feed) -> None:
     for bad in BAD_DATES:
         assert refused(pull, [42], bad, JANUARY[1], feed=feed) == no_date("start_date", bad)
         assert refused(pull, [42], JANUARY[0], bad, feed=feed) == no_date("end_date", bad)
+
+
+def test_a_month_stands_for_its_first_or_last_day() -> None:
+    assert check_dates("2024-02", "2024-02") == (dt.date(2024, 2, 1), dt.date(2024, 2, 29))
+    for bad in ("2023-13", "2023-00", "2023-1", "0000-01"):
+        assert "end_date" in refused(check_dates, "0001-01-01", bad)
 
 
 class datetime64:  # like numpy's
