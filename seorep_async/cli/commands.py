@@ -438,8 +438,8 @@ def mcp(history: str, account: str | None, service: Service) -> None:
     metavar="HOW",
     default="lowered",
     show_default=True,
-    help="Treatment of a limit above --max-limit: lowered, ignored, refused, failing, hanging, "
-    "misannounced, or whole-report; seorep guide testing explains each.",
+    help="Treatment of a limit above --max-limit: lowered, ignored, refused or whole-report; "
+    "seorep guide testing explains each.",
 )
 @option(
     "--api-key",

@@ -20,7 +20,7 @@ from seorep_async.sandbox.faults import JSON_HEADERS, inject_fault
 from seorep_async.sandbox.feeds import FEEDS
 from seorep_async.sandbox.rate_limit import Limiter
 from seorep_async.sandbox.records import RECORDS
-from seorep_async.sandbox.request import ApiRequest, NoResponseError, Operation, Refusal
+from seorep_async.sandbox.request import ApiRequest, Operation, Refusal
 from seorep_async.sandbox.service import SandboxService
 
 _LARGEST_BODY = 256 * 1024
@@ -142,11 +142,7 @@ class Chain:
             # A status is sent before anything is done. Other faults replace the response.
             if kind[0].isdigit():
                 return _error_response(Refusal(int(kind[:3]), "an injected fault"))
-        response = web.StreamResponse()
-        try:
-            response = await handler(request)
-        except NoResponseError:
-            kind = "hang"
+        response = await handler(request)
         # There is no connection if the caller hung up before.
         if kind is None or request.transport is None:
             return response

@@ -15,9 +15,7 @@ from seorep_async.sandbox.seeds import IDS_PER_CAMPAIGN
 
 Shape = Literal["nested", "flat", "mixed"]
 Rows = Literal["current", "older", "mixed"]
-LargeLimit = Literal[
-    "lowered", "ignored", "refused", "failing", "hanging", "misannounced", "whole-report"
-]
+LargeLimit = Literal["lowered", "ignored", "refused", "whole-report"]
 
 _FEED_NAMES = ("campaign", "campaign-by-date", "keyword-by-date")
 

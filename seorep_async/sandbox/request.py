@@ -38,10 +38,6 @@ class Refusal(Exception):
     headers: dict[str, str] = field(factory=dict)
 
 
-class NoResponseError(Exception):
-    """The service never answers this request."""
-
-
 def found_record(kind: str, record_id: int, record: T | None) -> T:
     """Return a record that was found. Refuse a missing one."""
     if record is None:

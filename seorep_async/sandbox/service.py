@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from seorep_async.sandbox.account import Account
 from seorep_async.sandbox.options import Options
-from seorep_async.sandbox.request import ApiRequest, NoResponseError, Refusal, found_record
+from seorep_async.sandbox.request import ApiRequest, Refusal, found_record
 from seorep_async.sandbox.seeds import RecordData
 
 T = TypeVar("T")
@@ -48,12 +48,21 @@ class SandboxService:
         A page beyond the end has no rows. The rows and totals of all pages are found once.
         """
         rows, totals = self._result((name, request.question), find)
-        limit = request["limit"] or self._default_limit
-        announced_limit = limit
-        if limit > self.options.max_limit:
-            rows, limit, announced_limit = self._large_page(rows, limit)
+        max_limit = self.options.max_limit
+        default_limit = min(self.options.default_limit, max_limit)
+        limit = request["limit"] or default_limit
+        if limit > max_limit:
+            match self.options.large_limit:
+                case "lowered":
+                    limit = max_limit
+                case "ignored":
+                    limit = default_limit
+                case "refused":
+                    raise Refusal(400, f"limit must be at most {max_limit}")
+                case "whole-report":
+                    rows = rows[:limit]
         # Rounded up.
-        total_pages = -(-len(rows) // announced_limit)
+        total_pages = -(-len(rows) // limit)
         metadata = {"total_pages": total_pages, "total_records": len(rows)}
         end = (request["page"] or 1) * limit
         return metadata, rows[end - limit : end], totals
@@ -61,32 +70,6 @@ class SandboxService:
     def forget_results(self) -> None:
         """Find all results again, because a write may have changed any of them."""
         self._recent.clear()
-
-    @property
-    def _default_limit(self) -> int:
-        return min(self.options.default_limit, self.options.max_limit)
-
-    def _large_page(self, rows: Sequence[T], limit: int) -> tuple[Sequence[T], int, int]:
-        """Return all rows, the limit, and the limit that the number of pages is counted by."""
-        max_limit = self.options.max_limit
-        # A service that breaks on large pages breaks only where a page really is large.
-        is_large = len(rows) > max_limit
-        match self.options.large_limit:
-            case "lowered":
-                return rows, max_limit, max_limit
-            case "ignored":
-                return rows, self._default_limit, self._default_limit
-            case "misannounced":
-                return rows, limit, self._default_limit
-            case "whole-report":
-                return rows[:limit], limit, limit
-            case "refused":
-                raise Refusal(400, f"limit must be at most {max_limit}")
-            case "failing" if is_large:
-                raise Refusal(500, "the page is too large")
-            case "hanging" if is_large:
-                raise NoResponseError
-        return rows, limit, limit
 
     def _result(
         self, question: Hashable, find: Callable[[], tuple[Sequence[T], Any]]

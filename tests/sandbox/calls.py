@@ -108,14 +108,12 @@ class Caller:
         method: str = "GET",
         authorization: str = RIGHT_KEY,
         body: Mapping[str, Any] | None = None,
-        seconds: float | None = None,
     ) -> Reply:
         async with self.session.request(
             method,
             self.sandbox.base_url + path,
             params={name: str(value) for name, value in (query or {}).items()},
             headers={"Authorization": authorization},
-            timeout=aiohttp.ClientTimeout(total=seconds),
             **(body or {}),
         ) as response:
             return Reply(response.status, response.headers, await response.read())
