@@ -22,7 +22,7 @@ from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.findings import Findings
 from seorep_async.cli.nights import add_nights
 from seorep_async.history import source
-from tests.cli.running import Seorep
+from tests.cli.running import TODAY, Seorep
 from tests.history.databases import Pull, database_of
 
 Disk = namedtuple("Disk", "total used free")
@@ -38,6 +38,12 @@ def lines(seorep: Seorep, subject: str, *words: str) -> list[str]:
     """Run the doctor, and return its findings about a subject."""
     out = seorep("doctor", "-s", "campaigns=1", *words).out
     return [line for line in out.splitlines() if line[6:].startswith(f"{subject} ")]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each test in an empty folder."""
+    monkeypatch.chdir(tmp_path)
 
 
 @contextmanager
@@ -135,6 +141,19 @@ def stored(tmp_path: Path, nights: Sequence[int], failed: int = 0) -> None:
     database_of(tmp_path / "a.duckdb", pulls)
 
 
+def facts_of_nights(today: dt.date = TODAY, account: str | None = None) -> dict[str, Any]:
+    """Return the doctor's findings about the nights of a.duckdb, as JSON has them."""
+    findings = Findings(shown=False)
+    add_nights(findings, "a.duckdb", account, today)
+    return findings.facts()
+
+
+def lines_of_nights(account: str | None = None) -> list[str]:
+    """Return the level and the message of each finding about the nights of a.duckdb."""
+    checks = facts_of_nights(account=account)["checks"]
+    return [f"{check['level'].value}: {check['message']}" for check in checks]
+
+
 @pytest.mark.parametrize(
     ("nights", "missing"),
     [
@@ -146,21 +165,23 @@ def stored(tmp_path: Path, nights: Sequence[int], failed: int = 0) -> None:
     ],
 )
 def test_missing_nights_of_daily_pulls_are_named(
-    seorep: Seorep, tmp_path: Path, nights: list[int], missing: str | None
+    tmp_path: Path, nights: list[int], missing: str | None
 ) -> None:
     stored(tmp_path, nights)
-    output = "\n".join(lines(seorep, "nights", "-o", "a.duckdb"))
+    output = "\n".join(lines_of_nights())
     assert ("missing" in output) is (missing is not None)
     if missing:
-        assert f"note  nights              sandbox: missing are the nights of {missing}; " in output
+        assert f"note: sandbox: missing are the nights of {missing}; " in output
 
 
-def test_a_night_without_any_report_is_missing(seorep: Seorep, tmp_path: Path) -> None:
+def test_a_night_without_any_report_is_missing(tmp_path: Path) -> None:
     stored(tmp_path, [5, 6, 8], failed=7)
-    assert "missing are the nights of 2023-03-07" in lines(seorep, "nights", "-o", "a.duckdb")[1]
+    assert "missing are the nights of 2023-03-07" in lines_of_nights()[1]
 
 
-def incomplete(tmp_path: Path, failed: tuple[int, ...], nights: int = 1) -> None:
+def incomplete(
+    tmp_path: Path, failed: tuple[int, ...], nights: int = 1, error: str = "ServerError"
+) -> None:
     """Make a.duckdb as nights leave it whose reports of some campaigns failed."""
     night = dt.date(2023, 3, 5)
     first = night - dt.timedelta(30)
@@ -170,11 +191,13 @@ def incomplete(tmp_path: Path, failed: tuple[int, ...], nights: int = 1) -> None
         for day in range(nights)
     ]
     database_of(tmp_path / "a.duckdb", pulls)
+    with duckdb.connect(tmp_path / "a.duckdb") as database:
+        database.execute("UPDATE failures SET error = ?", [error])
 
 
-def test_a_night_that_lacks_reports_is_named(seorep: Seorep, tmp_path: Path) -> None:
+def test_a_night_that_lacks_reports_is_named(tmp_path: Path) -> None:
     incomplete(tmp_path, (1, 2))
-    line = lines(seorep, "nights", "-o", "a.duckdb")[1]
+    line = lines_of_nights()[1]
     assert (
         "a b, night of 2023-03-05, 2023-02-03 to 2023-03-04: 2 reports failed (campaigns 1, 2: "
         in line
@@ -184,18 +207,16 @@ def test_a_night_that_lacks_reports_is_named(seorep: Seorep, tmp_path: Path) -> 
     assert line.endswith(f"to fetch only what failed, with the pull's other options: {command}")
 
 
-def test_a_report_that_would_fail_again_is_told_apart(seorep: Seorep, tmp_path: Path) -> None:
-    incomplete(tmp_path, (1,))
-    with duckdb.connect(tmp_path / "a.duckdb") as database:
-        database.execute("UPDATE failures SET error = 'NotFoundError', status = 404")
-    line = lines(seorep, "nights", "-o", "a.duckdb")[1]
+def test_a_report_that_would_fail_again_is_told_apart(tmp_path: Path) -> None:
+    incomplete(tmp_path, (1,), error="NotFoundError")
     advice = "a retry would fail again; once that is mended, with the pull's other options: "
-    assert f"1 report failed (campaign 1: NotFoundError); {advice}seorep pull " in line
+    words = f"1 report failed (campaign 1: NotFoundError); {advice}seorep pull "
+    assert words in lines_of_nights()[1]
 
 
-def test_the_newest_incomplete_nights_are_listed(seorep: Seorep, tmp_path: Path) -> None:
+def test_the_newest_incomplete_nights_are_listed(tmp_path: Path) -> None:
     incomplete(tmp_path, (1,), nights=9)
-    _, _, *notes, rest = lines(seorep, "nights", "-o", "a.duckdb")
+    _, _, *notes, rest = lines_of_nights()
     assert len(notes) == 7
     assert "night of 2023-03-13, " in notes[0]
     assert rest.endswith("a b: 2 earlier pulls with failed reports; --json lists them all")
@@ -216,7 +237,7 @@ def test_nights_are_ok_unless_one_of_the_last_is_lost(
     tmp_path: Path, nights: list[int], today: int, is_ok: bool
 ) -> None:
     stored(tmp_path, nights)
-    (account,) = nights_of(tmp_path, dt.date(2023, 3, today))
+    (account,) = facts_of_nights(dt.date(2023, 3, today))["nights"]
     assert account["ok"] is is_ok
     assert account["days_since_newest"] == today - nights[-1]
 
@@ -228,25 +249,39 @@ def test_nights_are_ok_unless_one_of_the_last_is_lost(
 def test_nights_are_not_ok_while_a_retry_may_help(
     tmp_path: Path, error: str, day: int, is_ok: bool
 ) -> None:
-    incomplete(tmp_path, (1,))
-    with duckdb.connect(tmp_path / "a.duckdb") as database:
-        database.execute("UPDATE failures SET error = ?", [error])
-    (account,) = nights_of(tmp_path, dt.date(2023, 3, day))
+    incomplete(tmp_path, (1,), error=error)
+    (account,) = facts_of_nights(dt.date(2023, 3, day))["nights"]
     assert account["ok"] is is_ok
-
-
-def nights_of(tmp_path: Path, today: dt.date, account: str | None = None) -> list[dict[str, Any]]:
-    findings = Findings(shown=False)
-    add_nights(findings, str(tmp_path / "a.duckdb"), account, today)
-    nights: list[dict[str, Any]] = findings.facts()["nights"]
-    return nights
 
 
 def test_nights_of_one_account_are_checked(tmp_path: Path) -> None:
     stored(tmp_path, [5, 6])
     incomplete(tmp_path, (1,))
-    names = [account["account"] for account in nights_of(tmp_path, dt.date(2023, 3, 6), "a b")]
-    assert names == ["a b"]
+    nights = facts_of_nights(account="a b")["nights"]
+    assert [account["account"] for account in nights] == ["a b"]
+
+
+def test_an_account_without_nights_is_named(tmp_path: Path) -> None:
+    stored(tmp_path, [1, 8])
+    assert lines_of_nights("acmee") == ["note: acmee: no night has reports"]
+
+
+@pytest.mark.parametrize(
+    ("selection", "words"),
+    [
+        (None, ""),
+        ('{"ids": [1, 2]}', "--campaign 1,2 "),
+        ('{"exclude": [3], "groups": ["a b", "c"]}', "--group 'a b' --group c --exclude 3 "),
+        ('{"filter": "-x"}', "--filter -x "),
+    ],
+)
+def test_the_command_of_a_night_selects_the_same_campaigns(
+    tmp_path: Path, selection: str | None, words: str
+) -> None:
+    incomplete(tmp_path, (1,))
+    with duckdb.connect(tmp_path / "a.duckdb") as database:
+        database.execute("UPDATE pulls SET selection = ?", [selection])
+    assert f"--account 'a b' {words}--snapshot-date" in lines_of_nights()[1]
 
 
 @pytest.mark.parametrize(
@@ -267,12 +302,6 @@ def test_two_names_of_an_account_are_both_looked_at(seorep: Seorep) -> None:
         assert seorep(*pull, account).code == 0
     newest = lines(seorep, "nights", "-o", "a.duckdb")
     assert [line.split()[1] for line in newest] == ["acme:", "other:"]
-
-
-def test_an_account_without_nights_is_named(seorep: Seorep, tmp_path: Path) -> None:
-    stored(tmp_path, [1, 8])
-    (line,) = lines(seorep, "nights", "-o", "a.duckdb", "--account", "acmee")
-    assert line.endswith("acmee: no night has reports")
 
 
 def test_options_of_a_database_need_one(seorep: Seorep) -> None:
@@ -313,24 +342,6 @@ def test_a_difference_of_clocks_is_in_a_persons_units(
     monkeypatch.setattr(doctor, "time", clock)
     (line,) = lines(seorep, "clock")
     assert line.endswith(words)
-
-
-@pytest.mark.parametrize(
-    ("selection", "words"),
-    [
-        (None, ""),
-        ('{"ids": [1, 2]}', "--campaign 1,2 "),
-        ('{"exclude": [3], "groups": ["a b", "c"]}', "--group 'a b' --group c --exclude 3 "),
-        ('{"filter": "-x"}', "--filter -x "),
-    ],
-)
-def test_the_command_of_a_night_selects_the_same_campaigns(
-    seorep: Seorep, tmp_path: Path, selection: str | None, words: str
-) -> None:
-    incomplete(tmp_path, (1,))
-    with duckdb.connect(tmp_path / "a.duckdb") as database:
-        database.execute("UPDATE pulls SET selection = ?", [selection])
-    assert f"--account 'a b' {words}--snapshot-date" in lines(seorep, "nights", "-o", "a.duckdb")[1]
 
 
 @pytest.mark.heavy
