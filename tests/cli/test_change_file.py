@@ -14,9 +14,11 @@ BEFORE = {11: 12, 12: 40, 13: None, 21: 2}
 AFTER = {11: 3, 12: 47, 13: 60, 21: None}
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Path:
-    return database_of(tmp_path / "a.duckdb", nightly(BEFORE, AFTER))
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database of two nights, which no comparison changes."""
+    folder = tmp_path_factory.mktemp("history")
+    return database_of(folder / "a.duckdb", nightly(BEFORE, AFTER))
 
 
 def rows_of(file: Path) -> list[dict[str, object]]:

@@ -22,7 +22,7 @@ from seorep_async.cli.app import ADVICE, run, seorep as command
 from seorep_async.cli.calls import MODELS
 from seorep_async.cli.commands import KINDS, TABLES
 from seorep_async.cli.formatting import fields_of
-from seorep_async.cli.options import LARGEST
+from seorep_async.cli.options import LARGEST, Command, Group
 from seorep_async.cli.pull import FEEDS
 from seorep_async.cli.resources import COLUMNS
 from seorep_async.cli.sandbox import READERS
@@ -105,49 +105,31 @@ def test_help_explains_without_docstrings() -> None:
     assert ended.stdout == file(("pull",)).read_text(encoding="utf-8")
 
 
-ONCE = []
-for command_words in COMMANDS:
-    for option in options_of(*command_words).values():
-        if not option.multiple and not option.is_eager:
-            name = max(option.opts, key=len)
-            count = 0 if option.is_flag else option.nargs
-            ONCE.append((command_words, name, count))
-"""The options that are not repeatable: their command, their name, the number of their values."""
-
-
-@pytest.mark.parametrize(
-    ("words", "name", "values"), ONCE, ids=[" ".join((*words, name)) for words, name, _ in ONCE]
-)
-def test_a_repeated_option_is_refused(
-    seorep: Seorep, words: tuple[str, ...], name: str, values: int
-) -> None:
-    once = (name, *["x"] * values)
-    ended = seorep(*words, *once, *once)
+@pytest.mark.parametrize("option", [("--account", "x"), ("--dry-run",)])
+def test_a_repeated_option_is_refused(seorep: Seorep, option: tuple[str, ...]) -> None:
+    ended = seorep("pull", *option, *option)
     assert ended.code == 2
-    assert f"Error: {name}: given 2 times; give it once." in ended.err
+    assert f"Error: {option[0]}: given 2 times; give it once." in ended.err
+
+
+def test_every_command_refuses_repeated_options() -> None:
+    """A plain command of click would use the last value silently."""
+    for words, each_command in COMMANDS.items():
+        assert isinstance(each_command, Command | Group), words
 
 
 # --- Lists that the command repeats, so that help needs only click
 
 
-def test_the_largest_id_is_that_of_the_service() -> None:
+def test_values_are_those_of_the_library() -> None:
     assert LARGEST == MAX_ID
-
-
-def test_tables_are_those_that_a_pull_writes() -> None:
     assert list(TABLES) == [table.name for table in all_tables()]
-
-
-def test_kinds_are_those_of_changes() -> None:
     assert KINDS == KINDS_OF_HISTORY
+    assert set(FEEDS) == {feed.value for feed in Feed}
 
 
 def test_existing_commands_have_no_advice() -> None:
     assert not set(ADVICE) & {words[0] for words in COMMANDS if words}
-
-
-def test_feeds_are_those_of_the_service() -> None:
-    assert set(FEEDS) == {feed.value for feed in Feed}
 
 
 @pytest.mark.parametrize("resource", [Campaigns, Users, Keywords, Backlinks])

@@ -85,26 +85,6 @@ def test_the_sandbox_serves_until_it_is_interrupted() -> None:
     )
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGHUP])
-def test_mcp_ends_on_a_signal(tmp_path: Path, sent: signal.Signals) -> None:
-    words = ("mcp", "--sandbox", "--history", "a.duckdb")
-    with process(*words, cwd=tmp_path, stdin=subprocess.PIPE) as running:
-        hello = {
-            "protocolVersion": "2025-03-26",
-            "capabilities": {},
-            "clientInfo": {"name": "t", "version": "1"},
-        }
-        assert running.stdin is not None
-        assert running.stdout is not None
-        running.stdin.write(
-            json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) + "\n"
-        )
-        running.stdin.flush()
-        assert "seorep" in running.stdout.readline()
-        running.send_signal(sent)
-        assert running.wait(LONGEST) == 130
-
-
 @pytest.mark.parametrize("missing", ["click", "rich"])
 def test_without_the_extra_one_line_names_it(missing: str) -> None:
     ended = program(f"sys.modules[{missing!r}] = None")

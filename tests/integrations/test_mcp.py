@@ -388,13 +388,6 @@ def test_the_list_of_tools_takes_at_most_1200_tokens(listed: Any) -> None:
     assert len(msgspec.json.encode(listed)) / 4 <= 1200
 
 
-@pytest.mark.usefixtures("asked_here")
-async def test_null_means_an_omitted_argument(database: Path) -> None:
-    async with agent(database) as host:
-        sent = await host.ask("changes", kind=None, campaign=None, before="null")
-        assert sent == await host.ask("changes")
-
-
 async def test_a_message_has_no_path_of_the_server(tmp_path: Path) -> None:
     database = tmp_path / "rankings.duckdb"
     database.write_bytes(b"no database")
@@ -719,8 +712,10 @@ def command(database: str = "x.duckdb") -> list[str]:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("ending", ["signal", "no reader"])
-def test_the_command_ends_on_a_signal_or_without_a_reader(tmp_path: Path, ending: str) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, None])
+def test_the_command_ends_on_a_signal_or_without_a_reader(
+    tmp_path: Path, sent: signal.Signals | None
+) -> None:
     about = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
@@ -739,14 +734,14 @@ def test_the_command_ends_on_a_signal_or_without_a_reader(tmp_path: Path, ending
         running.stdin.write(hello)
         running.stdin.flush()
         assert '"serverInfo"' in running.stdout.readline()
-        if ending == "signal":
-            running.send_signal(signal.SIGTERM)
+        if sent is not None:
+            running.send_signal(sent)
         else:
             running.stdout.close()
             running.stdin.write(hello)
             running.stdin.close()
         # A command that misses its end would run for ever.
-        assert running.wait(300) == (130 if ending == "signal" else 0)
+        assert running.wait(300) == (0 if sent is None else 130)
 
 
 @pytest.mark.heavy
