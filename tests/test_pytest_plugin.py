@@ -76,6 +76,8 @@ USER_TESTS = """
 WRONG_TESTS = """
     import pytest
 
+    pytestmark = pytest.mark.asyncio
+
     @pytest.mark.seorep_sandbox(campagnes=5)
     async def test_an_option_that_there_is_not(seorep_sandbox): pass
 
@@ -100,7 +102,7 @@ def package_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(
     pytester: pytest.Pytester, *options: str, asyncio: str | None = "auto", **files: str
 ) -> pytest.RunResult:
-    """Run tests in a process. Starting one takes a second, so each run has several facts."""
+    """Run tests in a process. Starting one takes seconds, so each run has several facts."""
     pytester.makepyfile(**files)
     arguments = [*options]
     if asyncio is not None:
@@ -281,11 +283,14 @@ UNMOCKED_TESTS = """
     import re
 
     import pytest
+    import pytest_asyncio
 
     from seorep_async import SeoRepClient
     from seorep_async.pytest_plugin import list_response
 
-    @pytest.fixture
+    pytestmark = pytest.mark.asyncio
+
+    @pytest_asyncio.fixture
     async def client(seorep_responses):
         async with SeoRepClient("https://api.example.com", "key") as client:
             yield client
@@ -328,22 +333,19 @@ def test_the_fixtures_and_the_markers_work(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*gaierror*"])
 
 
-def test_they_work_in_the_strict_mode_of_pytest_asyncio(pytester: pytest.Pytester) -> None:
-    strict_tests = USER_TESTS.format(mark="@pytest.mark.asyncio")
-    result = run(pytester, *FUNCTION_LOOPS, asyncio="strict", test_user=strict_tests)
-    result.assert_outcomes(passed=9)
-
-
-def test_mistakes_of_a_test_are_named(pytester: pytest.Pytester) -> None:
+def test_mistakes_are_named_in_the_strict_mode(pytester: pytest.Pytester) -> None:
+    """In the strict mode of pytest-asyncio, right tests pass as well."""
     result = run(
         pytester,
         *FUNCTION_LOOPS,
+        asyncio="strict",
+        test_user=USER_TESTS.format(mark="@pytest.mark.asyncio"),
         test_options=WRONG_TESTS,
         test_web=WEB_TESTS + UNMOCKED_WEB_TESTS,
         test_unmocked=UNMOCKED_TESTS,
     )
     # The application that catches the error of the fixture passes, and ends with an error.
-    result.assert_outcomes(passed=1, failed=1 + 5, errors=4 + 2)
+    result.assert_outcomes(passed=9 + 1, failed=1 + 5, errors=4 + 2)
     output = result.stdout.str()
     for said in (
         "unexpected keyword argument 'campagnes'",
