@@ -46,11 +46,10 @@ class Pull(NotAwaited, Generic[R_co]):
     outcome.
 
     Ids are processed in order: pages of earlier ids are requested first, but the next id may begin
-    while pages of an id are in progress. At most twice `max_concurrency` pages are in progress. At
-    most that many ids are in progress or waiting for the consumer, so a slow consumer slows the
-    pull down. If the pages of an id don't add up, it is read again up to 3 times. After a transient
-    failure, an id is tried once more when nothing else is in progress (not with
-    `on_error="raise"`). Leaving the context stops the pull.
+    while pages of an id are in progress. At most twice `max_concurrency` ids are in progress or
+    waiting for the consumer, so a slow consumer slows the pull down. If the pages of an id don't
+    add up, it is read again up to 3 times. After a transient failure, an id is tried once more when
+    nothing else is in progress (not with `on_error="raise"`). Leaving the context stops the pull.
 
     A 401 means that the key is refused, but a 403 may be about a single id. After eight 403s in a
     row, and at its end if the last 403 left a doubt, the pull therefore repeats a request that the

@@ -301,9 +301,8 @@ class AnyPull(RuleBasedStateMachine):
             return 0
         workers = run.crawl._workers
         readings = [item.reading for item in run._begun.values()]
-        early_pages = sum(len(reading.early) for reading in readings)
-        assert run.crawl._early_pages == early_pages
-        assert len(workers) + early_pages <= self.window
+        assert len(workers) <= self.window
+        assert all(reading.requested - reading.checked <= self.window for reading in readings)
         # Each report that has begun is requested by a worker, or waits for one behind another.
         workers_readings = {id(reading) for reading in workers.values()}
         waiting = {id(reading) for reading in run.crawl._with_more}

@@ -45,21 +45,19 @@ class Crawl(Generic[T]):
 
     A worker requests a page, hands it to its listing, and takes the next page to request:
 
-    1. The next page of the same listing, if only this worker can go on with it: it has no other
-       page in progress, and it announced no number of pages or the budget is spent.
+    1. The next page of the same listing, if it announced no number of pages: only this worker
+       knows whether there is another.
     2. A page of the first listing that has more to request. So each listing is read to its end
        before much of the next. But a dead listing must neither hold others up nor look like a limit
        of the service. So a listing is passed over while it has as many pages in progress as have
        arrived, or while one of its pages is being tried again.
     3. Page 1 of the next listing that begins.
-    4. If there is no other work, a page of the first listing that was passed over.
+    4. If there is no other work, a page of the first listing that was passed over. Of those with a
+       page that is being tried again, only a few early pages are read: they may be wasted.
 
     There is a worker for each permit, and another in place of each one whose request is being tried
     again. With more, nearly every request would wait in the queue for its permit, which costs more
-    than the decoding of its rows.
-
-    The budget limits the pages in progress: those with a worker, and those that arrived before an
-    earlier page of their listing. It is twice the number of permits.
+    than the decoding of its rows. The budget limits the workers to twice the number of permits.
     """
 
     def __init__(self, session: Session, source: Source[T], lane: Lane) -> None:
@@ -73,7 +71,6 @@ class Crawl(Generic[T]):
         self._workers: dict[asyncio.Task[None], Reading[T]] = {}
         # The workers whose request is being tried again.
         self._retrying: set[asyncio.Task[None]] = set()
-        self._early_pages = 0
         self.is_open: bool = True
 
     def hire(self) -> None:
@@ -104,24 +101,28 @@ class Crawl(Generic[T]):
     def _next_page(self) -> Job[T] | None:
         """Return the next page to request, if there is any."""
         healthy = self._with_more
+        failing: set[Reading[T]] = set()
         if self._retrying:
             failing = {self._workers[worker] for worker in self._retrying}
             healthy = [reading for reading in self._with_more if reading not in failing]
         for reading in healthy:
-            if reading.in_progress < reading.arrived:
+            if reading.wants_request and reading.in_progress < reading.arrived:
                 return self._take_page(reading)
         next_reading = self._source.next_reading()
         if next_reading is not None:
             return next_reading, next_reading.take_number()
         # There is no other work.
-        rest = healthy or self._with_more
-        if rest:
-            return self._take_page(rest[0])
+        passed_over = healthy
+        if not healthy and sum(len(reading.early) for reading in failing) < self.budget:
+            passed_over = self._with_more
+        for reading in passed_over:
+            if reading.wants_request:
+                return self._take_page(reading)
         return None
 
     def _take_page(self, reading: Reading[T]) -> Job[T]:
         number = reading.take_number()
-        if reading.has_known_end and not reading.wants_request:
+        if number == reading.last_page:
             self._with_more.remove(reading)
         return reading, number
 
@@ -157,40 +158,23 @@ class Crawl(Generic[T]):
         """Return the page that a worker requests next, after one of this listing."""
         if not self.is_open:
             return None
-        if self._must_go_on(reading):
+        if reading.wants_request and reading.last_page is None:
             return self._take_page(reading)
         if self._has_room(self.other_workers):
             return self._next_page()
         return None
 
-    def _must_go_on(self, reading: Reading[T]) -> bool:
-        """Return whether only the calling worker can continue its listing."""
-        if not reading.wants_request or reading.in_progress:
-            return False
-        # Without a total, only the latest page says whether there is another.
-        return not reading.has_known_end or self._is_spent(self.other_workers)
-
     def _has_room(self, workers: int) -> bool:
         """Return whether another worker may start in addition to this number."""
-        if workers >= self._permits + len(self._retrying):
-            return False
-        return not self._is_spent(workers)
-
-    def _is_spent(self, workers: int) -> bool:
-        """Return whether this number of workers and the early pages use up the budget."""
-        return workers + self._early_pages >= self.budget
+        return workers < min(self._permits + len(self._retrying), self.budget)
 
     def _receive(self, reading: Reading[T], number: int, page: Page[T]) -> None:
         if reading.is_given_up:
             return
-        early_before = len(reading.early)
-        try:
-            reading.receive(number, page)
-        finally:
-            self._early_pages += len(reading.early) - early_before
+        reading.receive(number, page)
         if reading.is_complete:
             self._source.on_complete(reading)
-        elif number == 1 and reading.has_known_end:
+        elif number == 1 and reading.last_page is not None:
             bisect.insort(self._with_more, reading, key=_BY_PLACE)
 
     async def _fail(self, reading: Reading[T], error: SeoRepError) -> Reading[T]:
@@ -209,7 +193,6 @@ class Crawl(Generic[T]):
         reading.is_given_up = True
         if reading in self._with_more:
             self._with_more.remove(reading)
-        self._early_pages -= len(reading.early)
         reading.early.clear()
 
     def _on_retry(self) -> None:

@@ -87,8 +87,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
         cleaned up eventually, or at once within `async with contextlib.aclosing(listing.pages())`.
         """
         schedule = Schedule(self._session.call_timeout.stream_deadline())
-        max_pages = self._session.settings.max_pages
-        reading = Reading(self.query, schedule, max_pages=max_pages)
+        reading = Reading(self.query, schedule, settings=self._session.settings)
         async with aclosing(self._read(reading)) as pages:
             async for page in pages:
                 yield page
@@ -124,8 +123,8 @@ class Listing(NotAwaited, Generic[T, R_co]):
 
     def reading(self, schedule: Schedule, place: int = 0) -> Reading[T]:
         """Begin to read the whole listing; `place` is its place in a crawl."""
-        max_pages = self._session.settings.max_pages
-        return Reading(self.query, schedule, place, max_pages=max_pages, page_size=self._page_size)
+        settings = self._session.settings
+        return Reading(self.query, schedule, place, settings=settings, page_size=self._page_size)
 
     async def _read_whole(self, schedule: Schedule) -> R_co:
         reading = self.reading(schedule)
@@ -148,11 +147,10 @@ class Listing(NotAwaited, Generic[T, R_co]):
         yield first_page
         if reading.is_complete:
             return
-        most_ahead = 2 * self._session.settings.max_concurrency
         tasks: deque[asyncio.Task[Page[T]]] = deque()
         try:
             while not reading.is_complete:
-                while len(tasks) < most_ahead and reading.wants_request:
+                while reading.wants_request:
                     request = reading.request(reading.take_number())
                     tasks.append(self._session.spawn(self._session.send(request)))
                 await asyncio.wait([tasks[0]])

@@ -22,6 +22,7 @@ from seorep_async.paging.checks import Ledger, is_whole
 from seorep_async.paging.page_size import PageSize
 from seorep_async.paging.query import SizedQuery
 from seorep_async.session import Session
+from seorep_async.settings import Settings
 
 T = TypeVar("T")
 
@@ -39,7 +40,7 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
     """One listing while it is read.
 
     Attributes:
-        max_pages: the number of pages after which a listing without an end is given up.
+        settings: of the client.
         page_size: finds the limit with page 1. None keeps the default size.
         blamed: the found size at which it failed before.
         requested: pages 1 to this one were requested.
@@ -51,7 +52,7 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
         is_given_up: whether nobody waits for its pages any more.
     """
 
-    max_pages: int
+    settings: Settings
     page_size: PageSize | None = None
     blamed: PageSize | None = None
     requested: int = 0
@@ -79,15 +80,15 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
             self.query,
             self.schedule,
             self.place,
-            max_pages=self.max_pages,
+            settings=self.settings,
             page_size=self.page_size,
             blamed=self.blamed,
         )
 
     @property
-    def has_known_end(self) -> bool:
-        """Whether page 1 announced the number of pages."""
-        return self.ledger is not None and self.ledger.last_page is not None
+    def last_page(self) -> int | None:
+        """The number of the last page, or None if page 1 did not announce it, or is missing."""
+        return None if self.ledger is None else self.ledger.last_page
 
     @property
     def wants_request(self) -> bool:
@@ -100,7 +101,9 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
         if self.ledger.last_page is None:
             # Without a total, each page says whether there is another.
             return self.requested == self.checked
-        return self.requested < self.ledger.last_page
+        # Pages that arrive before an earlier one take memory, and are wasted if that one fails.
+        most_ahead = 2 * self.settings.max_concurrency
+        return self.requested < min(self.ledger.last_page, self.checked + most_ahead)
 
     @property
     def arrived(self) -> int:
@@ -149,7 +152,7 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
             self._complete()
             return True
         else:
-            self.ledger = Ledger(page, self.query.key, self.query.subject, self.max_pages)
+            self.ledger = Ledger(page, self.query.key, self.query.subject, self.settings.max_pages)
         if not self.ledger.wants_more():
             self.ledger.finish()
             self._complete()

@@ -9,7 +9,6 @@ from functools import partial
 from itertools import chain
 from operator import attrgetter
 from typing import (
-    TYPE_CHECKING,
     Any,
     Generic,
     Literal,
@@ -40,7 +39,6 @@ from seorep_async.resources.arguments import (
     check_id,
     check_ids,
     check_limit,
-    mask_secrets,
     names_unknown_arguments,
     optional_strings,
     secrets_in,
@@ -51,6 +49,7 @@ from seorep_async.settings import FeedSearchParam, require_booleans
 
 _log = logging.getLogger("seorep_async")
 
+F = TypeVar("F", bound=Callable[..., object])
 R = TypeVar("R")
 Ids: TypeAlias = Iterable[int]
 FeedValue: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
@@ -96,6 +95,11 @@ class FeedOptions(TypedDict, total=False):
     extra_params: ExtraParams | None
 
 
+def _takes_options(method: F) -> F:
+    """Let a method of `Rankings` report unknown options, and mask secrets in `extra_params`."""
+    return names_unknown_arguments(method, FeedOptions.__annotations__)
+
+
 class PullOptions(FeedOptions, total=False):
     """The optional arguments of a pull, except its feed. `Rankings.pull` explains them."""
 
@@ -132,6 +136,7 @@ class Rankings:
             feed: PageSize(session, endpoint.path) for feed, endpoint in _ENDPOINTS.items()
         }
 
+    @_takes_options
     def campaign(
         self, campaign_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
     ) -> Listing[KeywordRanking, RankingReport[KeywordRanking]]:
@@ -144,6 +149,7 @@ class Rankings:
         """
         return self._feed(Feed.CAMPAIGN, campaign_id, start_date, end_date, options)
 
+    @_takes_options
     def campaign_by_date(
         self, campaign_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
     ) -> Listing[CampaignPeriod, RankingReport[CampaignPeriod]]:
@@ -156,6 +162,7 @@ class Rankings:
         """
         return self._feed(Feed.CAMPAIGN_BY_DATE, campaign_id, start_date, end_date, options)
 
+    @_takes_options
     def keyword_by_date(
         self, keyword_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
     ) -> Listing[KeywordPeriod, RankingReport[KeywordPeriod]]:
@@ -208,6 +215,7 @@ class Rankings:
         feed: Feed | FeedValue,
         **options: Unpack[PullOptions],
     ) -> Pull[KeywordRanking] | Pull[CampaignPeriod] | Pull[KeywordPeriod]: ...
+    @_takes_options
     def pull(
         self,
         ids: Ids,
@@ -238,8 +246,6 @@ class Rankings:
         Raises:
             ConfigurationError: an argument is wrong.
         """
-        # masked, because tracebacks with locals show this frame
-        options["extra_params"] = mask_secrets(options.get("extra_params"))
         feed = check_feed(feed)
         if on_error not in ("collect", "raise"):
             problem = f'on_error must be "collect" or "raise", got {on_error!r}'
@@ -258,18 +264,9 @@ class Rankings:
             accepted=self._accepted,
         )
 
-    # type checkers know the signatures, and would lose them here
-    if not TYPE_CHECKING:
-        campaign = names_unknown_arguments(campaign, FeedOptions.__annotations__)
-        campaign_by_date = names_unknown_arguments(campaign_by_date, FeedOptions.__annotations__)
-        keyword_by_date = names_unknown_arguments(keyword_by_date, FeedOptions.__annotations__)
-        pull = names_unknown_arguments(pull, FeedOptions.__annotations__)
-
     def _feed(
         self, feed: Feed, id: int, start_date: Date, end_date: Date, options: FeedOptions
     ) -> Listing[Any, RankingReport[Any]]:
-        # masked, because tracebacks with locals show this frame
-        options["extra_params"] = mask_secrets(options.get("extra_params"))
         # the error names the argument of the feed: campaign_id or keyword_id
         id = check_id(f"{feed.object_name}_id", id)
         return self._query(feed, start_date, end_date, options).listing(id)
