@@ -442,7 +442,6 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
     """Register the relations that the statements of `replacement` read."""
     staging = contents.staging
     pulled_reports = []
-    failed_keywords = []
     failed_reports = []
     # if nothing was received, no rows are replaced
     if contents.received:
@@ -453,12 +452,6 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
                 (table_of(feed).name, report.lead_ids[0])
                 for report in staging.records(table_of(source))
             ]
-        failed_ids = staging.failed_ids(Feed.KEYWORD_BY_DATE)
-        failed_keywords = [
-            (campaign_id, keyword_id)
-            for campaign_id, keyword_id in staging.keywords()
-            if keyword_id in failed_ids
-        ]
         failed_reports = [
             (table.name, table.feed.value, campaign_id, keyword_id)
             for table, campaign_id, keyword_id, _ in staging.failed_reports()
@@ -467,7 +460,6 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
     pulled_campaigns = [(id_,) for id_ in staging.plan.ids]
     _register(database, "pulled_campaigns", ["campaign_id"], pulled_campaigns)
     _register(database, "pulled_reports", ["table_name", "campaign_id"], pulled_reports)
-    _register(database, "failed_keywords", ["campaign_id", "keyword_id"], failed_keywords)
     _register(database, "failed_reports", [*_ARROW_TYPES], failed_reports)
 
 

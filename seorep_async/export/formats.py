@@ -11,7 +11,6 @@ table is written, the row's lead takes the place of this byte.
 from __future__ import annotations
 
 import csv
-import datetime as dt
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -22,9 +21,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import attrs
 import msgspec
+from msgspec.structs import astuple
 
 from seorep_async.export.pieces import RECENT, Record
 from seorep_async.models import Feed
+from seorep_async.plain_values import CALENDAR
 from seorep_async.tables.arrow import arrow_schema, record_batch
 from seorep_async.tables.columns import Column, Columns, ColumnType, Table
 from seorep_async.tables.optional import require
@@ -137,20 +138,19 @@ class Text(Format):
         self, table: Table, prepared: Columns, sizes: Sequence[int]
     ) -> tuple[bytes, list[Slice]]:
         data = b""
-        row_starts: list[int] = []
         # `staged_rows` needs at least one row; without any, every slice is empty
         if any(sizes):
-            data, row_starts = self.staged_rows(without_lead(table), prepared)
+            data = self.staged_rows(without_lead(table), prepared)
         # the last report ends with the piece
-        row_starts.append(len(data))
+        row_starts = [*_places(data, ROW_START), len(data)]
         slices = []
         for first_row, end_row in pairwise(accumulate(sizes, initial=0)):
             start = row_starts[first_row]
             slices.append((start, row_starts[end_row] - start))
         return data, slices
 
-    def staged_rows(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
-        """Return rows without lead, each after a `ROW_START`, and the places of these bytes."""
+    def staged_rows(self, table: Table, prepared: Columns) -> bytes:
+        """Return rows without lead, each after a `ROW_START`."""
         raise NotImplementedError
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
@@ -217,21 +217,19 @@ class Csv(Text):
     def prepare(self, table: Table, columns: Columns) -> Columns:
         return csv_cells(table.columns[table.lead :], columns)
 
-    def staged_rows(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
+    def staged_rows(self, table: Table, prepared: Columns) -> bytes:
         # All rows are joined at once, with a control character before the first cell of each. Then
         # a byte that UTF-8 never contains replaces it.
         first_column, *other_columns = prepared
         marked_column = [_ROW_START_IN_CELLS + cell for cell in first_column]
         text = csv_lines([marked_column, *other_columns]).encode()
         data = text.replace(_ROW_START_IN_CELLS.encode(), ROW_START)
-        row_starts = _places(data, ROW_START)
-        if len(row_starts) == len(first_column):
-            return data, row_starts
+        if data.count(ROW_START) == len(first_column):
+            return data
         # a value contains the control character, so rows are joined one by one
         rows = zip(*prepared, strict=True)
         lines = [csv_lines([[cell] for cell in row]).encode() for row in rows]
-        data = b"".join(ROW_START + line for line in lines)
-        return data, _places(data, ROW_START)
+        return b"".join(ROW_START + line for line in lines)
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
         cells = []
@@ -263,14 +261,15 @@ class JsonLines(Text):
 
     ending = ".jsonl"
 
-    def staged_rows(self, table: Table, prepared: Columns) -> tuple[bytes, list[int]]:
+    def staged_rows(self, table: Table, prepared: Columns) -> bytes:
         # ROW_START replaces the brace of each line, which the lead brings back. Every line break
         # ends a row: within a string, JSON escapes it.
         data = bytearray(columns_as_json_lines(table, prepared))
-        row_starts = [0, *(end + 1 for end in _places(data, b"\n")[:-1])]
-        for start in row_starts:
+        start = 0
+        for end in _places(data, b"\n"):
             data[start : start + 1] = ROW_START
-        return bytes(data), row_starts
+            start = end + 1
+        return bytes(data)
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
         lead = b"{"
@@ -297,31 +296,26 @@ class WorkbookRows(JsonLines):
         table = source.table
         yield from source.columns
         lead = self.lead(table, source.shared)
-        names = [column.name for column in table.columns]
-        kinds = [column.type for column in table.columns]
+        row_decoder = msgspec.json.Decoder(_row_type(table))
         slices = slices_of(source)
         for group in in_groups(slices, lambda item: item[0].record.rows, _SHEET_PART):
-            rows = []
-            for report, text in group:
-                lines = with_lead(text, lead % report.lead_ids).split(b"\n")
-                rows += [msgspec.json.decode(line) for line in lines if line]
+            lines = [with_lead(text, lead % report.lead_ids) for report, text in group]
+            rows = row_decoder.decode_lines(b"".join(lines))
             # reports may have no rows
             if rows:
-                columns = [[row[name] for row in rows] for name in names]
-                yield list(map(_values_from_json, kinds, columns))
+                yield list(zip(*map(astuple, rows), strict=True))
 
 
-def _values_from_json(kind: ColumnType, values: list[Any]) -> list[Any]:
-    """Convert JSON values back to the type of their column, because JSON has no dates."""
-    convert = _FROM_JSON.get(kind)
-    if convert is None:
-        return values
-    return [None if value is None else convert(value) for value in values]
+@cache
+def _row_type(table: Table) -> type[msgspec.Struct]:
+    """Return the type of a table's rows. It turns the strings of dates in JSON back to dates."""
+    fields = [(column.name, _JSON_TYPES.get(column.type, Any)) for column in table.columns]
+    return msgspec.defstruct("Row", fields)
 
 
-_FROM_JSON: dict[ColumnType, Callable[[str], Any]] = {
-    ColumnType.DATE: dt.date.fromisoformat,
-    ColumnType.DATETIME: dt.datetime.fromisoformat,
+_JSON_TYPES: dict[ColumnType, Any] = {
+    ColumnType.DATE: CALENDAR.date | None,
+    ColumnType.DATETIME: CALENDAR.datetime | None,
 }
 
 
@@ -451,7 +445,8 @@ def _lead_columns(
             yield pa.array(list(id_of_each_row), arrow_type)
 
 
-class _Run(NamedTuple):
+@attrs.define
+class _Run:
     """Adjacent rows of one piece."""
 
     block: int
@@ -460,21 +455,17 @@ class _Run(NamedTuple):
     rows: int
 
 
-def _runs(reports: Iterable[StagedReport]) -> Iterator[_Run]:
-    """Yield the rows of reports. Adjacent ones are one run, because a small slice costs as much."""
-    run: _Run | None = None
+def _runs(reports: Iterable[StagedReport]) -> list[_Run]:
+    """Return the rows of reports. Adjacent ones are one run: a small slice costs as much."""
+    runs: list[_Run] = []
+    last_end: tuple[int, int, int] | None = None
     for _, block, record in reports:
-        if run is None:
-            run = _Run(block, record.piece, record.first, record.rows)
-            continue
-        end_of_run = (run.block, run.piece, run.first + run.rows)
-        if (block, record.piece, record.first) == end_of_run:
-            run = _Run(run.block, run.piece, run.first, run.rows + record.rows)
+        if (block, record.piece, record.first) == last_end:
+            runs[-1].rows += record.rows
         else:
-            yield run
-            run = _Run(block, record.piece, record.first, record.rows)
-    if run is not None:
-        yield run
+            runs.append(_Run(block, record.piece, record.first, record.rows))
+        last_end = (block, record.piece, record.first + record.rows)
+    return runs
 
 
 def _places(data: bytes | bytearray, byte: bytes) -> list[int]:

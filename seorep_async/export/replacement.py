@@ -16,7 +16,6 @@ The statements read these relations about the pull:
 - `pulled_campaigns (campaign_id)`: the requested campaigns.
 - `pulled_reports (table_name, campaign_id)`: the campaigns whose report for a table arrived. For
   `keyword_periods`, those whose keywords are known.
-- `failed_keywords (campaign_id, keyword_id)`: the keywords of these campaigns whose report failed.
 - `failed_reports (table_name, feed, campaign_id, keyword_id)`: the reports that failed. The keyword
   is null if all reports of a campaign are meant.
 - `outdated_reports`: those whose rows of this night are of a pull with other row options.
@@ -189,7 +188,7 @@ KEYWORD_PERIODS = [
             SELECT campaign_id FROM pulled_reports WHERE table_name = 'keyword_periods'
         )
         AND NOT EXISTS (
-            SELECT 1 FROM failed_keywords AS failed
+            SELECT 1 FROM failed_reports AS failed
             WHERE failed.campaign_id = old.campaign_id AND failed.keyword_id = old.keyword_id
         )
         AND (
@@ -248,7 +247,7 @@ TOTALS = [
             WHERE report.table_name = old.table_name AND report.campaign_id = old.campaign_id
         )
         AND NOT EXISTS (
-            SELECT 1 FROM failed_keywords AS failed
+            SELECT 1 FROM failed_reports AS failed
             WHERE failed.campaign_id = old.campaign_id AND failed.keyword_id = old.keyword_id
         )
     """,
