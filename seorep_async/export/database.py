@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import logging
 import os
 import shutil
@@ -66,6 +67,23 @@ _ARROW_TYPES = {
     "keyword_id": "int64",
 }
 """The columns of relations about the pull, in their order."""
+_ACCOUNTS = """
+    SELECT
+        account,
+        coalesce(ids, []),
+        arg_max(service, started_at),
+        arg_max(snapshot_date, started_at),
+        arg_max_null(reading, started_at)
+    FROM pulls
+    LEFT JOIN (
+        -- an id of 0 or null is no account
+        SELECT account, list(DISTINCT account_id) FILTER (account_id <> 0) AS ids
+        FROM campaigns
+        GROUP BY account
+    ) USING (account)
+    GROUP BY account, ids
+    ORDER BY account
+"""
 _PULLS_OF_FEEDS = """
     SELECT
         reading,
@@ -98,12 +116,12 @@ class Database(Target):
     """A database file. A pull waits while another one, or another program, has it open.
 
     Attributes:
-        accounts: the names of the accounts in it, each with its ids of the service, once checked.
+        accounts: the accounts in it by name, once it is checked.
     """
 
     format: Arrow
     force: bool = False
-    accounts: dict[str, set[int]] = attrs.field(factory=dict)
+    accounts: dict[str, KnownAccount] = attrs.field(factory=dict)
 
     @property
     def staging_folder(self) -> Path:
@@ -147,12 +165,12 @@ class Database(Target):
         The service says whose a campaign is. Another new name, and a change of options or engine
         names, are only logged.
         """
-        if not has_content(self.path):
-            return
-        self._check_new_name(account_ids)
-        with self._connected() as database:
-            _check_accounts(database, self.request, account_ids)
-            _warn_of_other_options(database, self.request)
+        known_account = self.accounts.get(self.request.account)
+        if known_account is not None:
+            known_account.check_owner(self.request, account_ids)
+            known_account.warn_of_other_options(self.request)
+        elif self.accounts:
+            self._check_new_name(account_ids)
 
     def _check_new_name(self, account_ids: Sequence[int]) -> None:
         """Refuse a new name like a known one if the database has the same account already.
@@ -160,11 +178,7 @@ class Database(Target):
         Any other new name begins an account, with a warning.
         """
         name = self.request.account
-        if not self.accounts or name in self.accounts:
-            return
-        own_names = [
-            other for other, ids in self.accounts.items() if not ids.isdisjoint(account_ids)
-        ]
+        own_names = self.names_of(account_ids)
         problem = f"the database has no account {name} yet"
         if own_names:
             problem += f", and has these campaigns under {' and '.join(own_names)}"
@@ -174,6 +188,12 @@ class Database(Target):
                 argument="account",
             )
         _log.warning("%s; this begins a new one", problem)
+
+    def names_of(self, account_ids: Iterable[int]) -> list[str]:
+        """Return the names that the database has for accounts of the service."""
+        return [
+            name for name, known in self.accounts.items() if not known.ids.isdisjoint(account_ids)
+        ]
 
     def failed(self) -> Retry:
         """Find the campaigns that failed in earlier pulls of this night and these days.
@@ -206,46 +226,50 @@ class Database(Target):
         return Retry()
 
     @contextmanager
-    def _connected(  # noqa: C901, one loop waits, opens and yields
-        self, *, to_write: bool = False
-    ) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open the database once no other pull and no other program has it open.
-
-        A database that has gone meanwhile is read as an empty one in memory.
-        """
-        lock = _writers[self.path]
+    def _connected(self, *, to_write: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+        """Open the database once no other pull and no other program has it open."""
         deadline = None
         # There are three reasons to wait: another pull of this process has the lock; another
         # program has the file; this program has it open outside of a pull.
         while True:
             with ExitStack() as stack:
-                if lock.acquire(timeout=_RETRY_SECONDS):
-                    stack.callback(lock.release)
-                    is_new = not has_content(self.path)
-                    if not is_new and not may_be_database(self.path):
-                        raise refusal(self.out, f"{NO_DATABASE}; name another file")
-                    # a check must not create a file, because a refused pull would leave it behind
-                    file = ":memory:" if is_new and not to_write else self.path
-                    try:
-                        database = stack.enter_context(_connect(file, is_new=is_new))
-                    except require("duckdb").Error as error:
-                        holder = holder_of(error)
-                        is_late = deadline is not None and time.monotonic() >= deadline
-                        if holder is None or is_late:
-                            raise self._refusal(error) from error
-                    else:
-                        with self._damage_refused():
-                            yield database
-                        return
+                try:
+                    database = self._opened(stack, to_write=to_write)
+                except require("duckdb").Error as error:
+                    holder = holder_of(error)
+                    is_late = deadline is not None and time.monotonic() >= deadline
+                    if holder is None or is_late:
+                        raise self._refusal(error) from error
                     # the minute begins when the database is first found to be open elsewhere
                     if deadline is None:
                         deadline = time.monotonic() + WAIT_SECONDS
                         _log.warning(
                             "%s is open in %s; waiting up to %d s", self.path, holder, WAIT_SECONDS
                         )
+                else:
+                    if database is not None:
+                        with self._damage_refused():
+                            yield database
+                        return
             # the lock is free here, so other pulls can wait at the same time
             if self.stop.wait(_RETRY_SECONDS):
                 raise ExportError("the pull was cancelled; run it again to write what is staged")
+
+    def _opened(self, stack: ExitStack, *, to_write: bool) -> duckdb.DuckDBPyConnection | None:
+        """Open the database until the stack is closed. Return None if another pull has the lock.
+
+        A database that has gone meanwhile is read as an empty one in memory.
+        """
+        lock = _writers[self.path]
+        if not lock.acquire(timeout=_RETRY_SECONDS):
+            return None
+        stack.callback(lock.release)
+        is_new = not has_content(self.path)
+        if not is_new and not may_be_database(self.path):
+            raise refusal(self.out, f"{NO_DATABASE}; name another file")
+        # a check must not create a file, because a refused pull would leave it behind
+        file = ":memory:" if is_new and not to_write else self.path
+        return stack.enter_context(_connect(file, is_new=is_new))
 
     @contextmanager
     def _damage_refused(self) -> Iterator[None]:
@@ -331,76 +355,56 @@ def _connect(file: Path | str, *, is_new: bool) -> duckdb.DuckDBPyConnection:
     return database
 
 
-def _accounts(database: duckdb.DuckDBPyConnection) -> dict[str, set[int]]:
-    """Return the names of the accounts with pulls, and the ids that the service has for each."""
-    accounts: dict[str, set[int]] = {}
+@attrs.frozen
+class KnownAccount:
+    """An account in a database.
+
+    Attributes:
+        ids: its ids of the service.
+        service, night, row_options: of its last pull. The options are None if an older version
+            made it, which did not note them.
+    """
+
+    ids: set[int] = attrs.field(converter=set)
+    service: str
+    night: dt.date
+    row_options: str | None
+
+    def check_owner(self, request: ExportRequest, account_ids: Sequence[int]) -> None:
+        """Refuse campaigns of another account of the service, or of another service."""
+        if self.ids and account_ids:
+            if not self.ids.isdisjoint(account_ids):
+                return
+            owner = f"of the service's account {min(self.ids)}"
+            problem = f"{owner}, and these campaigns are of account {min(account_ids)}"
+        else:
+            # the owner of the campaigns is unknown, so only the address can be compared
+            if self.service == request.service:
+                return
+            problem = f"of the service {self.service}, not {request.service}"
+        raise ConfigurationError(
+            f"can't write the database: it has rows under the account name {request.account} "
+            f"{problem}; give this account a name of its own with account=…",
+            argument="account",
+        )
+
+    def warn_of_other_options(self, request: ExportRequest) -> None:
+        """Log a warning if the account's last pull had other options or engine names."""
+        if self.row_options in (None, request.row_options):
+            return
+        _log.warning(
+            "the last pull of %s into this database, of %s, had other options or engine names: its "
+            "rows may mean something else",
+            request.account,
+            self.night,
+        )
+
+
+def _accounts(database: duckdb.DuckDBPyConnection) -> dict[str, KnownAccount]:
+    """Return the accounts with pulls, by name."""
     if not {"pulls", "campaigns"} <= found_columns(database).keys():
-        return accounts
-    query = """
-        SELECT account, account_id
-        FROM (SELECT DISTINCT account FROM pulls)
-        LEFT JOIN (SELECT DISTINCT account, account_id FROM campaigns) USING (account)
-        ORDER BY account
-    """
-    for name, account_id in database.execute(query).fetchall():
-        ids = accounts.setdefault(name, set())
-        # an id of 0 or null is no account
-        if account_id:
-            ids.add(account_id)
-    return accounts
-
-
-def _check_accounts(
-    database: duckdb.DuckDBPyConnection, request: ExportRequest, account_ids: Sequence[int]
-) -> None:
-    """Refuse a name that belongs to another account of the service, or to another service."""
-    owners = _accounts(database).get(request.account)
-    if owners is None:
-        return
-    if owners and account_ids:
-        if not owners.isdisjoint(account_ids):
-            return
-        owner = f"of the service's account {min(owners)}"
-        problem = f"{owner}, and these campaigns are of account {min(account_ids)}"
-    else:
-        # the owner of the campaigns is unknown, so only the address can be compared
-        ((service,),) = database.execute(
-            "SELECT arg_max(service, started_at) FROM pulls WHERE account = ?", [request.account]
-        ).fetchall()
-        if service == request.service:
-            return
-        problem = f"of the service {service}, not {request.service}"
-    raise ConfigurationError(
-        f"can't write the database: it has rows under the account name {request.account} "
-        f"{problem}; give this account a name of its own with account=…",
-        argument="account",
-    )
-
-
-def _warn_of_other_options(database: duckdb.DuckDBPyConnection, request: ExportRequest) -> None:
-    """Log a warning if the account's last pull had other options or engine names."""
-    if "pulls" not in found_columns(database):
-        return
-    query = """
-        SELECT snapshot_date, reading
-        FROM pulls
-        WHERE account = $account
-        ORDER BY started_at DESC
-        LIMIT 1
-    """
-    last_pull = database.execute(query, {"account": request.account}).fetchone()
-    if last_pull is None:
-        return
-    night, row_options = last_pull
-    # an older version did not store its options, so they can't be compared
-    if row_options is None or row_options == request.row_options:
-        return
-    _log.warning(
-        "the last pull of %s into this database, of %s, had other options or engine names: its "
-        "rows may mean something else",
-        request.account,
-        night,
-    )
+        return {}
+    return {name: KnownAccount(*facts) for name, *facts in database.execute(_ACCOUNTS).fetchall()}
 
 
 def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arrow) -> None:
@@ -412,7 +416,9 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
     database.execute("BEGIN")
     make_tables(database)
     # once more: another pull may have written under this name since the first check
-    _check_accounts(database, request, contents.staging.plan.account_ids)
+    known_account = _accounts(database).get(request.account)
+    if known_account is not None:
+        known_account.check_owner(request, contents.staging.plan.account_ids)
     _register_outcomes(database, contents)
     parameters = {
         **request.labels,

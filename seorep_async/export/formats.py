@@ -24,12 +24,10 @@ import msgspec
 from msgspec.structs import astuple
 
 from seorep_async.export.pieces import RECENT, Record
-from seorep_async.models import Feed
 from seorep_async.plain_values import CALENDAR
 from seorep_async.tables.arrow import arrow_schema, record_batch
 from seorep_async.tables.columns import Column, Columns, ColumnType, Table
 from seorep_async.tables.optional import require
-from seorep_async.tables.output_tables import keywords_table, table_of
 from seorep_async.tables.text import columns_as_json_lines, csv_cells, csv_lines
 
 if TYPE_CHECKING:
@@ -103,26 +101,20 @@ class Format:
     Attributes:
         ending: the ending of the target's name.
         needs: libraries of extras.
-        stages_keywords: whether the table of keywords has pieces of its own. Otherwise it is read
-            from the pieces of the campaign feed.
         most_rows: rows of a table that a target can hold, or None for any number.
     """
 
     ending: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
-    stages_keywords: ClassVar[bool] = True
     most_rows: ClassVar[int | None] = None
 
-    def prepare(self, table: Table, columns: Columns) -> Columns:
-        """Return the values of staged rows as `encode` takes them; both raise the same errors."""
-        return columns
-
     def encode(
-        self, table: Table, prepared: Columns, sizes: Sequence[int]
+        self, table: Table, columns: Columns, sizes: Sequence[int]
     ) -> tuple[bytes, list[Slice]]:
         """Return rows as a piece, and the slice of each report in it.
 
         Args:
+            columns: the values of the rows without their lead.
             sizes: the number of rows of each report.
 
         Raises:
@@ -135,12 +127,12 @@ class Text(Format):
     """Rows as text in UTF-8."""
 
     def encode(
-        self, table: Table, prepared: Columns, sizes: Sequence[int]
+        self, table: Table, columns: Columns, sizes: Sequence[int]
     ) -> tuple[bytes, list[Slice]]:
         data = b""
         # `staged_rows` needs at least one row; without any, every slice is empty
         if any(sizes):
-            data = self.staged_rows(without_lead(table), prepared)
+            data = self.staged_rows(without_lead(table), columns)
         # the last report ends with the piece
         row_starts = [*_places(data, ROW_START), len(data)]
         slices = []
@@ -149,7 +141,7 @@ class Text(Format):
             slices.append((start, row_starts[end_row] - start))
         return data, slices
 
-    def staged_rows(self, table: Table, prepared: Columns) -> bytes:
+    def staged_rows(self, table: Table, columns: Columns) -> bytes:
         """Return rows without lead, each after a `ROW_START`."""
         raise NotImplementedError
 
@@ -169,7 +161,7 @@ class Text(Format):
             opened.write(self.header(table))
             for columns in source.columns:
                 size = len(columns[0])
-                text, _ = self.encode(table, self.prepare(table, columns), [size])
+                text, _ = self.encode(table, columns, [size])
                 opened.write(with_lead(text, lead))
                 row_count += size
             # rows were encoded when they arrived, and only their lead is added here
@@ -214,20 +206,18 @@ class Csv(Text):
 
     ending = ".csv"
 
-    def prepare(self, table: Table, columns: Columns) -> Columns:
-        return csv_cells(table.columns[table.lead :], columns)
-
-    def staged_rows(self, table: Table, prepared: Columns) -> bytes:
+    def staged_rows(self, table: Table, columns: Columns) -> bytes:
         # All rows are joined at once, with a control character before the first cell of each. Then
         # a byte that UTF-8 never contains replaces it.
-        first_column, *other_columns = prepared
+        cells = csv_cells(table.columns, columns)
+        first_column, *other_columns = cells
         marked_column = [_ROW_START_IN_CELLS + cell for cell in first_column]
         text = csv_lines([marked_column, *other_columns]).encode()
         data = text.replace(_ROW_START_IN_CELLS.encode(), ROW_START)
         if data.count(ROW_START) == len(first_column):
             return data
         # a value contains the control character, so rows are joined one by one
-        rows = zip(*prepared, strict=True)
+        rows = zip(*cells, strict=True)
         lines = [csv_lines([[cell] for cell in row]).encode() for row in rows]
         return b"".join(ROW_START + line for line in lines)
 
@@ -261,10 +251,10 @@ class JsonLines(Text):
 
     ending = ".jsonl"
 
-    def staged_rows(self, table: Table, prepared: Columns) -> bytes:
+    def staged_rows(self, table: Table, columns: Columns) -> bytes:
         # ROW_START replaces the brace of each line, which the lead brings back. Every line break
         # ends a row: within a string, JSON escapes it.
-        data = bytearray(columns_as_json_lines(table, prepared))
+        data = bytearray(columns_as_json_lines(table, columns))
         start = 0
         for end in _places(data, b"\n"):
             data[start : start + 1] = ROW_START
@@ -328,15 +318,14 @@ class Arrow(Format):
 
     ending = ".duckdb"
     needs: ClassVar[tuple[str, ...]] = ("duckdb", "pyarrow")
-    stages_keywords = False
 
     def __init__(self) -> None:
         self.problems: list[Exception] = []
 
     def encode(
-        self, table: Table, prepared: Columns, sizes: Sequence[int]
+        self, table: Table, columns: Columns, sizes: Sequence[int]
     ) -> tuple[bytes, list[Slice]]:
-        batch = record_batch(without_lead(table), prepared)
+        batch = record_batch(without_lead(table), columns)
         first_rows = accumulate(sizes, initial=0)
         return batch.serialize().to_pybytes(), list(zip(first_rows, sizes, strict=False))
 
@@ -345,11 +334,7 @@ class Arrow(Format):
         pa = require("pyarrow")
         for columns in source.columns:
             yield pa.Table.from_batches([record_batch(source.table, columns)])
-        # keywords are read from the campaign feed's rows, and need a few of the columns
-        staged_table = source.table
-        if staged_table is keywords_table():
-            staged_table = table_of(Feed.CAMPAIGN)
-        schema = arrow_schema(without_lead(staged_table))
+        schema = arrow_schema(without_lead(source.table))
 
         @lru_cache(RECENT)
         def read_batch(block: int, piece: int) -> Any:
@@ -415,10 +400,8 @@ def _joined(
     pa = require("pyarrow")
     schema = arrow_schema(source.table)
     lead = source.table.columns[: source.table.lead]
-    names = [column.name for column in without_lead(source.table).columns]
     batches = [
-        read_batch(run.block, run.piece).slice(run.first, run.rows).select(names)
-        for run in _runs(reports)
+        read_batch(run.block, run.piece).slice(run.first, run.rows) for run in _runs(reports)
     ]
     staged_columns = pa.Table.from_batches(batches).columns
     lead_columns = _lead_columns(lead, schema, source.shared, reports)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -22,6 +22,7 @@ from seorep_async.errors import (
 from seorep_async.export.request import ExportRequest
 from seorep_async.key_check import QUESTION_SECONDS, KeyCheck
 from seorep_async.models import Campaign, Feed, Page
+from seorep_async.paging import Listing
 from seorep_async.pull import MAX_REPULLS
 from seorep_async.resources.arguments import VALID_IDS
 from seorep_async.resources.rankings import FeedOptions
@@ -148,15 +149,9 @@ async def require_begun(
     if Feed.CAMPAIGN_BY_DATE in request.feeds:
         feed = Feed.CAMPAIGN_BY_DATE
     has_answer = False
-    for campaign_id in campaign_ids[:_MOST_SAMPLES]:
-        try:
-            page = await _first_page(client, request, feed, campaign_id, options)
-        except _FAILS_ALONE as error:
-            if concerns_all(error):
-                raise
-            continue
+    async for _, pages in _samples(client, request, campaign_ids, [feed], options):
         # a service with another clock, or a forecast, may have rows of tomorrow
-        if page.items or page.total_records:
+        if pages[feed].items or pages[feed].total_records:
             return
         has_answer = True
     if has_answer:
@@ -177,22 +172,13 @@ async def estimate(
 
     Return the number of requests, and that campaign, the first that the service answers for.
     """
-    needed = {
+    needed: dict[Feed, Sequence[int]] = {
         feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE
     }
     # each report takes at least one request
     requests = sum(map(len, missing.values()))
     candidates = dict.fromkeys(id_ for ids in needed.values() for id_ in ids if id_ in VALID_IDS)
-    for campaign_id in islice(candidates, _MOST_SAMPLES):
-        try:
-            pages = {
-                feed: await _first_page(client, request, feed, campaign_id, {"limit": limit})
-                for feed in needed
-            }
-        except _FAILS_ALONE as error:
-            if concerns_all(error):
-                raise
-            continue
+    async for campaign_id, pages in _samples(client, request, candidates, needed, {"limit": limit}):
         for feed, page in pages.items():
             further_requests = (page.total_pages or 1) - 1
             # each keyword has a report of its own
@@ -207,14 +193,27 @@ def _keyword_count(page: Page[Any]) -> int:
     return len(page.items) if page.total_records is None else page.total_records
 
 
-async def _first_page(
+async def _samples(
     client: SeoRepClient,
     request: ExportRequest,
-    feed: Feed,
-    campaign_id: int,
+    campaign_ids: Iterable[int],
+    feeds: Iterable[Feed],
     options: FeedOptions,
-) -> Page[Any]:
+) -> AsyncIterator[tuple[int, dict[Feed, Page[Any]]]]:
+    """Yield the first page of each feed, for those of a few campaigns that the service returns."""
     dates = (request.start_date, request.end_date)
-    if feed is Feed.CAMPAIGN:
-        return await client.rankings.campaign(campaign_id, *dates, **options).first_page()
-    return await client.rankings.campaign_by_date(campaign_id, *dates, **options).first_page()
+    listing_of: dict[Feed, Callable[..., Listing[Any, Any]]] = {
+        Feed.CAMPAIGN: client.rankings.campaign,
+        Feed.CAMPAIGN_BY_DATE: client.rankings.campaign_by_date,
+    }
+    for campaign_id in islice(campaign_ids, _MOST_SAMPLES):
+        try:
+            pages = {
+                feed: await listing_of[feed](campaign_id, *dates, **options).first_page()
+                for feed in feeds
+            }
+        except _FAILS_ALONE as error:
+            if concerns_all(error):
+                raise
+            continue
+        yield campaign_id, pages

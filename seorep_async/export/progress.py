@@ -8,7 +8,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -202,7 +202,7 @@ class Tracker:
     """Counts what a pull has done and sent, and reports it to `on_progress`.
 
     Attributes:
-        rows, failures: of all stages so far.
+        progress: the current state, whose rows and failures are those of all stages so far.
         resumed: reports that an earlier run had stored.
         written: the summary, once the target is written.
     """
@@ -210,6 +210,7 @@ class Tracker:
     def __init__(
         self,
         client: SeoRepClient,
+        feed: Feed,
         on_progress: OnProgress | None,
         max_requests: int | None = None,
     ) -> None:
@@ -222,47 +223,36 @@ class Tracker:
         self._started = time.monotonic()
         self._stats_before = client.stats
         self._attempts_before = self._stats_before.attempts
-        self._progress: PullProgress | None = None
-        self.rows: int = 0
-        self.failures: int = 0
+        self.progress: PullProgress = PullProgress(
+            stage=Stage.LISTING, feed=feed, done=0, total=None, resumed=0, rows=0, failures=0
+        )
         self.resumed: int = 0
         self.written: PullSummary | None = None
 
     def start(self, stage: Stage, feed: Feed, total: int | None = None, stored: int = 0) -> None:
         """Enter a stage. Some of its reports may already be stored."""
-        self._report(
-            PullProgress(
-                stage=stage,
-                feed=feed,
-                done=stored,
-                total=total,
-                resumed=stored,
-                rows=self.rows,
-                failures=self.failures,
-            )
-        )
+        self._report(stage=stage, feed=feed, done=stored, total=total, resumed=stored)
 
     def finish(self) -> None:
         """Report that everything is done."""
-        if self._progress is not None:
-            self._report(attrs.evolve(self._progress, stage=Stage.DONE))
+        self._report(stage=Stage.DONE)
 
     def advance(self, reports: int, rows: int, failures: int) -> None:
         """Count reports of the stage, stored and failed, and their rows."""
-        progress = self._progress
-        if progress is None:
-            raise RuntimeError("no stage has begun")
+        progress = self.progress
         # rows that are fetched only for the ids of their keywords are not written to the target
-        if progress.stage is Stage.ROWS:
-            self.rows += rows
-        self.failures += failures
-        done = progress.done + reports + failures
-        self._report(attrs.evolve(progress, done=done, rows=self.rows, failures=self.failures))
+        if progress.stage is not Stage.ROWS:
+            rows = 0
+        self._report(
+            done=progress.done + reports + failures,
+            rows=progress.rows + rows,
+            failures=progress.failures + failures,
+        )
 
-    def _report(self, progress: PullProgress) -> None:
-        self._progress = progress
+    def _report(self, **changes: Any) -> None:
+        self.progress = attrs.evolve(self.progress, **changes)
         if self._on_progress is not None:
-            self._on_progress(progress)
+            self._on_progress(self.progress)
 
     def resume(self, staging: Staging) -> None:
         """Count what earlier runs have stored.
@@ -271,7 +261,8 @@ class Tracker:
         """
         feeds = staging.request.feeds
         self.resumed = sum(map(staging.count, feeds))
-        self.rows = sum(staging.rows[table_of(feed).name] for feed in feeds)
+        stored_rows = sum(staging.rows[table_of(feed).name] for feed in feeds)
+        self.progress = attrs.evolve(self.progress, rows=stored_rows)
         self._attempts_before = self._client.stats.attempts
 
     def requests_left(self) -> int | None:

@@ -56,8 +56,8 @@ from seorep_async.export.staging import (
     Contents,
     StagedPull,
     Staging,
+    columns_of,
     opened,
-    prepared,
 )
 from seorep_async.export.workbook import ENGINE_NAMES, WorkbookFile
 from seorep_async.models import Feed
@@ -130,7 +130,7 @@ async def pull_to(
             was.
     """
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
-    tracker = Tracker(client, on_progress, max_requests)
+    tracker = Tracker(client, request.feeds[0], on_progress, max_requests)
     beginning = Beginning(restart=restart, retry_failed=retry_failed)
     names = ENGINE_NAMES if engine_names is None else check_engine_names(engine_names)
     place = Place(out, force=force, engine_names=names)
@@ -207,7 +207,7 @@ async def stream(
         )
     (feed,) = request.feeds
     table = table_of(feed)
-    tracker = Tracker(client, on_progress)
+    tracker = Tracker(client, feed, on_progress)
     fetcher = OrderedFetcher(client, request, feed_options(options), tracker)
     tracker.start(Stage.LISTING, feed)
     campaign_ids = await requested_ids(client, request)
@@ -222,7 +222,7 @@ async def stream(
     tracker.start(Stage.ROWS, feed, len(owners))
     async for report in fetcher.reports(feed, owners):
         try:
-            columns = prepared(text_format, request, feed, [report])
+            columns = columns_of(request, feed, [report])
             text, _ = text_format.encode(table, columns, [len(report.rows)])
         except UNSTORABLE as error:
             unstorable = ExportError(f"a value can't be written: {error}")
@@ -285,55 +285,76 @@ async def preview(
 
     The arguments and errors are those of `pull_to`; without `out`, of `stream`.
     """
-    request = ExportRequest.of(client, ids, (start_date, end_date), options)
-    plan = Plan()
-    staged = None
-    missing: dict[Feed, Sequence[int]] = {}
-    files: tuple[Path, ...] = ()
-    earlier_target: AnyTarget | None = None
+    look = _Look(ExportRequest.of(client, ids, (start_date, end_date), options))
     if out is not None:
-        beginning = Beginning(restart=restart, retry_failed=retry_failed, only_look=True)
         place = Place(out, force=force)
-        async with opened_target(client, request, place, beginning) as target:
-            staging = target.staging
-            if staging.refusal is not None:
-                raise staging.refusal
-            request = staging.request
-            plan = staging.plan
-            staged = staging.earlier_pull
-            earlier_target = target.target
-            files = tuple(earlier_target.row_files())
-            for feed in request.fetched_feeds:
-                missing[feed] = await target.run(staging.missing, feed)
+        beginning = Beginning(restart=restart, retry_failed=retry_failed, only_look=True)
+        async with opened_target(client, look.request, place, beginning) as target:
+            look = await _look_into(target)
+    request = look.request
+    campaign_ids = look.campaign_ids
+    missing = look.missing
     listing_requests = 0
-    campaign_ids = plan.ids
     # nothing is staged, so the campaigns are not known yet
-    if not plan.ids:
+    if not campaign_ids:
         before = client.stats.attempts
-        campaigns = [] if request.campaigns else await selected(client, request)
-        campaign_ids = request.campaigns or tuple(campaign.id for campaign in campaigns)
-        if earlier_target is not None and campaigns:
-            account_ids = Plan.of((), campaigns).account_ids
-            await asyncio.to_thread(earlier_target.check_accounts, account_ids)
+        campaign_ids = await _ids_to_preview(client, look)
         # named campaigns are looked up as well, for their names
         listing_requests = client.stats.attempts - before or min(1, len(campaign_ids))
         feeds = [feed for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE]
         missing = dict.fromkeys(feeds, campaign_ids)
     notes: tuple[str, ...] = ()
-    if earlier_target is not None and campaign_ids:
-        notes = await asyncio.to_thread(earlier_target.losses, len(campaign_ids))
+    if look.target is not None and campaign_ids:
+        notes = await asyncio.to_thread(look.target.losses, len(campaign_ids))
     requests, sampled = await estimate(client, request, missing, options.get("limit"))
     return PullPreview(
-        files=files,
+        files=tuple(look.target.row_files()) if look.target else (),
         campaigns=len(campaign_ids),
         requests=listing_requests + requests,
         sampled=sampled,
-        staged=staged,
-        resumes=bool(plan.ids),
+        staged=look.staged,
+        resumes=bool(look.campaign_ids),
         account=request.account,
         page_sizes=client.stats.page_sizes,
         notes=notes,
     )
+
+
+@attrs.frozen
+class _Look:
+    """What a preview finds in a target and its staging folder; a stream has neither.
+
+    Attributes:
+        campaign_ids: the campaigns of the staged pull that would be resumed.
+        missing: its missing reports, by feed.
+    """
+
+    request: ExportRequest
+    target: AnyTarget | None = None
+    staged: StagedPull | None = None
+    campaign_ids: tuple[int, ...] = ()
+    missing: Mapping[Feed, Sequence[int]] = {}
+
+
+async def _look_into(opened: OpenTarget) -> _Look:
+    staging = opened.staging
+    if staging.refusal is not None:
+        raise staging.refusal
+    missing = {}
+    for feed in staging.request.fetched_feeds:
+        missing[feed] = await opened.run(staging.missing, feed)
+    return _Look(staging.request, opened.target, staging.earlier_pull, staging.plan.ids, missing)
+
+
+async def _ids_to_preview(client: SeoRepClient, look: _Look) -> tuple[int, ...]:
+    """Return the campaigns of a request. Those of another account are refused."""
+    if look.request.campaigns:
+        return look.request.campaigns
+    campaigns = await selected(client, look.request)
+    if look.target is not None and campaigns:
+        account_ids = Plan.of((), campaigns).account_ids
+        await asyncio.to_thread(look.target.check_accounts, account_ids)
+    return tuple(campaign.id for campaign in campaigns)
 
 
 @attrs.frozen
@@ -429,7 +450,7 @@ async def _under_known_name(client: SeoRepClient, target: Database, notes: list[
             raise
         return target
     account_ids = {campaign.account_id for campaign in page.items if campaign.account_id}
-    names = [name for name, known_ids in target.accounts.items() if known_ids & account_ids]
+    names = target.names_of(account_ids)
     if not names:
         return target
     host = target.request.account

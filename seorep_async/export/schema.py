@@ -207,29 +207,35 @@ def first_line(error: Exception) -> str:
 
 def make_tables(database: duckdb.DuckDBPyConnection) -> None:
     """Create missing tables and all views, and update comments that differ."""
-    existing = found_columns(database)
+    # all at once, because a hundred single statements take half as long again
+    database.execute("; ".join(_definitions(found_columns(database))))
+
+
+def _definitions(existing: dict[str, Columns]) -> Iterator[str]:
+    """Yield the statements that define tables, views and their comments."""
     for table in all_tables():
         columns = existing.get(table.name, {})
         if not columns:
-            definitions = ", ".join(map(_definition, table.columns))
-            database.execute(f"CREATE TABLE {table.name} ({definitions})")
-            database.execute(f"COMMENT ON TABLE {table.name} IS {quoted(table.description)}")
+            yield f"CREATE TABLE {table.name} ({', '.join(map(_definition, table.columns))})"
+            yield _comment("TABLE", table.name, table.description)
         for column in table.columns:
             comment, _ = columns.get(column.name, (None, None))
             # setting a comment is a write, so it is set only if it differs
             if comment != column.description:
-                description = quoted(column.description)
-                database.execute(f"COMMENT ON COLUMN {table.name}.{column.name} IS {description}")
+                yield _comment("COLUMN", f"{table.name}.{column.name}", column.description)
     rankings = table_of(Feed.CAMPAIGN)
     for name, query in VIEWS.items():
-        database.execute(f"CREATE OR REPLACE VIEW {name} AS {query}")
-        database.execute(f"COMMENT ON VIEW {name} IS {quoted(COMMENTS[name])}")
+        yield f"CREATE OR REPLACE VIEW {name} AS {query}"
+        yield _comment("VIEW", name, COMMENTS[name])
         # a view does not inherit the comments of its table
-        descriptions = {column.name: column.description for column in rankings.columns}
-        descriptions["as_of"] = _AS_OF_DESCRIPTION
-        for column_name, description in descriptions.items():
-            comment = f"COMMENT ON COLUMN {name}.{column_name} IS {quoted(description)}"
-            database.execute(comment)
+        for column in rankings.columns:
+            yield _comment("COLUMN", f"{name}.{column.name}", column.description)
+        yield _comment("COLUMN", f"{name}.as_of", _AS_OF_DESCRIPTION)
+
+
+def _comment(kind: str, name: str, text: str) -> str:
+    """Return the statement that sets the comment of a table, a view or a column."""
+    return f"COMMENT ON {kind} {name} IS {quoted(text)}"
 
 
 def _definition(column: Column) -> str:

@@ -165,9 +165,8 @@ class Staging:
         group = _Group(self._format)
 
         def add(part: Sequence[Campaign]) -> None:
-            columns = self._format.prepare(table, model_columns(Campaign, part))
             # all campaigns of a piece are stored as one report, because they are only read together
-            group.add(table, columns, [len(group.pieces)], [len(part)])
+            group.add(table, model_columns(Campaign, part), [len(group.pieces)], [len(part)])
 
         for part in in_groups(campaigns, lambda _: 1, _PIECE_ROWS):
             for campaign, _ in _add_without_unstorable(add, part):
@@ -210,10 +209,10 @@ class Staging:
         return len(stored), sum(record.rows for record in stored)
 
     def _encode(self, feed: Feed, group: _Group, reports: Sequence[RankingReport[Any]]) -> None:
-        """Add reports in one piece, and their keywords in another one if the format needs it."""
+        """Add reports in one piece, and the keywords of the campaign feed in another one."""
         table = table_of(feed)
         request = self.request
-        columns = prepared(self._format, request, feed, reports)
+        columns = columns_of(request, feed, reports)
         ids = [report.id for report in reports]
         sizes = [len(report.rows) for report in reports]
         totals = [
@@ -227,8 +226,7 @@ class Staging:
         if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
             keywords = [tuple(row.keyword_id for row in report.rows) for report in reports]
         group.add(table, columns, ids, sizes, totals, keywords)
-        # text can't be read back column by column, so keywords are encoded a second time
-        if feed is Feed.CAMPAIGN and self._format.stages_keywords:
+        if feed is Feed.CAMPAIGN:
             names = [column.name for column in without_lead(table).columns]
             keyword_columns = [
                 columns[names.index(column.name)]
@@ -267,9 +265,6 @@ class Staging:
 
     def records(self, table: Table) -> Iterator[StagedReport]:
         """Yield the staged reports of a table in the order of the campaigns."""
-        # for Arrow, keywords are read from the campaign feed's rows
-        if table is keywords_table() and not self._format.stages_keywords:
-            table = table_of(Feed.CAMPAIGN)
         places = self._stored[table.name]
         if table is campaigns_table():
             for place in places.values():
@@ -336,13 +331,12 @@ class Staging:
         return [id_ for id_ in dict.fromkeys(ids) if id_ not in stored]
 
 
-def prepared(
-    format_: Format, request: ExportRequest, feed: Feed, reports: Iterable[RankingReport[Any]]
+def columns_of(
+    request: ExportRequest, feed: Feed, reports: Iterable[RankingReport[Any]]
 ) -> Columns:
-    """Return the rows of reports as a format encodes them."""
-    table = table_of(feed)
+    """Return the rows of reports as columns, without their lead."""
     rows = list(chain.from_iterable(report.rows for report in reports))
-    return format_.prepare(table, table.column_values(rows, compared=request.compared))
+    return table_of(feed).column_values(rows, compared=request.compared)
 
 
 @attrs.frozen

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from typing import Any, Literal, TypeAlias, TypeVar, cast, final, get_args
 
 import attrs
@@ -214,6 +214,7 @@ _CHANGES = f"""
         engine,
         rank_before,
         rank_after,
+        rank_before - rank_after AS moved,
         CASE WHEN rank_after IS NULL THEN url_before ELSE url_after END AS url,
         kinds
     FROM chosen
@@ -521,8 +522,14 @@ def compare(history: History, request: ComparisonRequest) -> tuple[Changes, Sequ
     compared = compared_days(history, request)
     find_changes = partial(changes_between, compared, engines=request.engines, moved=request.moved)
     result = find_changes(kinds=request.kinds, limit=request.limit)
-    notes_on_kinds = _notes_on_related_kinds(find_changes, request.kinds or ())
-    return result, [*compared.notes, *notes_on_kinds]
+    notes = [*compared.notes]
+    for kind, related_kind, meaning in _RELATED_KINDS:
+        if kind in result.filters and related_kind not in result.filters:
+            # the total includes the changes beyond the limit
+            others = find_changes(kinds=[related_kind], limit=1)
+            if others.total:
+                notes.append(f"{others.total:,} more {meaning}: kind {related_kind}.")
+    return result, notes
 
 
 def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
@@ -545,20 +552,6 @@ def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
         reasons=reasons_against(selection, days),
         notes=[note for note in notes if note is not None],
     )
-
-
-def _notes_on_related_kinds(
-    find_changes: Callable[..., Changes], kinds: Sequence[ChangeKind]
-) -> list[str]:
-    """Count the changes of related kinds that the request leaves out, a sentence for each kind."""
-    notes = []
-    for kind, related_kind, meaning in _RELATED_KINDS:
-        if kind in kinds and related_kind not in kinds:
-            # the total includes the changes beyond the limit
-            others = find_changes(kinds=[related_kind], limit=1)
-            if others.total:
-                notes.append(f"{others.total:,} more {meaning}: kind {related_kind}.")
-    return notes
 
 
 def _days(
@@ -659,21 +652,13 @@ def changes_between(
         only_ranked=only_ranked,
         limit=limit,
     )
-    kinds_by_text: dict[str, tuple[ChangeKind, ...]] = {}
+    # there may be millions of changes, so repeated texts are kept only once
     texts: dict[str | None, str | None] = {}
     # one row at a time, because a list of all rows would need their memory twice
     for row in iter(rows.fetchone, None):
         total, campaign_id, company, keyword_id, phrase, location, engine = row[:7]
-        rank_before, rank_after, url, kinds_text = row[7:]
-        # repeated texts are kept only once, because there may be millions of changes
-        if kinds_text not in kinds_by_text:
-            names = tuple(kinds_text.split(","))
-            kinds_by_text[kinds_text] = cast("tuple[ChangeKind, ...]", names)
-        kinds_of_change = kinds_by_text[kinds_text]
-        # for sorting, a missing rank counts as 101, but it has no number of places
-        moved_by = None
-        if rank_before is not None and rank_after is not None:
-            moved_by = rank_before - rank_after
+        rank_before, rank_after, moved_by, url, kinds_text = row[7:]
+        kinds_of_change = _kinds_in(kinds_text)
         change = Change(
             account=account,
             campaign_id=campaign_id,
@@ -695,3 +680,9 @@ def changes_between(
         # each row has the number of all changes, including those beyond the limit
         result.total = total
     return result
+
+
+@cache
+def _kinds_in(text: str) -> tuple[ChangeKind, ...]:
+    """Split the kinds of a change. The few texts that occur share their tuples."""
+    return cast("tuple[ChangeKind, ...]", tuple(text.split(",")))

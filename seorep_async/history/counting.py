@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, final
+from typing import final
 
 import attrs
 
@@ -40,8 +40,11 @@ _COUNTS = f"""
         campaign_id,
         company,
         count(*) FILTER (is_requested) AS changes,
-        coalesce(sum(rank_before - rank_after) FILTER (is_requested), 0),
-        {_COUNTS_OF_KINDS}
+        coalesce(sum(rank_before - rank_after) FILTER (is_requested), 0)::BIGINT,
+        {_COUNTS_OF_KINDS},
+        $account,
+        $before::DATE,
+        $after::DATE
     FROM counted
     GROUP BY campaign_id, company
     HAVING changes > 0
@@ -180,21 +183,8 @@ def count_changes(
         engines=request.engines,
         only_ranked=False,
     )
-    campaigns = []
-    for campaign_id, company, changes, places, *counts in rows.fetchall():
-        counts_of_kinds: dict[str, Any] = dict(zip(KINDS, counts, strict=True))
-        campaigns.append(
-            CampaignChanges(
-                account=account,
-                campaign_id=campaign_id,
-                company=company,
-                changes=changes,
-                places=int(places),
-                before_date=before,
-                after_date=after,
-                **counts_of_kinds,
-            )
-        )
+    # the columns of the query are in the order of the attributes
+    campaigns = [CampaignChanges(*row) for row in rows.fetchall()]
     result = CountedChanges(
         account=account,
         before=before,
