@@ -169,6 +169,8 @@ class Pull(NotAwaited, Generic[R_co]):
         state = ""
         if self._run is None:
             state = ", not started: await it, or use `async with`"
+        elif not self._run.is_over:
+            state = ", started: take outcomes by `async for`"
         return f"<Pull of feed {self._feed.value} for {len(self)} ids{state}>"
 
 

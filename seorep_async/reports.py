@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Generic, Literal, Never, NoReturn, TypeAlias, TypeVar
 
 import attrs
@@ -28,7 +29,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 _ROWS_IN_REPR = 3
 _FAILURES_IN_REPR = 3
-_LONGEST_REASON = 80
+_LONGEST_REASON = 160
 _SHARED_COLUMNS = 2
 """The number of leading columns, account and night, that are equal in all rows of a pull."""
 _SKIP_FAILURES = "skip_failures=True leaves failed reports out of the table"
@@ -310,15 +311,22 @@ class PullOutcomes(TableList[Outcome[R]]):
     def _summary(self) -> str:
         """Return the numbers of reports and failures, and the first failed ids."""
         failures = self.failures
+        reports = self.reports
         counts = [
-            counted(len(self) - len(failures), "report"),
+            counted(len(reports), "report"),
             counted(len(failures), "failure"),
         ]
-        summary = f"Pull of feed {self._kind.value}: {', '.join(counts)}"
+        summary = f"Pull of feed {self._kind.value}"
+        if reports:
+            first_day = min(report.start_date for report in reports)
+            last_day = max(report.end_date for report in reports)
+            summary += f", {first_day} to {last_day}"
+        summary += f": {', '.join(counts)}"
         if failures:
             first = failures[:_FAILURES_IN_REPR]
             reasons = [
-                f"{failure.id}: {failure.error.message[:_LONGEST_REASON]}" for failure in first
+                f"{failure.id}: {shorten(failure.error.message, _LONGEST_REASON, placeholder='…')}"
+                for failure in first
             ]
             if len(failures) > len(first):
                 reasons.append("…")

@@ -215,10 +215,19 @@ async def test_call_timeout_limits_each_request_of_a_pull(
 
 async def test_the_repr_and_the_notebook_name_failures() -> None:
     outcomes = await pulled([1, 404, 2])
-    words = "Pull of feed campaign: 2 reports, 1 failure (404: there is no such object)"
+    words = (
+        "Pull of feed campaign, 2023-01-01 to 2023-01-31: "
+        "2 reports, 1 failure (404: there is no such object)"
+    )
     assert repr(outcomes) == f"<{words}>"
     assert f"{words}: 4 rows</div>" in outcomes._repr_html_()
     assert "campaign_<wbr>id" in outcomes._repr_html_()
+
+
+async def test_a_long_reason_is_cut_between_words() -> None:
+    long_error = NotFoundError("no such thing " * 20)
+    outcomes: PullOutcomes[Any] = PullOutcomes([FailedReport(1, long_error)], Feed.CAMPAIGN)
+    assert repr(outcomes).endswith("such thing no…)>")
 
 
 def test_an_outcome_is_made_of_the_class_that_fits() -> None:

@@ -161,7 +161,8 @@ def guide(name: str | None) -> None:
     "--limit",
     metavar="N",
     type=count,
-    help="Show the N largest changes, or the first N campaigns.  [default: all]",
+    help="Show the N largest changes (no rank counts as 101), or the first N campaigns.  "
+    "[default: all]",
 )
 @option(
     "--moved",

@@ -40,7 +40,7 @@ _COLUMNS_FOR_PEOPLE = (
     "before",
     "after",
     "moved",
-    "kind",
+    "kinds",
 )
 _ALL_COLUMNS = tuple(attrs.fields_dict(Change))
 _COUNTS_FOR_PEOPLE = (

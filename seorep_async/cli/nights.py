@@ -12,7 +12,8 @@ import attrs
 
 from seorep_async.cli.findings import Findings
 from seorep_async.cli.output import counted
-from seorep_async.history.source import fails_again, listed, opened
+from seorep_async.export.progress import fails_again
+from seorep_async.history.source import listed, opened
 from seorep_async.models import Feed
 from seorep_async.tables.output_tables import table_of
 

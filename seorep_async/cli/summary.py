@@ -19,7 +19,8 @@ from seorep_async.cli.output import counted, messages
 from seorep_async.cli.pull import Days, PullArguments
 from seorep_async.errors import PullPausedError, duration, one_line
 from seorep_async.export import PullFailure, PullPreview, PullSummary
-from seorep_async.history.source import PulledWindow, fails_again
+from seorep_async.export.progress import fails_again
+from seorep_async.history.source import PulledWindow
 from seorep_async.session import Stats
 
 _LISTED_IDS = 20

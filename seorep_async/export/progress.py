@@ -18,6 +18,7 @@ from seorep_async.export.staging import Staging
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_count
 from seorep_async.session import Stats, check_callback
+from seorep_async.session.failures import cause_of_status
 from seorep_async.tables.html import counted
 from seorep_async.tables.output_tables import table_of
 
@@ -56,6 +57,25 @@ class PullProgress:
 
 
 OnProgress: TypeAlias = Callable[[PullProgress], object]
+
+
+PERMANENT_ERRORS = [
+    "AuthenticationError",
+    "NotFoundError",
+    "InvalidRequestError",
+    "DecodeError",
+    "ExportError",  # a value that the format of the target can't hold
+]
+RETRYABLE_STATUSES = [status for status in range(400, 500) if cause_of_status(status).retryable]
+
+
+def fails_again(error: str, status: int | None) -> bool:
+    """Return whether a report would fail again.
+
+    `error` is the class name of its error; `status` is the response's status.
+    """
+    is_permanent = error in PERMANENT_ERRORS or error == "RedirectError"
+    return is_permanent and status not in RETRYABLE_STATUSES
 
 
 @attrs.frozen
@@ -174,7 +194,10 @@ class PullSummary:
         if self.failures:
             errors = ", ".join(sorted({failure.error for failure in self.failures}))
             reports = counted(len(self.failures), "report")
-            counts.append(f"{reports} failed ({errors}; retry_failed=True fetches them)")
+            advice = "retry_failed=True tries again"
+            if all(fails_again(failure.error, failure.status) for failure in self.failures):
+                advice = "see failures; retrying will not help"
+            counts.append(f"{reports} failed ({errors}; {advice})")
         counts += [f"in {self.seconds:.3g} s", *self.notes]
         return f"<PullSummary of {self.account}, {self.snapshot_date}: {', '.join(counts)}>"
 

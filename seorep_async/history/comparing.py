@@ -48,8 +48,8 @@ KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
 Engine: TypeAlias = Literal["engine_a", "engine_a_mobile", "engine_a_places", "engine_b"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 _RELATED_KINDS: tuple[tuple[ChangeKind, ChangeKind, str], ...] = (
-    ("rose", "found", "have a rank, and had none"),
-    ("fell", "lost", "lost their rank altogether"),
+    ("rose", "found", "no rank before"),
+    ("fell", "lost", "no rank now"),
 )
 """Kinds whose names suggest more than they include, and the kinds that they leave out."""
 _SHOWN_COLUMNS = (
@@ -528,7 +528,8 @@ def compare(history: History, request: ComparisonRequest) -> tuple[Changes, Sequ
             # the total includes the changes beyond the limit
             others = find_changes(kinds=[related_kind], limit=1)
             if others.total:
-                notes.append(f"{others.total:,} more {meaning}: kind {related_kind}.")
+                count = counted(others.total, "change")
+                notes.append(f"Not included: {count} of kind {related_kind} ({meaning}).")
     return result, notes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Mapping, Sequence
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import attrs
 
@@ -21,6 +21,10 @@ from seorep_async.history.comparing import (
 from seorep_async.history.source import History, opened
 from seorep_async.tables.html import counted
 from seorep_async.tables.tabular import ModelList
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 _COUNT_OF_A_KIND = "count(*) FILTER (list_contains(string_split(kinds, ','), '{kind}'))"
 _COUNTS_OF_KINDS = ", ".join(_COUNT_OF_A_KIND.format(kind=kind) for kind in KINDS)
@@ -102,6 +106,7 @@ class CountedChanges:
         after: the later ranking day.
         total: the number of all changes, of the kinds and engines that were requested.
         campaigns: a table with a row for each campaign with changes, the most changes first.
+        filters: the kinds and engines that were requested, if not all of them.
         left_out: campaigns that were not compared, and why.
     """
 
@@ -110,6 +115,7 @@ class CountedChanges:
     after: dt.date
     total: int
     campaigns: ModelList[CampaignChanges]
+    filters: Sequence[str]
     left_out: Mapping[int, str]
 
     def __repr__(self) -> str:
@@ -123,7 +129,17 @@ class CountedChanges:
         count = f"{self.total:,} in {counted(len(self.campaigns), 'campaign')}"
         if self.left_out:
             count += f", {len(self.left_out):,} not compared"
-        return f"Changes of {self.account}, {self.before} to {self.after}: {count}"
+        days = f"{self.before} to {self.after}"
+        title = ", ".join([f"Changes of {self.account}", days, *self.filters])
+        return f"{title}: {count}"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return `campaigns` as a pandas data frame."""
+        return self.campaigns.to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return `campaigns` as a polars data frame."""
+        return self.campaigns.to_polars()
 
 
 def changes_by_campaign(
@@ -191,6 +207,7 @@ def count_changes(
         after=after,
         total=sum(campaign.changes for campaign in campaigns),
         campaigns=ModelList(campaigns, CampaignChanges),
+        filters=[*(request.kinds or ()), *(request.engines or ())],
         left_out=compared.left_out,
     )
     return result, compared.notes

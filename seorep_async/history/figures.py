@@ -375,7 +375,7 @@ def _moves(selection: Selection, ends: Days) -> dict[str, Changes]:
             compared,
             kinds=kinds,
             limit=_MOST_LISTED,
-            moved=1,
+            moved=3,
             only_ranked=True,
         )
     return moves

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, short_repr
+from seorep_async.export.progress import PERMANENT_ERRORS, RETRYABLE_STATUSES
 from seorep_async.export.schema import (
     NO_DATABASE,
     THIS_PROGRAM,
@@ -27,7 +28,6 @@ from seorep_async.export.schema import (
     why_closed,
 )
 from seorep_async.models import Feed
-from seorep_async.session.failures import cause_of_status
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import all_tables, table_of
 
@@ -38,14 +38,6 @@ _SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "f
 _RETRY_SECONDS = 0.1
 WAIT_SECONDS = 10.0
 """How long a question of this package waits while a pull writes the database."""
-_PERMANENT_ERRORS = (
-    "AuthenticationError",
-    "NotFoundError",
-    "InvalidRequestError",
-    "DecodeError",
-    "ExportError",  # a value that the format of the target can't hold
-)
-_RETRYABLE_STATUSES = [status for status in range(400, 500) if cause_of_status(status).retryable]
 
 RANKING_DAYS = """
     SELECT DISTINCT least(end_date, greatest(start_date, snapshot_date)) AS as_of
@@ -109,15 +101,6 @@ _PULLED_WINDOWS = """
     FROM judged_pulls
     GROUP BY ALL
 """
-
-
-def fails_again(error: str, status: int | None) -> bool:
-    """Return whether a report would fail again.
-
-    `error` is the class name of its error; `status` is the response's status.
-    """
-    is_permanent = error in _PERMANENT_ERRORS or error == "RedirectError"
-    return is_permanent and status not in _RETRYABLE_STATUSES
 
 
 @attrs.frozen
@@ -358,8 +341,8 @@ def pulled_windows(
         "compared": compared,
         "feeds": [feed.value for feed in Feed],
         "tables": [table_of(feed).name for feed in Feed],
-        "permanent_errors": list(_PERMANENT_ERRORS),
-        "retryable_statuses": _RETRYABLE_STATUSES,
+        "permanent_errors": PERMANENT_ERRORS,
+        "retryable_statuses": RETRYABLE_STATUSES,
     }
     with opened(database) as history:
         rows = history.connection.execute(_PULLED_WINDOWS, values).fetchall()

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack
 
 from seorep_async.errors import ConfigurationError, SeoRepError
-from seorep_async.history.source import fails_again
+from seorep_async.export.progress import fails_again
 from seorep_async.integrations.engines import pull_table, table_schema
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import Date, check_count, check_feeds, check_ids

@@ -34,7 +34,8 @@ from seorep_async.errors import (
 from seorep_async.export import PullProgress, PullSummary, pull_to
 from seorep_async.export.files import has_content
 from seorep_async.export.lookups import look_up
-from seorep_async.history.source import fails_again, listed
+from seorep_async.export.progress import fails_again
+from seorep_async.history.source import listed
 from seorep_async.integrations.questions import (
     MOST_CHANGES,
     ChangesQuestion,

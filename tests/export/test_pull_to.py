@@ -473,8 +473,8 @@ async def test_a_summary_shows_itself(client: SeoRepClient, tmp_path: Path) -> N
     summary = await pull(client, tmp_path / "x.csv")
     (failure,) = summary.failures
     assert (failure.error, failure.status, failure.campaign_id) == ("NotFoundError", 404, 2)
-    words = "4 campaigns, 9 rows, 1 report failed (NotFoundError; retry_failed=True fetches them)"
-    assert words in repr(summary)
+    words = "4 campaigns, 9 rows, 1 report failed (NotFoundError; see failures; "
+    assert f"{words}retrying will not help)" in repr(summary)
 
 
 async def test_nothing_that_was_cancelled_is_left_running(

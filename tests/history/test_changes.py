@@ -144,6 +144,13 @@ def test_a_notebook_shows_counted_changes_as_a_table(two_days: Path) -> None:
     assert f"{repr(counted)[1:-1]}: 2 rows</div>" in counted._repr_html_()
 
 
+def test_counted_changes_name_their_filters_and_become_a_frame(two_days: Path) -> None:
+    counted = changes_by_campaign(two_days, kind="lost", engine="engine_a")
+    assert "2026-03-02, lost, engine_a: 1 in 1 campaign" in repr(counted)
+    assert counted.to_pandas()["lost"].tolist() == [1]
+    assert counted.to_polars()["lost"].to_list() == [1]
+
+
 def test_some_numbers_by_campaign_are_written(two_days: Path, tmp_path: Path) -> None:
     campaigns = changes_by_campaign(two_days).campaigns
     file = write_changes(campaigns[:1], tmp_path / "a.csv")
@@ -288,9 +295,9 @@ def test_a_refusal_is_about_the_days_of_its_campaign(
 @pytest.mark.parametrize(
     ("kind", "note"),
     [
-        ("fell", "1 more lost their rank altogether: kind lost."),
-        (["fell", "left_top_3"], "1 more lost their rank altogether: kind lost."),
-        ("rose", "1 more have a rank, and had none: kind found."),
+        ("fell", "Not included: 1 change of kind lost (no rank now)."),
+        (["fell", "left_top_3"], "Not included: 1 change of kind lost (no rank now)."),
+        ("rose", "Not included: 1 change of kind found (no rank before)."),
         (["fell", "lost"], None),
         ("left_top_3", None),
         (None, None),
