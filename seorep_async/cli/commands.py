@@ -435,14 +435,6 @@ def mcp(history: str, account: str | None, service: Service) -> None:
     help="Largest number of records per page.",
 )
 @option(
-    "--large-limit",
-    metavar="HOW",
-    default="lowered",
-    show_default=True,
-    help="Treatment of a limit above --max-limit: lowered, ignored, refused or whole-report; "
-    "seorep guide testing explains each.",
-)
-@option(
     "--api-key",
     metavar="TEXT",
     default="sandbox",

@@ -15,7 +15,6 @@ from seorep_async.sandbox.seeds import IDS_PER_CAMPAIGN
 
 Shape = Literal["nested", "flat", "mixed"]
 Rows = Literal["current", "older", "mixed"]
-LargeLimit = Literal["lowered", "ignored", "refused", "whole-report"]
 
 _FEED_NAMES = ("campaign", "campaign-by-date", "keyword-by-date")
 
@@ -59,9 +58,6 @@ class Options:
     clock: Callable[[], datetime] = datetime.now
     default_limit: int = _integer(25, 1)
     max_limit: int = _integer(500, 1)
-    large_limit: LargeLimit = field(
-        default="lowered", validator=check_choice(*get_args(LargeLimit))
-    )
     api_key: str = "sandbox"
     host: str = "127.0.0.1"
     port: int = _integer(0, 0, 65535)

@@ -46,9 +46,7 @@ class Sandbox(Options):
         faults: faults to meet, such as resets=5%,500s=5%,cut=2%.
         clock: returns the date and time of changes.
         default_limit: records of a page if a request names no limit, up to max_limit.
-        max_limit: most records of a page.
-        large_limit: treatment of a limit above max_limit: lowered, ignored, refused or
-            whole-report; the guide "testing" explains each.
+        max_limit: most records of a page; a higher limit is lowered to it.
         api_key: the key to let in; any other gets a 403.
         host: address to listen on.
         port: port to listen on; 0 for any free one.

@@ -48,19 +48,8 @@ class SandboxService:
         A page beyond the end has no rows. The rows and totals of all pages are found once.
         """
         rows, totals = self._result((name, request.question), find)
-        max_limit = self.options.max_limit
-        default_limit = min(self.options.default_limit, max_limit)
-        limit = request["limit"] or default_limit
-        if limit > max_limit:
-            match self.options.large_limit:
-                case "lowered":
-                    limit = max_limit
-                case "ignored":
-                    limit = default_limit
-                case "refused":
-                    raise Refusal(400, f"limit must be at most {max_limit}")
-                case "whole-report":
-                    rows = rows[:limit]
+        limit = request["limit"] or self.options.default_limit
+        limit = min(limit, self.options.max_limit)
         # Rounded up.
         total_pages = -(-len(rows) // limit)
         metadata = {"total_pages": total_pages, "total_records": len(rows)}
