@@ -66,19 +66,15 @@ def test_the_second_night_reports_changes(tmp_path: Path, seorep: Seorep) -> Non
     assert f"acme, {yesterday - dt.timedelta(1)} to {yesterday}: " in ended.out
 
 
-@pytest.mark.parametrize(("status", "code", "slept"), [(404, 9, "0\n"), (501, 4, "0\n600\n1800\n")])
+@pytest.mark.parametrize(("status", "code", "slept"), [(404, 9, "0\n"), (501, 4, "0\n5\n6\n")])
 def test_it_sleeps_only_where_a_retry_may_help(
     tmp_path: Path, seorep: Seorep, status: int, code: int, slept: str
 ) -> None:
+    assert "${PAUSES:-0 600 1800}" in SCRIPT
     with seorep.account(failing={2: status}):
-        ended, seconds = nightly(tmp_path)
+        ended, seconds = nightly(tmp_path, PAUSES="0 5 6")
     assert (ended.code, seconds) == (code, slept)
     assert f"1 report failed; exit code {code}" in ended.err
-
-
-def test_a_rehearsal_has_pauses_of_its_own(tmp_path: Path, seorep: Seorep) -> None:
-    with seorep.account(failing={2: 501}):
-        assert nightly(tmp_path, PAUSES="0 5 6")[1] == "0\n5\n6\n"
 
 
 def test_a_named_night_has_the_days_before_it(tmp_path: Path, seorep: Seorep) -> None:

@@ -35,11 +35,9 @@ CLOSED = (">&-", "it is closed")
     [
         (f"{PULL} -o -", *FULL),
         (f"{PULL} -o -", *CLOSED),
-        (f"{PULL} --dry-run", *CLOSED),
         ("seorep sandbox --port 0", *FULL),
         ("seorep campaigns list", *FULL),
         ("seorep pull --help", *FULL),
-        ("seorep --version", *FULL),
     ],
 )
 def test_an_unwritable_stdout_is_7_and_one_line(
@@ -54,7 +52,6 @@ def test_an_unwritable_stdout_is_7_and_one_line(
     ("command", "reader"),
     [
         (f"{PULL} -o -", "true"),
-        (f"{PULL} --dry-run", "true"),
         ("seorep keywords list --format csv", "head -n 1"),
     ],
 )

@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
 
 from seorep_async.cli import output
 from seorep_async.cli.errors import ExitCode
+from seorep_async.errors import ExportError
 from seorep_async.profiles import config_file
 from tests.cli.running import Seorep
 from tests.cli.test_process import program
@@ -51,52 +53,29 @@ class ClosedPipe:
 
 
 @pytest.mark.parametrize(
-    ("platform", "error", "is_success"),
+    ("platform", "error", "outcome"),
     [
-        ("win32", errno.EINVAL, True),
-        ("win32", errno.EPIPE, True),
-        ("win32", errno.ENOSPC, False),
-        ("linux", errno.EINVAL, False),
+        ("win32", errno.EINVAL, click.exceptions.Exit),
+        ("win32", errno.EPIPE, click.exceptions.Exit),
+        ("win32", errno.ENOSPC, ExportError),
+        ("linux", errno.EINVAL, ExportError),
     ],
 )
 def test_a_reader_that_closes_the_pipe_early_is_not_an_error(
-    platform: str, error: int, is_success: bool
+    tmp_path: Path, platform: str, error: int, outcome: type[Exception]
 ) -> None:
-    script = f"""
-import sys
-from types import SimpleNamespace
-from seorep_async.cli import output
-from tests.cli.test_windows import ClosedPipe, exit_code_of_write
-sys.exit(exit_code_of_write({platform!r}, {error}))
-"""
-    ended = subprocess.run([sys.executable, "-c", script], check=False, stdout=subprocess.PIPE)
-    assert ended.returncode == (0 if is_success else ExitCode.UNWRITTEN)
-
-
-def exit_code_of_write(platform: str, error: int) -> int:
-    """Write to a closed pipe, and return the exit code. The process loses its stdout."""
-
-    class Stdout:
-        buffer = ClosedPipe(error)
-
-        def flush(self) -> None:
-            pass
-
-        def isatty(self) -> bool:
-            return False
-
-        def fileno(self) -> int:
-            return 1
-
-    sys.stdout = Stdout()
-    sys.platform = platform
-    try:
-        output.write("rows")
-    except click.exceptions.Exit as ended:
-        return ended.exit_code
-    except Exception as failure:
-        return int(output.failed(failure))
-    return -1
+    # the file is closed in place of this process's stdout
+    with (tmp_path / "stdout").open("wb") as file, pytest.MonkeyPatch.context() as patching:
+        stdout = SimpleNamespace(
+            buffer=ClosedPipe(error),
+            fileno=file.fileno,
+            flush=lambda: None,
+            isatty=lambda: False,
+        )
+        patching.setattr(sys, "stdout", stdout)
+        patching.setattr(sys, "platform", platform)
+        with pytest.raises(outcome):
+            output.write("rows")
 
 
 def test_a_coarse_clock_changes_nothing(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -273,7 +273,6 @@ async def test_an_error_names_no_option_of_the_command(
     assert len(answer) < 2100
 
 
-@pytest.mark.usefixtures("asked_here")
 @pytest.mark.parametrize(("tool", "arguments"), [("history", {"sql": RANKINGS}), ("changes", {})])
 async def test_without_a_database_pull_comes_first(
     tmp_path: Path, tool: str, arguments: dict[str, Any]
