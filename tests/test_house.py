@@ -8,7 +8,6 @@ import sys
 import pytest
 
 import seorep_async
-from seorep_async.cli import app
 from tests.processes import run_python
 from tests.sources import BY_NAME, PACKAGE, REPO, SOURCES, Function, Source
 
@@ -90,9 +89,6 @@ def modules_imported(source: Source) -> set[str]:
         module = name if name in BY_NAME else name.rpartition(".")[0]
         if module in BY_NAME:
             modules.add(module)
-    if source.name == "seorep_async.cli.app":
-        for module, _ in app._COMMANDS.values():
-            modules.add(f"seorep_async.cli.{module}")
     return modules
 
 

@@ -8,26 +8,10 @@ from collections.abc import Sequence
 
 import click
 
+from seorep_async.cli import commands, pull, resources
 from seorep_async.cli.errors import ExitCode
-from seorep_async.cli.options import LazyGroup, later
+from seorep_async.cli.options import Group, later
 
-_COMMANDS = {
-    "login": ("commands", "Ask for the address and the key, try them, and store them."),
-    "pull": ("pull", "Pull the rankings of many campaigns into a file or a database."),
-    "columns": ("commands", "Explain the columns of the tables that a pull writes."),
-    "changes": ("commands", "Show the keywords whose rank changed between two days."),
-    "report": ("commands", "Draw the rankings of a database as a web page."),
-    "doctor": ("commands", "Check settings, connection, responses, and a target."),
-    "sandbox": ("commands", "Run the embedded service on this machine until Ctrl-C."),
-    "campaigns": ("resources", "List and get campaigns."),
-    "users": ("resources", "List and get users."),
-    "keywords": ("resources", "List and get keywords."),
-    "backlinks": ("resources", "List and get backlinks."),
-    "api": ("commands", "Send any request, such as one that changes the account."),
-    "mcp": ("commands", "Serve the history and the service to agents (MCP)."),
-    "guide": ("commands", "Show a page of the guide."),
-}
-"""The module of each command, and its line in the help."""
 _PRINT_RANKS = " `seorep pull -o - --campaign ID --month last` prints the ranks of a campaign."
 _COMPARE = " `seorep changes DATABASE` compares two days of a database."
 _QUERY = " Any program for DuckDB queries a database of pulls: see `seorep guide history`."
@@ -69,9 +53,24 @@ Completion, for bash; or zsh_source, fish_source:
 """.format("\n".join(f"  {code:<3}  {code.meaning}" for code in ExitCode))
 
 
-seorep: LazyGroup = LazyGroup(
+seorep: Group = Group(
     name="seorep",
-    lazy_commands=_COMMANDS,
+    commands=[
+        commands.login,
+        pull.pull,
+        commands.columns,
+        commands.changes,
+        commands.report,
+        commands.doctor,
+        commands.sandbox,
+        resources.campaigns,
+        resources.users,
+        resources.keywords,
+        resources.backlinks,
+        commands.api,
+        commands.mcp,
+        commands.guide,
+    ],
     advice=" `seorep --help` lists the commands.",
     advice_by_name=ADVICE,
     help="Pull the rankings of many campaigns at once, from the service or from a sandbox.",

@@ -61,7 +61,7 @@ KINDS = (
 
 
 @command(
-    "Ask for the address and the key, try them, and store them as a profile.\n\n"
+    "Ask for address and key, try them, and store them as a profile.\n\n"
     "Without a NAME, the profile is called default. This command and SeoRepClient() in Python use "
     "it where nothing else names an account."
 )
@@ -71,7 +71,7 @@ def login(name: str | None) -> None:
 
 
 @command(
-    "Explain the columns of one table that a pull writes, or of all tables.\n\n"
+    "Explain the columns of a table that a pull writes, or of all.\n\n"
     "A * marks the columns that together identify a row. Names and types are the same in every "
     "format."
 )
@@ -88,8 +88,8 @@ def guide(name: str | None) -> None:
 
 
 @command(
-    "Show the keywords whose rank changed between two days, largest changes first.\n\n"
-    "DATABASE is a .duckdb file that seorep pull wrote. A day here is a ranking day: the last day "
+    "Show the keywords whose rank changed between two days.\n\n"
+    "The largest changes come first. DATABASE is a .duckdb file that seorep pull wrote. A day here is a ranking day: the last day "
     "of a pull's window, or the day of the pull if that is earlier. A rank of 0 and a missing rank "
     "count as not ranked. Campaigns that lack a report for either day are left out and listed.",
     examples="""\
@@ -259,7 +259,7 @@ def report(database: str, opens: bool, json: bool, **choices: Any) -> None:
 
 
 @command(
-    "Check the settings, the connection, the service's responses, and the target of a pull.\n\n"
+    "Check settings, connection, responses, and the target of a pull.\n\n"
     "It only reads: the list of campaigns, one page of each feed, and the target.",
     examples="""\
   seorep doctor
@@ -297,8 +297,8 @@ def doctor(
 
 
 @command(
-    "Send any request, authenticated and retried, and print the response as JSON.\n\n"
-    "GET and DELETE send the parameters in the query, other methods in the body. A repeated name "
+    "Send any request, such as one that changes the account.\n\n"
+    "The response is printed as JSON. GET and DELETE send the parameters in the query, other methods in the body. A repeated name "
     "is an array. A value of @- is read from stdin, which keeps passwords out of the command. "
     "Responses that are not a JSON object are refused, as are responses to GET without data.",
     examples="""\

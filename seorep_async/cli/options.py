@@ -103,6 +103,8 @@ def command(help: str, *, name: str | None = None, examples: str = "") -> Callab
 class Group(click.Group):
     """A group that shows its help without a command, and suggests one for an unknown name.
 
+    In the help, each command has the first line of its own help, as a sentence that is not cut.
+
     Args:
         advice: what to do instead of a missing command.
         advice_by_name: what to do instead, for names that people try.
@@ -131,30 +133,14 @@ class Group(click.Group):
             ctx.fail(f"There is no command {cmd_name!r}.{advice}")
         return subcommand
 
-
-class LazyGroup(Group):
-    """A group that imports a command only when it is called. Its help has a line for each.
-
-    Args:
-        commands: the module of each command and its line in the help, by name.
-    """
-
-    def __init__(self, *, lazy_commands: Mapping[str, tuple[str, str]], **more: Any) -> None:
-        super().__init__(**more)
-        self._lazy_commands = lazy_commands
-
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._lazy_commands)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._lazy_commands:
-            return super().get_command(ctx, cmd_name)
-        module, _ = self._lazy_commands[cmd_name]
-        loaded: click.Command = later(module, cmd_name)
-        return loaded
+        return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        lines = [(name, summary) for name, (_, summary) in self._lazy_commands.items()]
+        lines = []
+        for name, subcommand in self.commands.items():
+            first_line, _, _ = str(subcommand.help).partition("\n")
+            lines.append((name, first_line))
         with formatter.section("Commands"):
             formatter.write_dl(lines)
 

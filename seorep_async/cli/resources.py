@@ -86,7 +86,7 @@ def _group(resource: str, list_command: click.Command) -> Group:
     return Group(
         name=resource,
         help=f"List and get {resource}.",
-        commands=[list_command, get_command],
+        commands=[get_command, list_command],
         advice=_ADVICE,
     )
 
