@@ -89,9 +89,10 @@ def guide(name: str | None) -> None:
 
 @command(
     "Show the keywords whose rank changed between two days.\n\n"
-    "The largest changes come first. DATABASE is a .duckdb file that seorep pull wrote. A day here is a ranking day: the last day "
-    "of a pull's window, or the day of the pull if that is earlier. A rank of 0 and a missing rank "
-    "count as not ranked. Campaigns that lack a report for either day are left out and listed.",
+    "The largest changes come first. DATABASE is a .duckdb file that seorep pull wrote. A day here "
+    "is a ranking day: the last day of a pull's window, or the day of the pull if that is earlier. "
+    "A rank of 0 and a missing rank count as not ranked. Campaigns that lack a report for either "
+    "day are left out and listed.",
     examples="""\
   seorep changes rankings.duckdb --kind fell --limit 20
   seorep changes rankings.duckdb --month last --kind fell -o fell.xlsx
@@ -298,9 +299,10 @@ def doctor(
 
 @command(
     "Send any request, such as one that changes the account.\n\n"
-    "The response is printed as JSON. GET and DELETE send the parameters in the query, other methods in the body. A repeated name "
-    "is an array. A value of @- is read from stdin, which keeps passwords out of the command. "
-    "Responses that are not a JSON object are refused, as are responses to GET without data.",
+    "The response is printed as JSON. GET and DELETE send the parameters in the query, other "
+    "methods in the body. A repeated name is an array. A value of @- is read from stdin, which "
+    "keeps passwords out of the command. Responses that are not a JSON object are refused, as are "
+    "responses to GET without data.",
     examples="""\
   seorep api GET /v3/campaigns limit=2
   seorep api POST /v3/campaigns url=https://bakery.example company=Bakery

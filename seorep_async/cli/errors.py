@@ -61,24 +61,20 @@ _OPTIONS = {
     "start_date": "--from",
 }
 """The command's names for arguments that the library calls differently."""
-_CODES: tuple[tuple[type[BaseException], ExitCode], ...] = (
-    (UsageError, ExitCode.USAGE),
-    (KeyboardInterrupt, ExitCode.INTERRUPTED),
-    (click.Abort, ExitCode.INTERRUPTED),
-    (click.ClickException, ExitCode.USAGE),
-    (ImportError, ExitCode.USAGE),
-    (errors.ExportError, ExitCode.UNWRITTEN),
-    (errors.AuthenticationError, ExitCode.AUTHENTICATION),
+_CODES: tuple[tuple[ExitCode, tuple[type[BaseException], ...]], ...] = (
+    (ExitCode.INTERRUPTED, (KeyboardInterrupt, click.Abort)),
+    (ExitCode.UNWRITTEN, (errors.ExportError,)),
+    (ExitCode.AUTHENTICATION, (errors.AuthenticationError,)),
+    (ExitCode.USAGE, (click.ClickException, ImportError, errors.ConfigurationError)),
     # the caller has to correct these, even if only the service could detect them
-    (errors.ConfigurationError, ExitCode.USAGE),
-    (errors.RedirectError, ExitCode.USAGE),
-    (errors.InvalidRequestError, ExitCode.USAGE),
-    (errors.NotFoundError, ExitCode.USAGE),
-    (errors.DecodeError, ExitCode.SHAPE),
-    (errors.PaginationError, ExitCode.SHAPE),
-    (SeoRepError, ExitCode.UNAVAILABLE),
+    (
+        ExitCode.USAGE,
+        (errors.RedirectError, errors.InvalidRequestError, errors.NotFoundError),
+    ),
+    (ExitCode.SHAPE, (errors.DecodeError, errors.PaginationError)),
+    (ExitCode.UNAVAILABLE, (SeoRepError,)),
 )
-"""The exit code for each class of error; the first that matches counts."""
+"""The classes of errors for each exit code; the first that matches counts."""
 _HINTS: tuple[tuple[type[SeoRepError], str], ...] = (
     (
         errors.AuthenticationError,
@@ -96,8 +92,8 @@ def code_of(error: BaseException) -> ExitCode:
     # 408: the service was too slow
     if isinstance(error, errors.InvalidRequestError) and error.retryable:
         return ExitCode.UNAVAILABLE
-    for kind, code in _CODES:
-        if isinstance(error, kind):
+    for code, kinds in _CODES:
+        if isinstance(error, kinds):
             return code
     return ExitCode.UNEXPECTED
 
