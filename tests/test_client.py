@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -197,15 +196,6 @@ async def test_a_retried_page_is_one_request_of_several_attempts(connect: Connec
     assert client.stats.attempts == 5
     assert stats.retries == {"transient": 1, "overload": 1, "throttle": 1}
     assert stats.throttled == 1
-
-
-@every_method
-async def test_only_idempotent_methods_are_sent_again(method: str, connect: Connect) -> None:
-    client, server = await connect(reset, FINE)
-    once = method in ("POST", "PATCH")
-    with pytest.raises(OutcomeUnknownError) if once else nullcontext():
-        await client.request(method, "/v3/campaigns/7")
-    assert len(server.requests) == (1 if once else 2)
 
 
 async def test_a_login_grant_by_client_request_is_sent_once(connect: Connect) -> None:

@@ -227,13 +227,6 @@ async def test_a_campaign_is_read_to_its_end_before_much_of_later_ones() -> None
         assert all(pages <= 30 for pages in Counter(later_ids).values())
 
 
-async def test_a_waiting_page_goes_before_a_later_campaign_s_first() -> None:
-    async with serving(whole, max_concurrency=1) as (client, service):
-        await outcomes_of(client, range(1, 11))
-    last_requests = {request.id: place for place, request in enumerate(service.requests)}
-    assert sorted(last_requests, key=last_requests.__getitem__) == list(range(1, 11))
-
-
 async def test_one_campaign_with_200_pages_keeps_all_permits_busy() -> None:
     together = asyncio.Barrier(8)
 
@@ -309,36 +302,7 @@ async def test_a_refusal_ends_waits_for_another_attempt_too() -> None:
     assert len(service.requests) == 2
 
 
-async def test_a_refusal_of_one_pull_does_not_end_the_next() -> None:
-    answers = iter([401])
-    async with serving(lambda request: next(answers, None) or whole(request)) as (client, _):
-        assert not (await outcomes_of(client, [1]))[0].ok
-        assert (await outcomes_of(client, [1]))[0].ok
-
-
 # --- Leaving early
-
-
-async def test_closing_the_client_ends_each_id_with_one_outcome(stuck: asyncio.Event) -> None:
-    async with (
-        serving(holding(stuck, everything), Running()) as (client, service),
-        pull_of(client, range(1, 100)) as outcomes,
-    ):
-        await service.arrival(lambda service: service.in_flight == 8)
-        await client.close()
-        left = [outcome async for outcome in outcomes]
-    assert sorted(ids_of(left)) == list(range(1, 100))
-    assert all(isinstance(outcome.error, ConfigurationError) for outcome in left)
-    assert all(str(outcome.error).startswith(f"campaign {outcome.id}:") for outcome in left)
-
-
-async def test_several_consumers_share_the_outcomes_of_one_pull() -> None:
-    async def consume(outcomes: Pull[Any]) -> list[int]:
-        return [outcome.id async for outcome in outcomes]
-
-    async with serving(whole) as (client, _), pull_of(client, range(1, 51)) as outcomes:
-        shares = await asyncio.gather(*(consume(outcomes) for _ in range(5)))
-    assert sorted(unit for share in shares for unit in share) == list(range(1, 51))
 
 
 async def test_a_finished_awaited_pull_returns_the_ids_that_began() -> None:

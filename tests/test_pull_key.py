@@ -62,11 +62,6 @@ def forbidding(forbidden_ids: Iterable[int]) -> SimulatedService:
     return answering(lambda campaign_id: 403 if campaign_id in forbidden else 200)
 
 
-def refused_after_20_requests() -> SimulatedService:
-    service = answering(lambda campaign_id: 403 if len(service.paths) > 20 else 200)
-    return service
-
-
 @asynccontextmanager
 async def rankings_of(
     service: SimulatedService, **settings: Any
@@ -152,8 +147,9 @@ async def test_no_page_of_a_begun_report_is_sent_after_a_refusal() -> None:
 
     service = SimulatedService(says=answer, latency=0.05)
     async with rankings_of(service) as (_, rankings):
-        with pytest.raises(AuthenticationError):
+        with pytest.raises(AuthenticationError) as caught:
             await rankings.pull(range(1, 100), *JANUARY)
+    assert caught.value.subject is None
     assert len(service.paths) <= 50 + 16 + 8 + 1
 
 
@@ -315,16 +311,8 @@ async def test_a_401_ends_everything_at_once() -> None:
     assert len(service.paths) == 1
 
 
-async def test_a_key_revoked_late_raises_from_an_awaited_pull() -> None:
-    service = refused_after_20_requests()
-    async with rankings_of(service, max_concurrency=1) as (_, rankings):
-        with pytest.raises(AuthenticationError) as caught:
-            await rankings.pull(range(1, 23), *JANUARY)
-    assert caught.value.subject is None
-
-
 async def test_a_key_revoked_late_is_known_after_a_streamed_pull() -> None:
-    service = refused_after_20_requests()
+    service = answering(lambda campaign_id: 403 if len(service.paths) > 20 else 200)
     async with rankings_of(service, max_concurrency=1) as (_, rankings):
         pull = rankings.pull(range(1, 23), *JANUARY)
         outcomes, error = await streamed(pull)
@@ -394,7 +382,7 @@ async def test_leaving_a_pull_ends_its_question(campaigns: int) -> None:
         assert session.stats.in_flight == 0
 
 
-# --- Row 37: nothing waits for forbidden campaigns
+# --- Row 37: forbidden campaigns fail alone, and nothing waits for them
 
 PATTERNS: dict[str, Callable[[int], bool]] = {
     "alternating": lambda campaign_id: campaign_id % 2 == 1,
@@ -404,8 +392,8 @@ PATTERNS: dict[str, Callable[[int], bool]] = {
 }
 
 
-async def seconds_of_400(is_forbidden: Callable[[int], bool]) -> float:
-    service = forbidding(filter(is_forbidden, range(1, 401)))
+async def seconds_of_400(forbidden: list[int]) -> float:
+    service = forbidding(forbidden)
     async with rankings_of(service) as (_, rankings):
         begun = here().now
         await rankings.pull(range(1, 401), *JANUARY)
@@ -414,5 +402,26 @@ async def seconds_of_400(is_forbidden: Callable[[int], bool]) -> float:
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 async def test_half_of_the_campaigns_forbidden_takes_hardly_longer(pattern: str) -> None:
-    seconds = await seconds_of_400(lambda campaign_id: False)
-    assert await seconds_of_400(PATTERNS[pattern]) <= 1.15 * seconds
+    forbidden = list(filter(PATTERNS[pattern], range(1, 401)))
+    assert await seconds_of_400(forbidden) <= 1.15 * await seconds_of_400([])
+
+
+@pytest.mark.parametrize("concurrency", [1, 16])
+@pytest.mark.parametrize(
+    "forbidden",
+    [
+        pytest.param([1], id="the first"),
+        pytest.param([5, 25, 45], id="5 %"),
+        pytest.param([*range(1, 31)], id="the first half"),
+        pytest.param([*range(31, 61)], id="the last half"),
+        pytest.param([*range(1, 61, 2)], id="every other one"),
+        pytest.param([*range(1, 60)], id="all but the last"),
+    ],
+)
+async def test_forbidden_campaigns_fail_alone(forbidden: list[int], concurrency: int) -> None:
+    service = forbidding(forbidden)
+    async with rankings_of(service, max_concurrency=concurrency) as (_, rankings):
+        outcomes = await rankings.pull(range(1, 61), *JANUARY)
+    assert failed_ids(outcomes) == forbidden
+    assert all(isinstance(failure.error, AuthenticationError) for failure in outcomes.failures)
+    assert len(service.paths) - 60 <= len(forbidden)

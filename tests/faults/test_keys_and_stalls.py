@@ -1,21 +1,18 @@
-"""Rows 37 and 39: forbidden campaigns, refused keys, and a blocked loop or process."""
+"""Row 39: a blocked loop or process. `tests/test_pull_key.py` has forbidden campaigns."""
 
 import asyncio
-import random
 import signal
 import subprocess
 import sys
 import time
 from contextlib import AbstractContextManager
-from typing import Any
 
 import pytest
 
-from seorep_async import AuthenticationError, SeoRepClient, Settings
+from seorep_async import SeoRepClient, Settings
 from tests.faults.conftest import Check
 from tests.faults.run import JANUARY, results_of
 from tests.faults.server import Plan
-from tests.scripted_api import FEED, LIST, ApiRequest, serving
 from tests.session.scripted_server import Connection, ScriptedServer, answer
 from tests.threads import in_a_thread
 
@@ -44,51 +41,6 @@ def serving_apart(latency: float) -> AbstractContextManager[ScriptedServer]:
 
 def writes(server: ScriptedServer) -> int:
     return sum(request.method == "POST" for request in server.requests)
-
-
-# --- Row 37
-
-FORBIDDEN = {
-    "1 of 60": {30},
-    "5 %": {5, 25, 45},
-    "half by chance": set(random.Random(1).sample(range(1, 61), 30)),
-    "the first half": set(range(1, 31)),
-    "the last half": set(range(31, 61)),
-    "every other one": set(range(1, 61, 2)),
-    "the first": {1},
-    "all but the last": set(range(1, 60)),
-}
-
-
-def page(request: ApiRequest) -> Any:
-    """Return one row of a feed of three pages, or no campaigns, which proves a key."""
-    if request.path == "/v3/campaigns":
-        return LIST.envelope([], 0, 0)
-    return FEED.envelope([request.page], 3, 3)
-
-
-@pytest.mark.parametrize("concurrency", [1, 16])
-@pytest.mark.parametrize("case", FORBIDDEN)
-async def test_forbidden_campaigns_fail_alone(case: str, concurrency: int, check: Check) -> None:
-    forbidden = FORBIDDEN[case]
-
-    def script(request: ApiRequest) -> Any:
-        if request.path != "/v3/campaigns" and request.id in forbidden:
-            return 403
-        return page(request)
-
-    async with serving(script, max_concurrency=concurrency) as (client, service):
-        results = await results_of(client, 60)
-    failed = {id_ for id_, result in results.items() if isinstance(result, AuthenticationError)}
-    errors = {id_ for id_, result in results.items() if isinstance(result, Exception)}
-    needed = len(forbidden) + 3 * (60 - len(forbidden))
-    check(
-        "37",
-        f"{case} forbidden, {concurrency} at once",
-        wrong_outcomes=(len(failed ^ forbidden) + 60 - len(results), 0),
-        errors_of_another_kind=(len(errors - failed), 0),
-        requests_too_many=(len(service.requests) - needed, len(forbidden)),
-    )
 
 
 # --- Row 39

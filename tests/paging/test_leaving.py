@@ -77,9 +77,9 @@ WAYS_TO_LEAVE = [
 
 async def main():
     asyncio.get_running_loop().slow_callback_duration = 60  # the machine may be slow
-    for leave in WAYS_TO_LEAVE:
-        print(leave.__name__, flush=True)
-        async with Sandbox(campaigns=60, keywords=20, default_limit=5, latency=0.01) as sandbox:
+    async with Sandbox(campaigns=60, keywords=20, default_limit=5, latency=0.01) as sandbox:
+        for leave in WAYS_TO_LEAVE:
+            print(leave.__name__, flush=True)
             async with SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
                 await leave(client)
             left = [repr(task) for task in asyncio.all_tasks() - {asyncio.current_task()}]
