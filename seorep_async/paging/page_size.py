@@ -65,6 +65,7 @@ class PageSize:
         self._path = path
         self._state = State.UNKNOWN
         self._answered = asyncio.Event()
+        self._one_by_one = asyncio.Lock()
         self._longest = 0  # records of the longest report that was confirmed
         self._confirmations = 0  # of that length
         self._pages_are_limited = False  # a limit shortens pages, not whole reports
@@ -120,6 +121,9 @@ class PageSize:
             with suppress(TimeoutError):
                 async with asyncio.timeout(left):
                     await self._answered.wait()
+            # If all listings went on in one iteration of the loop, they would block it.
+            async with self._one_by_one:
+                await asyncio.sleep(0)
 
     async def _ask(
         self, listing: SizedQuery[T], page: Page[T], seconds: float, end: float

@@ -5,6 +5,7 @@ import functools
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -19,7 +20,7 @@ from seorep_async.session import Session
 from seorep_async.session.response import Response
 from tests.scripted_api import FEED, LIST
 from tests.session.simulated_service import Limited, SimulatedService, session_above
-from tests.session.virtual_loop import here
+from tests.session.virtual_loop import VirtualLoop, here
 
 pytestmark = pytest.mark.virtual
 
@@ -293,6 +294,33 @@ async def test_one_question_is_asked_at_a_time() -> None:
     # Until the answer is here, the others request their page 1 at the default size.
     assert limits.count(0) <= first_answered + 20
     assert limits[-50:] == [1000] * 50
+
+
+async def test_waiting_listings_go_on_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    iteration = 0
+    run_once = VirtualLoop._run_once  # type: ignore[attr-defined]
+
+    def count(loop: VirtualLoop) -> None:
+        nonlocal iteration
+        iteration += 1
+        run_once(loop)
+
+    monkeypatch.setattr(VirtualLoop, "_run_once", count)
+    paging = Paging(lambda campaign_id: 60)
+    iterations: Counter[int] = Counter()
+
+    def answer(path: str) -> Any:
+        if "limit=1000" in path:
+            iterations[iteration] += 1
+        return paging.answer(path)
+
+    # All answers come at the same time, so all other listings wait for that of the question.
+    async with session_above(SimulatedService(says=answer, jitter=0)) as session:
+        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+        await pulled(rankings, paging, range(1, 17))
+    assert iterations.total() == 16
+    # Two listings did not have to wait for the answer.
+    assert max(iterations.values()) <= 3
 
 
 async def test_a_question_without_an_answer_is_waited_for_five_seconds() -> None:
