@@ -77,22 +77,17 @@ def test_it_sleeps_only_where_a_retry_may_help(
     assert f"1 report failed; exit code {code}" in ended.err
 
 
-def test_a_named_night_has_the_days_before_it(tmp_path: Path, seorep: Seorep) -> None:
+def test_a_named_night_has_its_days_after_a_killed_one(tmp_path: Path, seorep: Seorep) -> None:
+    killed = ("-o", "rankings.duckdb", "--account", "acme", "--quiet", "--max-requests", "3")
+    last_week = dt.date.today() - dt.timedelta(7)
     with seorep.account():
+        assert seorep("pull", *killed, "--last", "30d", today=last_week).code == 5
+        assert (tmp_path / STAGING).exists()
         assert nightly(tmp_path, NIGHT="2023-03-05")[0].code == 0
     query = "SELECT DISTINCT snapshot_date, start_date, end_date FROM keyword_rankings"
     with duckdb.connect(tmp_path / "rankings.duckdb") as opened:
         (days,) = opened.execute(query).fetchall()
     assert [f"{day:%m-%d}" for day in days] == ["03-05", "02-03", "03-04"]
-
-
-def test_a_killed_night_does_not_stop_the_next(tmp_path: Path, seorep: Seorep) -> None:
-    night = ("-o", "rankings.duckdb", "--account", "acme", "--quiet", "--max-requests", "3")
-    last_week = dt.date.today() - dt.timedelta(7)
-    with seorep.account():
-        assert seorep("pull", *night, "--last", "30d", today=last_week).code == 5
-        assert (tmp_path / STAGING).exists()
-        assert nightly(tmp_path)[0].code == 0
 
 
 FAILS_ONCE = """

@@ -93,7 +93,7 @@ def test_the_code_for_failures_outlives_an_unwritten_summary(
         assert shell("seorep pull --quiet --json >/dev/full", cwd=tmp_path).returncode == 9
 
 
-@pytest.mark.parametrize("stderr", ["2>&-", "--verbose 2>/dev/full", "--verbose 2> >(true)"])
+@pytest.mark.parametrize("stderr", ["2>&-", "--verbose 2>/dev/full"])
 def test_a_pull_needs_no_stderr(tmp_path: Path, stderr: str) -> None:
     ended = shell(f"seorep pull -o a.csv -s campaigns=1 -s faults=500s=30% {stderr}", cwd=tmp_path)
     assert (ended.returncode, (tmp_path / "a.csv").exists()) == (0, True)

@@ -3,8 +3,6 @@
 import itertools
 from typing import Any
 
-import pytest
-
 from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, KEYWORD_BY_DATE, Caller, calling
 
 COMPARED = {"compare_previous_period": "true"}
@@ -20,12 +18,9 @@ async def ranks(call: Caller, day: str, **query: Any) -> list[int | None]:
     return [row["engineARanking"] for row in rows]
 
 
-@pytest.mark.parametrize("daily", [False, True])
-async def test_ranks_of_two_days_of_a_month_differ_if_daily(daily: bool) -> None:
-    async with calling(daily=daily) as call:
-        tuesday = await ranks(call, "2023-03-14")
-        wednesday = await ranks(call, "2023-03-15")
-    assert (tuesday != wednesday) is daily
+async def test_by_default_ranks_change_by_month_only() -> None:
+    async with calling() as call:
+        assert await ranks(call, "2023-03-14") == await ranks(call, "2023-03-15")
 
 
 async def test_each_day_of_a_week_has_falls_and_rises() -> None:
