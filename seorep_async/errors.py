@@ -252,6 +252,14 @@ def suggestion(name: object, choices: Iterable[str]) -> str:
     return f" Did you mean {one_line(names[matches[0]])}?" if matches else ""
 
 
+def counted(count: int, singular: str, plural: str = "") -> str:
+    """Return a number with its word in singular or plural, by default with an s."""
+    word = singular
+    if count != 1:
+        word = plural or f"{singular}s"
+    return f"{count:,} {word}"
+
+
 def duration(seconds: float) -> str:
     """Format a number of seconds as `0.6 s`, `45 s`, `12 min 5 s`, `1 h 5 min` or `2 d 3 h`."""
     # 9.95 and more would be rounded to 10

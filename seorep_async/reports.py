@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Never, NoReturn, TypeAl
 
 import attrs
 
-from seorep_async.errors import SeoRepError
+from seorep_async.errors import SeoRepError, counted
 from seorep_async.models import Feed, RankingTotals
 from seorep_async.models.model import Model, extra_field
 from seorep_async.tables.columns import Column, Columns, Table
-from seorep_async.tables.html import SHOWN_ROWS, counted, html_table, is_important
+from seorep_async.tables.html import SHOWN_ROWS, html_table, is_important
 from seorep_async.tables.output_tables import TOTALS, table_of, totals_values
 from seorep_async.tables.tabular import TableList, Tabular
 

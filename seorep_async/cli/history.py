@@ -16,10 +16,10 @@ from seorep_async.cli.engine_names import find_engine_names
 from seorep_async.cli.errors import ExitCode, UsageError
 from seorep_async.cli.formatting import format_objects
 from seorep_async.cli.options import Service
-from seorep_async.cli.output import as_json, can_ask, counted, messages, write
+from seorep_async.cli.output import as_json, can_ask, messages, write
 from seorep_async.cli.progress import logged
 from seorep_async.cli.running import in_daemon_thread, wait_for
-from seorep_async.errors import ConfigurationError, ExportError, one_line
+from seorep_async.errors import ConfigurationError, ExportError, counted, one_line
 from seorep_async.history import CampaignChanges, Change, Changes, CountedChanges
 from seorep_async.history.change_file import (
     ChangeFile,

@@ -15,9 +15,9 @@ import click
 
 from seorep_async.cli.connection import Connection
 from seorep_async.cli.errors import UsageError
-from seorep_async.cli.output import can_ask, counted, messages
+from seorep_async.cli.output import can_ask, messages
 from seorep_async.cli.running import wait_for
-from seorep_async.errors import AuthenticationError, one_line
+from seorep_async.errors import AuthenticationError, counted, one_line
 from seorep_async.profiles import (
     API_KEY,
     BASE_URL,

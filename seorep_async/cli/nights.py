@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from seorep_async.cli.findings import Findings
-from seorep_async.cli.output import counted
+from seorep_async.errors import counted
 from seorep_async.export.progress import fails_again
 from seorep_async.history.source import listed, opened
 from seorep_async.models import Feed

@@ -198,14 +198,3 @@ def confirm(question: str) -> None:
     if not click.confirm(one_line(question), err=True):
         messages().print("Nothing was deleted.")
         raise click.exceptions.Exit(ExitCode.INTERRUPTED)
-
-
-# --- Words
-
-
-def counted(count: int, singular: str, plural: str = "") -> str:
-    """Return a number with its word in singular or plural, by default with an s."""
-    word = singular
-    if count != 1:
-        word = plural or f"{singular}s"
-    return f"{count:,} {word}"

@@ -17,9 +17,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
 from seorep_async.cli.errors import in_shell_words
-from seorep_async.cli.output import counted, messages
+from seorep_async.cli.output import messages
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import duration, one_line
+from seorep_async.errors import counted, duration, one_line
 from seorep_async.export import PullProgress, Stage
 from seorep_async.session import Stats
 

@@ -15,9 +15,9 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from seorep_async.cli.errors import ExitCode, code_of, facts_of_error, in_shell_words
-from seorep_async.cli.output import counted, messages
+from seorep_async.cli.output import messages
 from seorep_async.cli.pull import Days, PullArguments
-from seorep_async.errors import PullPausedError, duration, one_line
+from seorep_async.errors import PullPausedError, counted, duration, one_line
 from seorep_async.export import PullFailure, PullPreview, PullSummary
 from seorep_async.export.progress import fails_again
 from seorep_async.history.source import PulledWindow

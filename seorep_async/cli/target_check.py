@@ -12,12 +12,12 @@ from rich.filesize import decimal
 
 from seorep_async.cli.findings import Findings
 from seorep_async.cli.nights import add_nights
-from seorep_async.cli.output import counted, messages
+from seorep_async.cli.output import messages
 from seorep_async.cli.progress import logged
 from seorep_async.cli.pull import Days
 from seorep_async.cli.summary import staged_in_words
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.errors import ConfigurationError, ExportError, counted
 from seorep_async.export.database import WAIT_SECONDS, Database
 from seorep_async.export.files import has_content
 from seorep_async.export.formats import format_of

@@ -21,13 +21,12 @@ from typing import Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.errors import ConfigurationError, ExportError, counted
 from seorep_async.export.formats import Parquet, Text
 from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Contents, other_row_options
 from seorep_async.tables.columns import FeedTable, Table
-from seorep_async.tables.html import counted
 from seorep_async.tables.output_tables import all_tables, pulls_table, table_of
 
 IN_USE_SECONDS = 2.0

@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 import attrs
 
 from seorep_async.client import SeoRepClient
+from seorep_async.errors import counted
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Staging
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_count
 from seorep_async.session import Stats, check_callback
 from seorep_async.session.failures import cause_of_status
-from seorep_async.tables.html import counted
 from seorep_async.tables.output_tables import table_of
 
 

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import TextIO
 
+from seorep_async.errors import counted
 from seorep_async.export.progress import PullProgress, Stage
-from seorep_async.tables.html import counted
 from seorep_async.tables.optional import require
 
 _BAR_LETTERS = 20

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, final, get_args
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, short_repr, suggestion
+from seorep_async.errors import ConfigurationError, counted, short_repr, suggestion
 from seorep_async.history.selection import (
     REPORTS,
     DayOfPulls,
@@ -23,7 +23,7 @@ from seorep_async.history.source import History, listed, opened
 from seorep_async.models.gc_untracked import gc_untracked_struct
 from seorep_async.resources.arguments import check_count, check_date, check_id, check_limit
 from seorep_async.tables.columns import Column, Table, columns_of_model
-from seorep_async.tables.html import counted, html_table
+from seorep_async.tables.html import html_table
 from seorep_async.tables.tabular import ModelList
 
 Days: TypeAlias = tuple[dt.date, dt.date]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, final
 
 import attrs
 
+from seorep_async.errors import counted
 from seorep_async.history.comparing import (
     CHOSEN_CHANGES,
     KINDS,
@@ -19,7 +20,6 @@ from seorep_async.history.comparing import (
     log_notes,
 )
 from seorep_async.history.source import History, opened
-from seorep_async.tables.html import counted
 from seorep_async.tables.tabular import ModelList
 
 if TYPE_CHECKING:

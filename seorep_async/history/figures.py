@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, one_line
+from seorep_async.errors import ConfigurationError, counted, one_line
 from seorep_async.history.comparing import (
     ENGINES,
     ChangeKind,
@@ -21,7 +21,6 @@ from seorep_async.history.comparing import (
 )
 from seorep_async.history.selection import REPORTS, DayOfPulls, Selection, last_day
 from seorep_async.history.source import listed
-from seorep_async.tables.html import counted
 
 BANDS = ("1 to 3", "4 to 10", "11 to 20", "21 to 50", "51 on", "not ranked")
 """The bands of ranks that a standing counts. A rank of null, 0 or less means "not ranked"."""

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, short_repr
+from seorep_async.errors import ConfigurationError, counted, short_repr
 from seorep_async.history.source import RANKING_DAYS, History, listed
-from seorep_async.tables.html import counted
 
 if TYPE_CHECKING:
     import duckdb

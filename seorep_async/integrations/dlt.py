@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack
 
-from seorep_async.errors import ConfigurationError, SeoRepError
+from seorep_async.errors import ConfigurationError, SeoRepError, counted
 from seorep_async.export.progress import fails_again
 from seorep_async.integrations.engines import pull_table, table_schema
 from seorep_async.models import Feed
@@ -21,7 +21,6 @@ from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import Settings
 from seorep_async.tables.arrow import arrow_schema
 from seorep_async.tables.columns import Column, ColumnType, Table, as_json
-from seorep_async.tables.html import counted
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import failures_table, table_of
 

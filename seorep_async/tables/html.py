@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from seorep_async.errors import counted
 from seorep_async.tables.columns import Column, ColumnType, Values
 
 SHOWN_ROWS = 10
@@ -106,11 +107,6 @@ def html_table(
     return _TABLE.format(
         caption=html.escape(full_caption), head="".join(head), body="".join(lines), foot=foot
     )
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, which is regular."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _head_cell(column: _HtmlColumn) -> str:
