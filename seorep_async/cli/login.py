@@ -58,6 +58,8 @@ def log_in(name: str | None) -> None:
     option = "" if name == DEFAULT_PROFILE else f" --profile {name}"
     stored = one_line(f"Stored in {file}; try: seorep pull{option} --dry-run")
     messages().print(f"The key is good for {campaigns}. {stored}")
+    if "account" not in stored_profile and name == DEFAULT_PROFILE:
+        messages().print('Files name the account by its host; a line account = "…" names it.')
     if BASE_URL in os.environ or API_KEY in os.environ:
         messages().print(f"{BASE_URL} and {API_KEY} come before the profile: unset them first.")
 

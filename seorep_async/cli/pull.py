@@ -465,7 +465,8 @@ def _text_of(path: str) -> str:
     "--compare-previous-period",
     section=_WHAT,
     is_flag=True,
-    help="Also request the changes from the previous period.",
+    help="Also request the changes from the previous period. Their sign is not documented: "
+    "`seorep changes` compares ranks itself.",
 )
 @option(
     "--page-size",

@@ -417,12 +417,14 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> int | None:
     worksheet = workbook.add_worksheet(in_words(sheet.table.name))
     indexes = _shown(sheet, surveys)
     names = [sheet.columns[index].name for index in indexes]
-    printed_rows = row_count
     if sheet.table.name in _HIDDEN:
         worksheet.hide()
-        # LibreOffice also prints hidden sheets
-        printed_rows = 0
-    _set_views(worksheet, names, printed_rows)
+        # LibreOffice also prints hidden sheets, but no empty cell
+        worksheet.print_area("XFD1")
+    else:
+        _set_printing(worksheet, names, row_count)
+    worksheet.freeze_panes(1, _frozen_count(names))
+    worksheet.set_row(0, _HEADER_HEIGHT)
     _set_heading(worksheet, sheet.heading)
     worksheet.autofilter(0, 0, row_count, len(indexes) - 1)
     for place, index in enumerate(indexes):
@@ -485,21 +487,24 @@ def _set_heading(worksheet: Any, heading: str) -> None:
     worksheet.set_footer(_FOOTER)
 
 
-def _set_views(worksheet: Any, names: Sequence[str], printed_rows: int) -> None:
-    """Keep the header and the names of a row in view, on the screen and on paper."""
-    frozen_count = sum(name in _FROZEN for name in names)
-    worksheet.freeze_panes(1, frozen_count)
+def _frozen_count(names: Sequence[str]) -> int:
+    """Return the number of columns with the names of a row, which stay in view."""
+    return sum(name in _FROZEN for name in names)
+
+
+def _set_printing(worksheet: Any, names: Sequence[str], row_count: int) -> None:
+    """Print names and ranks, with the header and the names of a row on each page."""
+    frozen_count = _frozen_count(names)
     worksheet.repeat_rows(0)
     if frozen_count:
         worksheet.repeat_columns(0, frozen_count - 1)
     worksheet.set_landscape()
     worksheet.set_paper(_A4)
     worksheet.fit_to_pages(1, 0)
-    worksheet.set_row(0, _HEADER_HEIGHT)
     # forty columns don't fit on a page, so of rankings only names and ranks are printed
     printed_places = [place for place, name in enumerate(names) if _PRINTED.fullmatch(name)]
     last_place = max(printed_places, default=len(names) - 1)
-    worksheet.print_area(0, 0, printed_rows, last_place)
+    worksheet.print_area(0, 0, row_count, last_place)
 
 
 def _write_row(worksheet: Any, number: int, cells: Iterable[Any]) -> None:

@@ -6,7 +6,9 @@ import csv
 import datetime as dt
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -279,13 +281,38 @@ def _sheets(model: type[Row], rows: Sequence[Any]) -> list[Sheet]:
     ordered_rows = sorted(named_rows, key=lambda row: row.moved is None)
     winners = [row for row in ordered_rows if _is_winner(row)]
     losers = [row for row in ordered_rows if not _is_winner(row)]
+    counts = _counts_by_campaign(named_rows)
     better = attrs.evolve(
         table, name="winners", description="A rank that became better, or is new."
     )
     worse = attrs.evolve(table, name="losers", description="A rank that became worse, or was lost.")
-    sheets = [_sheet(better, winners), _sheet(worse, losers)]
+    sheets = [_sheet(better, winners), _sheet(worse, losers), *_sheets(CampaignChanges, counts)]
     # a workbook has at least one sheet
     return [sheet for sheet in sheets if sheet.heading] or sheets
+
+
+def _counts_by_campaign(changes: Iterable[Change]) -> list[CampaignChanges]:
+    """Count changes as `changes_by_campaign` does."""
+    by_campaign: dict[int, list[Change]] = {}
+    for change in changes:
+        by_campaign.setdefault(change.campaign_id, []).append(change)
+    counts = []
+    for campaign_id, its_changes in by_campaign.items():
+        first = its_changes[0]
+        kinds = Counter(chain.from_iterable(change.kinds for change in its_changes))
+        counts.append(
+            CampaignChanges(
+                campaign_id=campaign_id,
+                company=first.company,
+                changes=len(its_changes),
+                places=sum(change.moved or 0 for change in its_changes),
+                **{kind: kinds[kind] for kind in KINDS},
+                account=first.account,
+                before_date=first.before_date,
+                after_date=first.after_date,
+            )
+        )
+    return counts
 
 
 def _is_winner(change: Change) -> bool:

@@ -30,25 +30,25 @@ _ENGINES = {
 _ENGINES_WITH_ADDRESS = _ENGINES.copy()
 del _ENGINES_WITH_ADDRESS["engine_a_places"]
 
-_ZERO = "The reference does not tell null from 0."
-_ONLY_A_NAME = "The reference gives only its name."
+_ZERO = "The service does not tell null from 0."
+_ONLY_A_NAME = "Only its name is documented."
 _OLDER = "Only in the older variant of the feed, else null."
 _ONLY_LISTS = "Null outside lists."
 _NOT_IN_LISTS = "Null in lists."
 _ZONE = "the time zone is not documented."
 _EXTRA = (
-    "Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and "
+    "Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and "
     "databases. Without any: {} in Python, an empty cell in CSV, else null."
 )
 
 _RANK = (
-    "Position of the keyword in {name}. The reference does not say on which day{days} it was "
-    "measured, or whether 0 or null means not ranked."
+    "Position of the keyword in {name}. The service does not say on which day{days} it was "
+    "measured, or whether 0 or null means not ranked; here, both do."
 )
 _ADDRESS = f"{{}}. {_ONLY_A_NAME} Null if the service sent none."
 _NEWEST = f"Day of the newest value of {{}}. {_ONLY_A_NAME}"
 _UNTYPED = (
-    "{}. The reference gives its name, but not the type of its values: JSON text in CSV, Parquet, "
+    "{}. The type of its values is not documented: JSON text in CSV, Parquet, "
     f"Arrow and databases. {_ONLY_LISTS}"
 )
 
@@ -74,20 +74,20 @@ def _bands() -> Descriptions:
     # open at its end, so it may count keywords without a rank
     return bands | _each(
         "{engine}_rankings_51",
-        "Number of keywords in {name} in the position band 51, probably from 51 on. The reference "
+        "Number of keywords in {name} in the position band 51, probably from 51 on. The service "
         f"does not say whether it counts keywords without a position. {_ZERO}",
     )
 
 
 _MEAN_RANKS = _each(
     "{engine}_ranking",
-    "Ranking of the campaign in {name} over the period. The reference does not say how it is "
+    "Ranking of the campaign in {name} over the period. The service does not say how it is "
     "calculated, or what null and 0 mean.",
 )
 _CHANGES = _each(
     "{engine}_ranking_change",
     "Change of {engine}_ranking from the previous period; null in tables unless "
-    "compare_previous_period asked for it, because the service may send 0 otherwise. The reference "
+    "compare_previous_period asked for it, because the service may send 0 otherwise. The service "
     "does not say which sign is an improvement, or how long the previous period is.",
 )
 _ADDRESSES = _each(
@@ -102,10 +102,10 @@ _RESULT_PAGES = _each(
 )
 _MEASURES: Descriptions = {
     "local_monthly_searches": (
-        "Local searches for the phrase in a month. The reference does not say in which place and "
+        "Local searches for the phrase in a month. The service does not say in which place and "
         f"month, or from which source. {_ZERO}"
     ),
-    "competitors": f"Number of competitors. The reference does not say what is counted. {_ZERO}",
+    "competitors": f"Number of competitors. The service does not say what is counted. {_ZERO}",
     "global_monthly_searches": (
         f"Searches for the phrase in a month everywhere. {_ONLY_A_NAME} {_OLDER}"
     ),
@@ -113,18 +113,18 @@ _MEASURES: Descriptions = {
         f"Position of the keyword in the first engine's webmaster tools. {_ONLY_A_NAME} {_OLDER}"
     ),
     "wmt_clicks": (
-        "Clicks in the first engine's webmaster tools. The reference does not say over which days. "
+        "Clicks in the first engine's webmaster tools. The service does not say over which days. "
         f"{_OLDER}"
     ),
     "wmt_impressions": (
-        "Impressions in the first engine's webmaster tools. The reference does not say over which "
+        "Impressions in the first engine's webmaster tools. The service does not say over which "
         f"days. {_OLDER}"
     ),
     "wmt_ctr": (
-        "Click-through rate in the first engine's webmaster tools, an integer. The reference does "
+        "Click-through rate in the first engine's webmaster tools, an integer. The service does "
         f"not say in which unit (percent, per mille or other). {_OLDER}"
     ),
-    "backlinks": f"Number of backlinks. The reference does not say what is counted. {_OLDER}",
+    "backlinks": f"Number of backlinks. The service does not say what is counted. {_OLDER}",
 }
 _PERIOD: Descriptions = {
     "date": "Day of the row; the first of the month if the service sent only a month.",
@@ -164,7 +164,7 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         "search_location": f"Search location of the keyword. {_ONLY_A_NAME}",
         "search_language": f"Search language of the keyword. {_ONLY_A_NAME}",
         "primary_keyword": (
-            "Whether it is a primary keyword, which the reference does not explain; null if the "
+            "Whether it is a primary keyword, which the service does not explain; null if the "
             "service sent neither true nor false, and then the original is in extra."
         ),
         "last_search_volume_date": _NEWEST.format("the monthly searches"),
@@ -181,7 +181,7 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         **_bands(),
         "competitors": _MEASURES["competitors"],
         "local_monthly_searches": (
-            "Local searches in a month. The reference does not say which keywords count, or how "
+            "Local searches in a month. The service does not say which keywords count, or how "
             f"they are added up. {_ZERO}"
         ),
     },
@@ -200,9 +200,9 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         "id": "Id of the keyword's search location.",
         "canonical_name": f"Name of the search location. {_ONLY_A_NAME}",
         "country_code": (
-            "Country of the search location. The reference does not say which kind of code it is."
+            "Country of the search location. The service does not say which kind of code it is."
         ),
-        "target_type": ("Kind of the search location. The reference does not list its values."),
+        "target_type": ("Kind of the search location. The service does not list its values."),
     },
     "SearchLanguage": {
         "id": "Id of the keyword's search language.",
@@ -258,7 +258,7 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         "keyword_phrase": "The keyword's phrase.",
         "date_created": f"When the keyword was created; {_ZONE}",
         "date_modified": f"When it was last changed; {_ZONE}",
-        "primary_keyword": "Whether it is a primary keyword, which the reference does not explain.",
+        "primary_keyword": "Whether it is a primary keyword, which the service does not explain.",
         "campaign_id": "Id of the keyword's campaign.",
     },
     "Backlink": {

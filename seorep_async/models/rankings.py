@@ -45,8 +45,8 @@ class Tag(Model):
     label: str
     """Text of the label."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
-    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
+    Without any: {} in Python, an empty cell in CSV, else null.
     """
 
 
@@ -60,14 +60,14 @@ class SearchLocation(Model):
     id: int
     """Id of the keyword's search location."""
     canonical_name: str | None = None
-    """Name of the search location. The reference gives only its name."""
+    """Name of the search location. Only its name is documented."""
     country_code: str | None = None
-    """Country of the search location. The reference does not say which kind of code it is."""
+    """Country of the search location. The service does not say which kind of code it is."""
     target_type: str | None = None
-    """Kind of the search location. The reference does not list its values."""
+    """Kind of the search location. The service does not list its values."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
-    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
+    Without any: {} in Python, an empty cell in CSV, else null.
     """
 
 
@@ -81,10 +81,10 @@ class SearchLanguage(Model):
     id: int
     """Id of the keyword's search language."""
     name: str | None = None
-    """Name of the keyword's search language. The reference gives only its name."""
+    """Name of the keyword's search language. Only its name is documented."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
-    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
+    Without any: {} in Python, an empty cell in CSV, else null.
     """
 
 
@@ -107,132 +107,133 @@ class KeywordRanking(Model):
     keyword_phrase: str
     """The keyword's phrase."""
     search_location: SearchLocation | None = None
-    """Search location of the keyword. The reference gives only its name."""
+    """Search location of the keyword. Only its name is documented."""
     search_language: SearchLanguage | None = None
-    """Search language of the keyword. The reference gives only its name."""
+    """Search language of the keyword. Only its name is documented."""
     primary_keyword: bool | None = None
-    """Whether it is a primary keyword, which the reference does not explain; null if the service
-    sent neither true nor false, and then the original is in extra.
+    """Whether it is a primary keyword, which the service does not explain; null if the service sent
+    neither true nor false, and then the original is in extra.
     """
     engine_a_ranking: int | None = None
-    """Position of the keyword in the first search engine. The reference does not say on which day
-    in the window it was measured, or whether 0 or null means not ranked.
+    """Position of the keyword in the first search engine. The service does not say on which day in
+    the window it was measured, or whether 0 or null means not ranked; here, both do.
     """
     engine_a_ranking_change: int | None = None
     """Change of engine_a_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. The reference
-    does not say which sign is an improvement, or how long the previous period is.
+    compare_previous_period asked for it, because the service may send 0 otherwise. The service does
+    not say which sign is an improvement, or how long the previous period is.
     """
     engine_a_ranking_url: str | None = None
-    """Address that belongs to engine_a_ranking. The reference gives only its name. Null if the
-    service sent none.
+    """Address that belongs to engine_a_ranking. Only its name is documented. Null if the service
+    sent none.
     """
     engine_a_serp_url: str | None = None
-    """Address of a results page of the first search engine. The reference gives only its name. Null
-    if the service sent none.
+    """Address of a results page of the first search engine. Only its name is documented. Null if
+    the service sent none.
     """
     engine_a_mobile_ranking: int | None = None
-    """Position of the keyword in the first search engine on mobile devices. The reference does not
-    say on which day in the window it was measured, or whether 0 or null means not ranked.
+    """Position of the keyword in the first search engine on mobile devices. The service does not
+    say on which day in the window it was measured, or whether 0 or null means not ranked; here,
+    both do.
     """
     engine_a_mobile_ranking_change: int | None = None
     """Change of engine_a_mobile_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. The reference
-    does not say which sign is an improvement, or how long the previous period is.
+    compare_previous_period asked for it, because the service may send 0 otherwise. The service does
+    not say which sign is an improvement, or how long the previous period is.
     """
     engine_a_mobile_ranking_url: str | None = None
-    """Address that belongs to engine_a_mobile_ranking. The reference gives only its name. Null if
-    the service sent none.
+    """Address that belongs to engine_a_mobile_ranking. Only its name is documented. Null if the
+    service sent none.
     """
     engine_a_mobile_serp_url: str | None = None
-    """Address of a results page of the first search engine on mobile devices. The reference gives
-    only its name. Null if the service sent none.
+    """Address of a results page of the first search engine on mobile devices. Only its name is
+    documented. Null if the service sent none.
     """
     engine_a_places_ranking: int | None = None
-    """Position of the keyword in the places of the first search engine. The reference does not say
-    on which day in the window it was measured, or whether 0 or null means not ranked.
+    """Position of the keyword in the places of the first search engine. The service does not say on
+    which day in the window it was measured, or whether 0 or null means not ranked; here, both do.
     """
     engine_a_places_ranking_change: int | None = None
     """Change of engine_a_places_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. The reference
-    does not say which sign is an improvement, or how long the previous period is.
+    compare_previous_period asked for it, because the service may send 0 otherwise. The service does
+    not say which sign is an improvement, or how long the previous period is.
     """
     engine_a_maps_serp_url: str | None = None
-    """Address of a results page of the first search engine's maps. The reference gives only its
-    name. Null if the service sent none.
+    """Address of a results page of the first search engine's maps. Only its name is documented.
+    Null if the service sent none.
     """
     engine_b_ranking: int | None = None
-    """Position of the keyword in the second search engine. The reference does not say on which day
-    in the window it was measured, or whether 0 or null means not ranked.
+    """Position of the keyword in the second search engine. The service does not say on which day in
+    the window it was measured, or whether 0 or null means not ranked; here, both do.
     """
     engine_b_ranking_change: int | None = None
     """Change of engine_b_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. The reference
-    does not say which sign is an improvement, or how long the previous period is.
+    compare_previous_period asked for it, because the service may send 0 otherwise. The service does
+    not say which sign is an improvement, or how long the previous period is.
     """
     engine_b_ranking_url: str | None = None
-    """Address that belongs to engine_b_ranking. The reference gives only its name. Null if the
-    service sent none.
+    """Address that belongs to engine_b_ranking. Only its name is documented. Null if the service
+    sent none.
     """
     engine_b_serp_url: str | None = None
-    """Address of a results page of the second search engine. The reference gives only its name.
-    Null if the service sent none.
+    """Address of a results page of the second search engine. Only its name is documented. Null if
+    the service sent none.
     """
     local_monthly_searches: int | None = None
-    """Local searches for the phrase in a month. The reference does not say in which place and
-    month, or from which source. The reference does not tell null from 0.
+    """Local searches for the phrase in a month. The service does not say in which place and month,
+    or from which source. The service does not tell null from 0.
     """
     competitors: int | None = None
-    """Number of competitors. The reference does not say what is counted. The reference does not
-    tell null from 0.
+    """Number of competitors. The service does not say what is counted. The service does not tell
+    null from 0.
     """
     last_engine_a_ranking_date: dt.date | None = None
-    """Day of the newest value of engine_a_ranking. The reference gives only its name."""
+    """Day of the newest value of engine_a_ranking. Only its name is documented."""
     last_engine_a_mobile_ranking_date: dt.date | None = None
-    """Day of the newest value of engine_a_mobile_ranking. The reference gives only its name."""
+    """Day of the newest value of engine_a_mobile_ranking. Only its name is documented."""
     last_engine_a_places_ranking_date: dt.date | None = None
-    """Day of the newest value of engine_a_places_ranking. The reference gives only its name."""
+    """Day of the newest value of engine_a_places_ranking. Only its name is documented."""
     last_engine_b_ranking_date: dt.date | None = None
-    """Day of the newest value of engine_b_ranking. The reference gives only its name."""
+    """Day of the newest value of engine_b_ranking. Only its name is documented."""
     last_search_volume_date: dt.date | None = None
-    """Day of the newest value of the monthly searches. The reference gives only its name."""
+    """Day of the newest value of the monthly searches. Only its name is documented."""
     last_stat_padder_date: dt.date | None = None
-    """Day of an internal step of the service. The reference gives only its name."""
+    """Day of an internal step of the service. Only its name is documented."""
     last_metric_rollup_date: dt.date | None = None
-    """Day of an internal step of the service. The reference gives only its name."""
+    """Day of an internal step of the service. Only its name is documented."""
     last_results_date: dt.date | None = None
-    """Day of the newest results. The reference gives only its name."""
+    """Day of the newest results. Only its name is documented."""
     tags: tuple[Tag, ...] = ()
     """The keyword's labels: a list of id, label, and unknown fields in extra."""
     global_monthly_searches: int | None = None
-    """Searches for the phrase in a month everywhere. The reference gives only its name. Only in the
-    older variant of the feed, else null.
+    """Searches for the phrase in a month everywhere. Only its name is documented. Only in the older
+    variant of the feed, else null.
     """
     wmt_ranking: int | None = None
-    """Position of the keyword in the first engine's webmaster tools. The reference gives only its
-    name. Only in the older variant of the feed, else null.
-    """
-    wmt_clicks: int | None = None
-    """Clicks in the first engine's webmaster tools. The reference does not say over which days.
+    """Position of the keyword in the first engine's webmaster tools. Only its name is documented.
     Only in the older variant of the feed, else null.
     """
+    wmt_clicks: int | None = None
+    """Clicks in the first engine's webmaster tools. The service does not say over which days. Only
+    in the older variant of the feed, else null.
+    """
     wmt_impressions: int | None = None
-    """Impressions in the first engine's webmaster tools. The reference does not say over which
-    days. Only in the older variant of the feed, else null.
+    """Impressions in the first engine's webmaster tools. The service does not say over which days.
+    Only in the older variant of the feed, else null.
     """
     wmt_ctr: int | None = None
-    """Click-through rate in the first engine's webmaster tools, an integer. The reference does not
+    """Click-through rate in the first engine's webmaster tools, an integer. The service does not
     say in which unit (percent, per mille or other). Only in the older variant of the feed, else
     null.
     """
     backlinks: int | None = None
-    """Number of backlinks. The reference does not say what is counted. Only in the older variant of
+    """Number of backlinks. The service does not say what is counted. Only in the older variant of
     the feed, else null.
     """
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
-    databases. Without any: {} in Python, an empty cell in CSV, else null. Also a `last_..._date`
-    that has a time of day other than midnight.
+    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
+    Without any: {} in Python, an empty cell in CSV, else null. Also a `last_..._date` that has a
+    time of day other than midnight.
     """
 
 
@@ -252,136 +253,136 @@ class CampaignPeriod(Model):
     date_precision: Literal["month", "day"] = "month"
     """`day` or `month`: what the service sent."""
     engine_a_ranking: int | None = None
-    """Ranking of the campaign in the first search engine over the period. The reference does not
-    say how it is calculated, or what null and 0 mean.
+    """Ranking of the campaign in the first search engine over the period. The service does not say
+    how it is calculated, or what null and 0 mean.
     """
     engine_a_ranking_change: int | None = None
     """Change of engine_a_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. The reference
-    does not say which sign is an improvement, or how long the previous period is.
+    compare_previous_period asked for it, because the service may send 0 otherwise. The service does
+    not say which sign is an improvement, or how long the previous period is.
     """
     engine_a_rankings_1_3: int | None = None
-    """Number of keywords in positions 1 to 3 of the first search engine. The reference does not
-    tell null from 0.
+    """Number of keywords in positions 1 to 3 of the first search engine. The service does not tell
+    null from 0.
     """
     engine_a_rankings_4_10: int | None = None
-    """Number of keywords in positions 4 to 10 of the first search engine. The reference does not
-    tell null from 0.
+    """Number of keywords in positions 4 to 10 of the first search engine. The service does not tell
+    null from 0.
     """
     engine_a_rankings_11_20: int | None = None
-    """Number of keywords in positions 11 to 20 of the first search engine. The reference does not
+    """Number of keywords in positions 11 to 20 of the first search engine. The service does not
     tell null from 0.
     """
     engine_a_rankings_21_50: int | None = None
-    """Number of keywords in positions 21 to 50 of the first search engine. The reference does not
+    """Number of keywords in positions 21 to 50 of the first search engine. The service does not
     tell null from 0.
     """
     engine_a_rankings_51: int | None = None
     """Number of keywords in the first search engine in the position band 51, probably from 51 on.
-    The reference does not say whether it counts keywords without a position. The reference does not
+    The service does not say whether it counts keywords without a position. The service does not
     tell null from 0.
     """
     engine_a_mobile_ranking: int | None = None
     """Ranking of the campaign in the first search engine on mobile devices over the period. The
-    reference does not say how it is calculated, or what null and 0 mean.
+    service does not say how it is calculated, or what null and 0 mean.
     """
     engine_a_mobile_ranking_change: int | None = None
     """Change of engine_a_mobile_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. The reference
-    does not say which sign is an improvement, or how long the previous period is.
+    compare_previous_period asked for it, because the service may send 0 otherwise. The service does
+    not say which sign is an improvement, or how long the previous period is.
     """
     engine_a_mobile_rankings_1_3: int | None = None
     """Number of keywords in positions 1 to 3 of the first search engine on mobile devices. The
-    reference does not tell null from 0.
+    service does not tell null from 0.
     """
     engine_a_mobile_rankings_4_10: int | None = None
     """Number of keywords in positions 4 to 10 of the first search engine on mobile devices. The
-    reference does not tell null from 0.
+    service does not tell null from 0.
     """
     engine_a_mobile_rankings_11_20: int | None = None
     """Number of keywords in positions 11 to 20 of the first search engine on mobile devices. The
-    reference does not tell null from 0.
+    service does not tell null from 0.
     """
     engine_a_mobile_rankings_21_50: int | None = None
     """Number of keywords in positions 21 to 50 of the first search engine on mobile devices. The
-    reference does not tell null from 0.
+    service does not tell null from 0.
     """
     engine_a_mobile_rankings_51: int | None = None
     """Number of keywords in the first search engine on mobile devices in the position band 51,
-    probably from 51 on. The reference does not say whether it counts keywords without a position.
-    The reference does not tell null from 0.
+    probably from 51 on. The service does not say whether it counts keywords without a position. The
+    service does not tell null from 0.
     """
     engine_a_places_ranking: int | None = None
-    """Ranking of the campaign in the places of the first search engine over the period. The
-    reference does not say how it is calculated, or what null and 0 mean.
+    """Ranking of the campaign in the places of the first search engine over the period. The service
+    does not say how it is calculated, or what null and 0 mean.
     """
     engine_a_places_ranking_change: int | None = None
     """Change of engine_a_places_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. The reference
-    does not say which sign is an improvement, or how long the previous period is.
+    compare_previous_period asked for it, because the service may send 0 otherwise. The service does
+    not say which sign is an improvement, or how long the previous period is.
     """
     engine_a_places_rankings_1_3: int | None = None
-    """Number of keywords in positions 1 to 3 of the places of the first search engine. The
-    reference does not tell null from 0.
+    """Number of keywords in positions 1 to 3 of the places of the first search engine. The service
+    does not tell null from 0.
     """
     engine_a_places_rankings_4_10: int | None = None
-    """Number of keywords in positions 4 to 10 of the places of the first search engine. The
-    reference does not tell null from 0.
+    """Number of keywords in positions 4 to 10 of the places of the first search engine. The service
+    does not tell null from 0.
     """
     engine_a_places_rankings_11_20: int | None = None
     """Number of keywords in positions 11 to 20 of the places of the first search engine. The
-    reference does not tell null from 0.
+    service does not tell null from 0.
     """
     engine_a_places_rankings_21_50: int | None = None
     """Number of keywords in positions 21 to 50 of the places of the first search engine. The
-    reference does not tell null from 0.
+    service does not tell null from 0.
     """
     engine_a_places_rankings_51: int | None = None
     """Number of keywords in the places of the first search engine in the position band 51, probably
-    from 51 on. The reference does not say whether it counts keywords without a position. The
-    reference does not tell null from 0.
+    from 51 on. The service does not say whether it counts keywords without a position. The service
+    does not tell null from 0.
     """
     engine_b_ranking: int | None = None
-    """Ranking of the campaign in the second search engine over the period. The reference does not
-    say how it is calculated, or what null and 0 mean.
+    """Ranking of the campaign in the second search engine over the period. The service does not say
+    how it is calculated, or what null and 0 mean.
     """
     engine_b_ranking_change: int | None = None
     """Change of engine_b_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. The reference
-    does not say which sign is an improvement, or how long the previous period is.
+    compare_previous_period asked for it, because the service may send 0 otherwise. The service does
+    not say which sign is an improvement, or how long the previous period is.
     """
     engine_b_rankings_1_3: int | None = None
-    """Number of keywords in positions 1 to 3 of the second search engine. The reference does not
-    tell null from 0.
+    """Number of keywords in positions 1 to 3 of the second search engine. The service does not tell
+    null from 0.
     """
     engine_b_rankings_4_10: int | None = None
-    """Number of keywords in positions 4 to 10 of the second search engine. The reference does not
+    """Number of keywords in positions 4 to 10 of the second search engine. The service does not
     tell null from 0.
     """
     engine_b_rankings_11_20: int | None = None
-    """Number of keywords in positions 11 to 20 of the second search engine. The reference does not
+    """Number of keywords in positions 11 to 20 of the second search engine. The service does not
     tell null from 0.
     """
     engine_b_rankings_21_50: int | None = None
-    """Number of keywords in positions 21 to 50 of the second search engine. The reference does not
+    """Number of keywords in positions 21 to 50 of the second search engine. The service does not
     tell null from 0.
     """
     engine_b_rankings_51: int | None = None
     """Number of keywords in the second search engine in the position band 51, probably from 51 on.
-    The reference does not say whether it counts keywords without a position. The reference does not
+    The service does not say whether it counts keywords without a position. The service does not
     tell null from 0.
     """
     competitors: int | None = None
-    """Number of competitors. The reference does not say what is counted. The reference does not
-    tell null from 0.
+    """Number of competitors. The service does not say what is counted. The service does not tell
+    null from 0.
     """
     local_monthly_searches: int | None = None
-    """Local searches in a month. The reference does not say which keywords count, or how they are
-    added up. The reference does not tell null from 0.
+    """Local searches in a month. The service does not say which keywords count, or how they are
+    added up. The service does not tell null from 0.
     """
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
-    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
+    Without any: {} in Python, an empty cell in CSV, else null.
     """
 
 
@@ -402,69 +403,70 @@ class KeywordPeriod(Model):
     date_precision: Literal["month", "day"] = "month"
     """`day` or `month`: what the service sent."""
     engine_a_ranking: int | None = None
-    """Position of the keyword in the first search engine. The reference does not say on which day
-    of a month it was measured, or whether 0 or null means not ranked.
+    """Position of the keyword in the first search engine. The service does not say on which day of
+    a month it was measured, or whether 0 or null means not ranked; here, both do.
     """
     engine_a_mobile_ranking: int | None = None
-    """Position of the keyword in the first search engine on mobile devices. The reference does not
-    say on which day of a month it was measured, or whether 0 or null means not ranked.
+    """Position of the keyword in the first search engine on mobile devices. The service does not
+    say on which day of a month it was measured, or whether 0 or null means not ranked; here, both
+    do.
     """
     engine_a_places_ranking: int | None = None
-    """Position of the keyword in the places of the first search engine. The reference does not say
-    on which day of a month it was measured, or whether 0 or null means not ranked.
+    """Position of the keyword in the places of the first search engine. The service does not say on
+    which day of a month it was measured, or whether 0 or null means not ranked; here, both do.
     """
     engine_b_ranking: int | None = None
-    """Position of the keyword in the second search engine. The reference does not say on which day
-    of a month it was measured, or whether 0 or null means not ranked.
+    """Position of the keyword in the second search engine. The service does not say on which day of
+    a month it was measured, or whether 0 or null means not ranked; here, both do.
     """
     engine_a_ranking_url: str | None = None
-    """Address that belongs to engine_a_ranking. The reference gives only its name. Null if the
-    service sent none.
+    """Address that belongs to engine_a_ranking. Only its name is documented. Null if the service
+    sent none.
     """
     engine_a_mobile_ranking_url: str | None = None
-    """Address that belongs to engine_a_mobile_ranking. The reference gives only its name. Null if
-    the service sent none.
-    """
-    engine_b_ranking_url: str | None = None
-    """Address that belongs to engine_b_ranking. The reference gives only its name. Null if the
+    """Address that belongs to engine_a_mobile_ranking. Only its name is documented. Null if the
     service sent none.
     """
+    engine_b_ranking_url: str | None = None
+    """Address that belongs to engine_b_ranking. Only its name is documented. Null if the service
+    sent none.
+    """
     competitors: int | None = None
-    """Number of competitors. The reference does not say what is counted. The reference does not
-    tell null from 0.
+    """Number of competitors. The service does not say what is counted. The service does not tell
+    null from 0.
     """
     local_monthly_searches: int | None = None
-    """Local searches for the phrase in a month. The reference does not say in which place and
-    month, or from which source. The reference does not tell null from 0.
+    """Local searches for the phrase in a month. The service does not say in which place and month,
+    or from which source. The service does not tell null from 0.
     """
     global_monthly_searches: int | None = None
-    """Searches for the phrase in a month everywhere. The reference gives only its name. Only in the
-    older variant of the feed, else null.
+    """Searches for the phrase in a month everywhere. Only its name is documented. Only in the older
+    variant of the feed, else null.
     """
     wmt_ranking: int | None = None
-    """Position of the keyword in the first engine's webmaster tools. The reference gives only its
-    name. Only in the older variant of the feed, else null.
-    """
-    wmt_clicks: int | None = None
-    """Clicks in the first engine's webmaster tools. The reference does not say over which days.
+    """Position of the keyword in the first engine's webmaster tools. Only its name is documented.
     Only in the older variant of the feed, else null.
     """
+    wmt_clicks: int | None = None
+    """Clicks in the first engine's webmaster tools. The service does not say over which days. Only
+    in the older variant of the feed, else null.
+    """
     wmt_impressions: int | None = None
-    """Impressions in the first engine's webmaster tools. The reference does not say over which
-    days. Only in the older variant of the feed, else null.
+    """Impressions in the first engine's webmaster tools. The service does not say over which days.
+    Only in the older variant of the feed, else null.
     """
     wmt_ctr: int | None = None
-    """Click-through rate in the first engine's webmaster tools, an integer. The reference does not
+    """Click-through rate in the first engine's webmaster tools, an integer. The service does not
     say in which unit (percent, per mille or other). Only in the older variant of the feed, else
     null.
     """
     backlinks: int | None = None
-    """Number of backlinks. The reference does not say what is counted. Only in the older variant of
+    """Number of backlinks. The service does not say what is counted. Only in the older variant of
     the feed, else null.
     """
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
-    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
+    Without any: {} in Python, an empty cell in CSV, else null.
     """
 
 
@@ -542,6 +544,6 @@ class RankingTotals(Model):
     sent none.
     """
     extra: Mapping[str, Any] = extra_field()
-    """Totals of metrics that the reference does not name, unchanged; JSON text in CSV, Parquet,
-    Arrow and databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """Totals of metrics that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and
+    databases. Without any: {} in Python, an empty cell in CSV, else null.
     """

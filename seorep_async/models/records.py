@@ -36,8 +36,8 @@ class Campaign(Model):
     date_modified: datetime | None = None
     """When it was last changed, or null; the time zone is not documented."""
     date_deleted: Any = untyped_field()
-    """When the campaign was deleted. The reference gives its name, but not the type of its values:
-    JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """When the campaign was deleted. The type of its values is not documented: JSON text in CSV,
+    Parquet, Arrow and databases. Null outside lists.
     """
     status: str | None = None
     """Status of the campaign; `active` occurs, other values are not documented. Null outside lists.
@@ -46,35 +46,35 @@ class Campaign(Model):
     """Scope of the address; the values are not documented."""
     engine_a_ignore_places: bool | None = None
     """Whether the first search engine's places are left out; null if the service sent neither true
-    nor false. The reference gives only its name.
+    nor false. Only its name is documented.
     """
     engine_a_places_id: Any = untyped_field()
-    """An id at the first search engine's places. The reference gives its name, but not the type of
-    its values: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """An id at the first search engine's places. The type of its values is not documented: JSON
+    text in CSV, Parquet, Arrow and databases. Null outside lists.
     """
     engine_a_cid: Any = untyped_field()
-    """An id at the first search engine. The reference gives its name, but not the type of its
-    values: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """An id at the first search engine. The type of its values is not documented: JSON text in CSV,
+    Parquet, Arrow and databases. Null outside lists.
     """
     engine_a_business_id: Any = untyped_field()
-    """A business's id at the first search engine. The reference gives its name, but not the type of
-    its values: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """A business's id at the first search engine. The type of its values is not documented: JSON
+    text in CSV, Parquet, Arrow and databases. Null outside lists.
     """
     engine_a_business_name: Any = untyped_field()
-    """A business's name at the first search engine. The reference gives its name, but not the type
-    of its values: JSON text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """A business's name at the first search engine. The type of its values is not documented: JSON
+    text in CSV, Parquet, Arrow and databases. Null outside lists.
     """
     group_title: str | None = None
     """Group that the campaign is assigned to, or null."""
     timezone: Any = untyped_field()
-    """Time zone of the campaign. The reference gives its name, but not the type of its values: JSON
-    text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """Time zone of the campaign. The type of its values is not documented: JSON text in CSV,
+    Parquet, Arrow and databases. Null outside lists.
     """
     account_id: int | None = None
     """The service's id of the account."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
-    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
+    Without any: {} in Python, an empty cell in CSV, else null.
     """
 
 
@@ -109,8 +109,8 @@ class User(Model):
     account_id: int | None = None
     """The service's id of the account."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
-    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
+    Without any: {} in Python, an empty cell in CSV, else null.
     """
 
     # a pickle is stored or sent, and may be read by others
@@ -136,10 +136,10 @@ class LoginGrant(Model):
     time: datetime | None = None
     """When the grant was made; the time zone is not documented."""
     origin_user_id: int | None = None
-    """Id of the user who asked for the grant. The reference gives only its name."""
+    """Id of the user who asked for the grant. Only its name is documented."""
     extra: Mapping[str, Any] = extra_field(repr=False)
-    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
-    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
+    Without any: {} in Python, an empty cell in CSV, else null.
     """
 
     # without its secrets a grant would be of no use
@@ -161,12 +161,12 @@ class Keyword(Model):
     date_modified: datetime | None = None
     """When it was last changed; the time zone is not documented."""
     primary_keyword: bool | None = None
-    """Whether it is a primary keyword, which the reference does not explain."""
+    """Whether it is a primary keyword, which the service does not explain."""
     campaign_id: int | None = None
     """Id of the keyword's campaign."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
-    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
+    Without any: {} in Python, an empty cell in CSV, else null.
     """
 
 
@@ -202,12 +202,12 @@ class Backlink(Model):
     campaign_id: int | None = None
     """Id of the backlink's campaign. Null but in the response to `create`."""
     domain_authority: int | None = None
-    """Measure of the website. The reference gives only its name."""
+    """Measure of the website. Only its name is documented."""
     page_authority: int | None = None
-    """Measure of the page. The reference gives only its name."""
+    """Measure of the page. Only its name is documented."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that the reference does not name, unchanged; JSON text in CSV, Parquet, Arrow and
-    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
+    Without any: {} in Python, an empty cell in CSV, else null.
     """
 
 

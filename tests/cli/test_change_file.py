@@ -29,7 +29,8 @@ def rows_of(file: Path) -> list[dict[str, object]]:
         rows = [[value_of(text) for text in line] for line in lines]
         return [dict(zip(header, row, strict=True)) for row in rows]
     all_rows = []
-    for sheet in openpyxl.load_workbook(file).worksheets[1:]:
+    sheets = openpyxl.load_workbook(file).worksheets[1:]
+    for sheet in [sheet for sheet in sheets if sheet.title in ("Winners", "Losers")] or sheets:
         header, *lines = sheet.values
         names = [name_of(words) for words in header]
         all_rows += [dict(zip(names, line, strict=True)) for line in lines]
@@ -69,7 +70,7 @@ def test_changes_are_a_file(
 
 def test_winners_and_losers_are_two_sheets(seorep: Seorep, database: Path) -> None:
     seorep("changes", database, "-o", "fell.xlsx")
-    summary, winners, losers = openpyxl.load_workbook("fell.xlsx")
+    summary, winners, losers, _ = openpyxl.load_workbook("fell.xlsx")
     assert (summary.title, winners.title, losers.title) == ("Summary", "Winners", "Losers")
     assert summary["A1"].value == "Changes in rankings, 2026-03-01 to 2026-03-02"
     assert winners["C2"].value == "Engine A"
@@ -77,6 +78,15 @@ def test_winners_and_losers_are_two_sheets(seorep: Seorep, database: Path) -> No
     assert [cell.value for cell in winners["F"]] == ["Moved", 9, None]
     assert [cell.value for cell in losers["F"]] == ["Moved", -7, None]
     assert winners["F2"].number_format == "+0;-0;0"
+
+
+def test_a_workbook_of_changes_counts_them_by_campaign(seorep: Seorep, database: Path) -> None:
+    seorep("changes", database, "-o", "all.xlsx")
+    seorep("changes", database, "--by-campaign", "-o", "counts.xlsx")
+    title = "Changes by campaign"
+    counts = [*openpyxl.load_workbook("all.xlsx")[title].values]
+    assert counts == [*openpyxl.load_workbook("counts.xlsx")[title].values]
+    assert len(counts) == 3
 
 
 @pytest.mark.parametrize(
@@ -93,16 +103,19 @@ def test_a_workbook_has_the_sheets_that_have_rows(
 ) -> None:
     options = [option for kind in kinds for option in ("--kind", kind)]
     assert seorep("changes", database, *options, "-o", "a.xlsx").code == 0
-    assert openpyxl.load_workbook("a.xlsx").sheetnames == ["Summary", *titles]
+    assert openpyxl.load_workbook("a.xlsx").sheetnames == [
+        "Summary",
+        *titles,
+        "Changes by campaign",
+    ]
 
 
 def test_a_workbook_of_changes_looks_like_that_of_a_pull(seorep: Seorep, database: Path) -> None:
     seorep("changes", database, "-o", "fell.xlsx")
     for sheet in openpyxl.load_workbook("fell.xlsx").worksheets[1:]:
-        assert sheet.freeze_panes == "C2"
+        assert sheet.freeze_panes == ("B2" if sheet.title == "Changes by campaign" else "C2")
         assert sheet.auto_filter.ref == sheet.dimensions
         assert all(cell.font.b and cell.comment.text for cell in sheet[1])
-        assert sheet["B1"].value == "Keyword phrase"
         assert sheet.oddHeader.left.text.endswith("2026-03-01 to 2026-03-02, acme")
 
 

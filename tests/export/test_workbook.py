@@ -194,8 +194,9 @@ async def test_sheets_for_programs_are_hidden(tmp_path: Path) -> None:
     sheets = openpyxl.load_workbook(tmp_path / "x.xlsx").worksheets
     hidden = {sheet.title: sheet for sheet in sheets if sheet.sheet_state == "hidden"}
     assert hidden.keys() == {"Keywords", "Pulls"}
-    # LibreOffice prints them, so only a header would be on paper
-    assert hidden["Keywords"].print_area.endswith("$1")
+    # LibreOffice prints them, but no page for an empty cell
+    assert hidden["Keywords"].print_area == "'Keywords'!$XFD$1"
+    assert hidden["Keywords"].freeze_panes == "C2"
 
 
 async def test_constant_columns_are_last(tmp_path: Path) -> None:
