@@ -65,10 +65,10 @@ async def account(**options: Any) -> AsyncIterator[SeoRepClient]:
         yield client
 
 
-async def pull(client: SeoRepClient, out: Path, ids: Any = None, **options: Any) -> PullSummary:
+async def pull(client: SeoRepClient, out: Any, ids: Any = None, **options: Any) -> PullSummary:
     start = options.pop("start", START)
     end = options.pop("end", END)
-    usual: dict[str, Any] = {"feeds": Feed, "account": "acme", "snapshot_date": NIGHT}
+    usual: dict[str, Any] = {"account": "acme", "snapshot_date": NIGHT}
     return await pull_to(client, ids, start, end, out=out, **usual | options)
 
 
@@ -83,13 +83,13 @@ def program(address: str, out: Path, largest: int = 1 << 40) -> list[str]:
 
 async def nested(out: Path) -> None:
     async with account(shape="nested", rows="current") as client:
-        await pull(client, out)
+        await pull(client, out, feeds=Feed)
 
 
 async def mixed(out: Path) -> None:
     """Chosen campaigns, in an order of their own; one that does not exist."""
     async with account(shape="mixed", rows="mixed", failing={3: 404}) as client:
-        await pull(client, out, [4, 1, 99, 3], compare_previous_period=True)
+        await pull(client, out, [4, 1, 99, 3], feeds=Feed, compare_previous_period=True)
 
 
 NIGHTS = {"nested": nested, "mixed": mixed}

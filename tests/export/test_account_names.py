@@ -1,8 +1,6 @@
 """Each account has one history: a pull from a new address uses the name in the database."""
 # ruff: noqa: ASYNC240
 
-import asyncio
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -36,30 +34,11 @@ def accounts(out: Path) -> list[str]:
     return [account for (account,) in rows]
 
 
-@pytest.fixture(scope="module")
-def acme_night(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the database of a night of account 7 under the name acme, which no test changes."""
-    out = tmp_path_factory.mktemp("night") / "x.duckdb"
-
-    async def run() -> None:
-        async with serving(Account(7).answer) as (client, _):
-            await pull(client, out, "2023-04-01", account="acme")
-
-    asyncio.run(run())
-    return out
-
-
-@pytest.fixture
-def pulled(acme_night: Path, tmp_path: Path) -> Path:
-    """Return a copy of the database of a night under the name acme."""
-    return Path(shutil.copy(acme_night, tmp_path / "x.duckdb"))
-
-
 async def test_a_resumed_night_keeps_the_old_account_name(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     out = tmp_path / "x.duckdb"
-    async with serving(Account(7).answer) as (client, _):
+    async with serving(Account().answer) as (client, _):
         await pull(client, out, "2023-04-01")
         assert caplog.messages == []
         async with by_new_address(client) as moved:
@@ -74,7 +53,7 @@ async def test_a_resumed_night_keeps_the_old_account_name(
 
 
 async def test_a_name_that_was_given_once_is_kept(pulled: Path) -> None:
-    async with serving(Account(7).answer) as (client, _):
+    async with serving(Account().answer) as (client, _):
         estimate = await preview(client, None, START, END, out=pulled)
         await pull(client, pulled, "2023-04-02")
     assert estimate.account == "acme"
@@ -83,7 +62,7 @@ async def test_a_name_that_was_given_once_is_kept(pulled: Path) -> None:
 
 @pytest.mark.parametrize("name", ["argument", "client"])
 async def test_a_new_name_from_the_caller_is_used(pulled: Path, name: str) -> None:
-    async with serving(Account(7).answer) as (client, _):
+    async with serving(Account().answer) as (client, _):
         if name == "argument":
             await pull(client, pulled, "2023-04-02", account="other")
         else:
@@ -94,7 +73,7 @@ async def test_a_new_name_from_the_caller_is_used(pulled: Path, name: str) -> No
 
 @pytest.mark.parametrize("name", ["acmee", "acm", "ACME"])
 async def test_a_misspelt_name_is_refused_before_any_report(pulled: Path, name: str) -> None:
-    async with serving(Account(7).answer) as (client, service):
+    async with serving(Account().answer) as (client, service):
         with pytest.raises(ConfigurationError) as caught:
             await pull(client, pulled, "2023-04-02", account=name)
         with pytest.raises(ConfigurationError, match="no account"):
@@ -112,7 +91,7 @@ async def test_a_misspelt_name_is_refused_before_any_report(pulled: Path, name: 
 @pytest.mark.parametrize(
     ("account_id", "name", "warning"),
     [
-        (7, "other", "account other yet, and has these campaigns under acme; this begins a new"),
+        (1, "other", "account other yet, and has these campaigns under acme; this begins a new"),
         (8, "acme2", "no account acme2 yet; this begins a new one"),
         (None, "acme2", "no account acme2 yet; this begins a new one"),
     ],
@@ -130,16 +109,16 @@ async def test_a_new_name_is_a_warning(
 
 
 async def test_several_names_of_one_account_are_refused(pulled: Path) -> None:
-    async with serving(Account(7).answer) as (client, service):
+    async with serving(Account().answer) as (client, service):
         await pull(client, pulled, "2023-04-01", account="other")
         service.requests.clear()
-        with pytest.raises(ConfigurationError, match="acme and other for the service's account 7"):
+        with pytest.raises(ConfigurationError, match="acme and other for the service's account 1"):
             await pull(client, pulled, "2023-04-02")
         assert not reports_in(service)
 
 
 @pytest.mark.parametrize(
-    "account", [Account(8), Account(None), Account(0), Account(7, lists=False)]
+    "account", [Account(8), Account(None), Account(0), Account(1, lists=False)]
 )
 async def test_another_account_gets_its_own_name(pulled: Path, account: Account) -> None:
     async with serving(account.answer) as (client, _):
@@ -159,7 +138,7 @@ async def test_a_file_of_another_pull_is_replaced_with_a_note(tmp_path: Path, fo
     ]
     usual: dict[str, Any] = {"ids": None, "start_date": START, "end_date": END, "out": out}
     notes: list[str] = []
-    async with serving(Account(7, campaigns=3).answer) as (client, _):
+    async with serving(Account(1, campaigns=3).answer) as (client, _):
         for options in pulls:
             estimate = await preview(client, **usual | options)
             summary = await pull_to(client, **usual | options)

@@ -44,25 +44,6 @@ async def pull(client: SeoRepClient, out: Path, ids: Any = None, **options: Any)
     return await pull_to(client, ids, start, end, out=out, **usual | options)
 
 
-@pytest.fixture(scope="module")
-def first_night(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the database of a pull of the usual account, which no test changes."""
-    out = tmp_path_factory.mktemp("night") / "x.duckdb"
-
-    async def run() -> None:
-        async with served(Account()) as (client, _):
-            await pull(client, out)
-
-    asyncio.run(run())
-    return out
-
-
-@pytest.fixture
-def pulled(first_night: Path, tmp_path: Path) -> Path:
-    """Return a copy of the database of a pull of the usual account."""
-    return Path(shutil.copy(first_night, tmp_path / "x.duckdb"))
-
-
 def ask(out: Path, query: str) -> list[tuple[Any, ...]]:
     with duckdb.connect(str(out), read_only=True) as opened:
         return opened.execute(query).fetchall()

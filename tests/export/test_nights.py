@@ -10,7 +10,6 @@ import contextlib
 import datetime as dt
 import itertools
 import operator
-import os
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -41,7 +40,7 @@ from tests.export.random_nights import (
 )
 from tests.scripted_api import ApiRequest, serving
 
-pytestmark = [pytest.mark.heavy, pytest.mark.usefixtures("no_waiting_for_the_disk")]
+pytestmark = pytest.mark.heavy
 
 JANUARY = [dt.date(2023, 1, 28) + dt.timedelta(days) for days in (0, 3, 4, 9, 34)]
 PLACES = ((0, 0), (0, 1), (2, 3), (0, 4))
@@ -266,11 +265,6 @@ class AnyNights(RuleBasedStateMachine):
     @invariant()
     def the_database_has_the_rows(self) -> None:
         assert self.rows() == expected(self.tables)
-
-
-@pytest.fixture
-def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 class ManyNights(AnyNights):

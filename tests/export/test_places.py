@@ -7,18 +7,13 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from seorep_async import ConfigurationError, ExportError, Feed, SeoRepClient
-from seorep_async.export import PullSummary, files
+from seorep_async import ConfigurationError, ExportError
+from seorep_async.export import files
 from seorep_async.history import changes, open_history
-from tests.export import golden_nights
 from tests.export.accounts import Account, served
-from tests.export.golden_nights import FILE_FORMATS, read
+from tests.export.golden_nights import FILE_FORMATS, pull, read
 
 NAMES = ("x.csv", "x.xlsx", "x.parquet", "x.duckdb")
-
-
-async def pull(client: SeoRepClient, out: Path) -> PullSummary:
-    return await golden_nights.pull(client, out, feeds=Feed.CAMPAIGN)
 
 
 @pytest.mark.parametrize("name", NAMES)

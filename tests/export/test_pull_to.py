@@ -24,17 +24,14 @@ from seorep_async import (
 )
 from seorep_async.export import (
     PullProgress,
-    PullSummary,
     Stage,
-    database as database_module,
     preview,
     stream,
 )
 from seorep_async.export.pieces import BlockFile, opened_in
 from seorep_async.sandbox import Sandbox
-from tests.export import golden_nights
 from tests.export.accounts import Account, page, reports_in, served
-from tests.export.golden_nights import END, FORMATS, NIGHT, START, program
+from tests.export.golden_nights import END, FORMATS, NIGHT, START, program, pull
 from tests.export.staged import folder_of, staged_in
 from tests.scripted_api import ApiRequest, serving
 
@@ -53,10 +50,6 @@ async def client(sandbox: Sandbox) -> AsyncIterator[SeoRepClient]:
         sandbox.base_url, sandbox.api_key, settings=Settings(max_concurrency=1)
     ) as opened:
         yield opened
-
-
-async def pull(client: SeoRepClient, out: Any, ids: Any = None, **options: Any) -> PullSummary:
-    return await golden_nights.pull(client, out, ids, **{"feeds": Feed.CAMPAIGN, **options})
 
 
 def unsent(client: SeoRepClient) -> bool:
@@ -244,12 +237,6 @@ async def test_an_unfinished_pull_without_reports_refuses_nothing(
             await pull(client, tmp_path / "x.csv", [1], max_requests=max_requests)
         is_refused = False
         assert (await pull(client, tmp_path / "x.csv", [1], end="2023-03-01")).ok
-
-
-async def test_pages_of_another_size_resume(client: SeoRepClient, tmp_path: Path) -> None:
-    with pytest.raises(PullPausedError):
-        await pull(client, tmp_path / "x.csv", max_requests=2)
-    assert (await pull(client, tmp_path / "x.csv", limit=500, sort_metric=None)).resumed
 
 
 async def test_long_names_have_folders_of_their_own(client: SeoRepClient, tmp_path: Path) -> None:
@@ -458,17 +445,6 @@ async def test_a_relative_path_stays_relative(
     assert (await pull(client, "x.csv")).paths[:2] == (Path("x.csv"), Path("x.campaigns.csv"))
 
 
-async def test_a_refused_key_leaves_nothing_and_raises_once(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
-    async with SeoRepClient(sandbox.base_url, "wrong") as client:
-        for ids in (None, [1, 2]):
-            with pytest.raises(AuthenticationError) as caught:
-                await pull(client, tmp_path / "x.csv", ids)
-            assert caught.value.subject is None
-    assert not (tmp_path / "x.csv").exists()
-
-
 async def test_a_summary_shows_itself(client: SeoRepClient, tmp_path: Path) -> None:
     summary = await pull(client, tmp_path / "x.csv")
     (failure,) = summary.failures
@@ -554,14 +530,7 @@ async def test_a_preview_skips_campaigns_that_it_may_not_see() -> None:
     assert (estimate.sampled, estimate.requests) == (2, 4)
 
 
-@pytest.fixture(autouse=True)
-def no_long_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database_module, "WAIT_SECONDS", 0.3)
-
-
-async def test_parquet_has_descriptions_and_small_row_groups(
-    client: SeoRepClient, tmp_path: Path
-) -> None:
+async def test_parquet_has_descriptions(client: SeoRepClient, tmp_path: Path) -> None:
     await pull(client, tmp_path / "x.parquet")
     schema = pq.read_schema(tmp_path / "x.parquet")
     assert b"account" in schema.field("account").metadata[b"description"]

@@ -137,7 +137,8 @@ async def test_options_that_change_no_row_resume(served: Served, tmp_path: Path)
     out = tmp_path / "x.csv"
     with pytest.raises(PullPausedError):
         await served.pull(out, max_requests=2)
-    assert (await served.pull(out, BY_FILTER, extra_params={}, limit=500)).resumed == 1
+    options: dict[str, Any] = {"extra_params": {}, "sort_metric": None, "limit": 500}
+    assert (await served.pull(out, BY_FILTER, **options)).resumed == 1
 
 
 async def test_a_set_of_values_has_no_order(served: Served, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ async def test_lookups_continue_if_a_valid_key_gets_403s() -> None:
 
 
 @pytest.mark.parametrize(
-    "accepted", [6, 20, 40], ids=["early", "in the middle", "at the last report"]
+    "accepted", [0, 6, 20, 40], ids=["at once", "early", "in the middle", "at the last report"]
 )
 async def test_an_export_under_a_revoked_key_raises_its_refusal(
     accepted: int, tmp_path: Path
