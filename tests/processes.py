@@ -2,6 +2,9 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 
@@ -9,3 +12,16 @@ def run_python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[s
     """Run Python until it ends, and return its exit code and output. Any exit code is returned."""
     command = [sys.executable, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+@contextmanager
+def opening_a_database(path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Let another process have a database open until its stdin is closed."""
+    program = (
+        "import duckdb, sys; d = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        yield other

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from seorep_async import Feed
+from tests.export.accounts import page
 from tests.scripted_api import ApiRequest
 
 FIRST_NIGHT = dt.date(2023, 3, 1)
@@ -77,7 +78,7 @@ class World:
             if None in self.failing:
                 return 404
             campaigns = [self.campaign(id_) for id_ in self.keywords]
-            return page(campaigns, len(campaigns))
+            return page(campaigns, campaigns)
         if self.fails(*report):
             return 404
         feed, id_ = report
@@ -85,7 +86,7 @@ class World:
         totals: object = False
         if self.has_totals(feed, id_):
             totals = {"engineARanking": {"value": self.number}}
-        return page({"rows": rows, "totals": totals}, len(rows))
+        return page({"rows": rows, "totals": totals}, rows)
 
     def rows(self, feed: Feed, id_: int, parameters: Mapping[str, str]) -> list[Row]:
         """Return the rows of a report on the wire."""
@@ -120,10 +121,6 @@ class World:
         else:
             dates = {str(day) for day in days if day.day % 4}
         return [date for date in sorted(dates) if random.random() < 0.7]
-
-
-def page(data: object, records: int) -> dict[str, object]:
-    return {"metadata": {"total_pages": 1, "total_records": records}, "data": data}
 
 
 def report_of(request: ApiRequest) -> tuple[Feed, int] | None:

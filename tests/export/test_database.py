@@ -1,5 +1,4 @@
 """A database of nights: the owners of rows, replaced rows, and refused changes."""
-# ruff: noqa: ASYNC220
 
 import asyncio
 import contextlib
@@ -7,8 +6,6 @@ import os
 import re
 import shutil
 import sqlite3
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -30,6 +27,7 @@ from seorep_async.history import open_history
 from seorep_async.tables.output_tables import all_tables
 from tests.export.accounts import Account, reports_in, served
 from tests.export.staged import folder_of
+from tests.processes import opening_a_database
 from tests.scripted_api import ApiRequest, serving
 
 pytestmark = pytest.mark.usefixtures("tables_at_once")
@@ -359,15 +357,8 @@ async def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path, kind: st
 async def test_a_database_that_is_open_elsewhere_is_waited_for(
     pulled: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    program = (
-        "import duckdb, sys; d = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
-    )
-    command = [sys.executable, "-c", program, str(pulled)]
     async with served(Account()) as (client, service):
-        service.requests.clear()
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-            assert other.stdout is not None
-            other.stdout.readline()
+        with opening_a_database(pulled) as other:
             monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
             with pytest.raises(
                 ExportError, match=r"open in another program.*close it there, and run this again"

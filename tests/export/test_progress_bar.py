@@ -47,10 +47,6 @@ async def test_a_log_has_no_bar(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err == ""
 
 
-def notebook_shell() -> SimpleNamespace:
-    return SimpleNamespace(kernel=object())
-
-
 class Widgets:
     """A stand-in for ipywidgets and IPython.display."""
 
@@ -72,10 +68,17 @@ class Widgets:
         self.displayed.append(box)
 
 
-async def test_a_notebook_has_a_widget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def widgets(monkeypatch: pytest.MonkeyPatch) -> Widgets:
+    """Let the program run in a notebook."""
     widgets = Widgets()
-    monkeypatch.setattr(builtins, "get_ipython", notebook_shell, raising=False)
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setattr(builtins, "get_ipython", lambda: shell, raising=False)
     monkeypatch.setattr(progress_bar, "require", lambda _: widgets)
+    return widgets
+
+
+async def test_a_notebook_has_a_widget(tmp_path: Path, widgets: Widgets) -> None:
     await pull(tmp_path)
     assert widgets.displayed == [[widgets.bar, widgets.label]]
     assert widgets.label.value == "done, 1 row, 1 failed"
@@ -83,24 +86,19 @@ async def test_a_notebook_has_a_widget(tmp_path: Path, monkeypatch: pytest.Monke
     assert widgets.bar.bar_style == "warning"
 
 
-async def test_a_failed_pull_leaves_no_empty_bar(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    widgets = Widgets()
-    monkeypatch.setattr(builtins, "get_ipython", notebook_shell, raising=False)
-    monkeypatch.setattr(progress_bar, "require", lambda _: widgets)
+async def test_a_failed_pull_leaves_no_empty_bar(tmp_path: Path, widgets: Widgets) -> None:
     with pytest.raises(AuthenticationError):
         await pull(tmp_path, Account(lists=False))
     assert widgets.displayed == []
 
 
+@pytest.mark.usefixtures("widgets")
 async def test_a_notebook_without_widgets_has_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(_: str) -> Any:
         raise ImportError
 
-    monkeypatch.setattr(builtins, "get_ipython", notebook_shell, raising=False)
     monkeypatch.setattr(progress_bar, "require", refuse)
     await pull(tmp_path)
     assert "done, 1 row, 1 failed\n" in capsys.readouterr().out

@@ -41,59 +41,25 @@ def page_of(database: Path, **options: Any) -> str:
     return page.read_text(encoding="utf-8")
 
 
-def last_30_days(last_day: int) -> list[Pull]:
-    """Return a pull for each night, whose window ends `last_day` days after it."""
-    return [Pull(night, night - 30 * A_DAY, night + last_day * A_DAY, RANKS) for night in NIGHTS]
-
-
-SHAPES: dict[str, tuple[list[Pull], int]] = {}
-"""Pulls of each shape, and the number of their ranking days."""
-SHAPES["thirty nights of the last 30 days"] = (last_30_days(-1), 30)
-months = [Pull(THE_NIGHT, first, last_of_month(first), RANKS) for first in MONTHS]
-SHAPES["two years in months"] = (months, 24)
-default_windows = [Pull(night, *full_months(night), RANKS) for night in NIGHTS]
-SHAPES["the default window each night"] = (default_windows, 2)
-to_date = [Pull(night, night.replace(day=1), last_of_month(night), RANKS) for night in NIGHTS]
-SHAPES["month to date"] = (to_date, 30)
-FUTURE = (dt.date(2027, 1, 1), dt.date(2027, 1, 31))
-SHAPES["a window in the future"] = ([Pull(night, *FUTURE, RANKS) for night in NIGHTS], 1)
-# The account's clock is a day ahead of UTC: its first two nights have the same ranking day.
-east = [Pull(day(number - 1), day(0), day(number), RANKS) for number in range(7)]
-SHAPES["month to date, a day east of UTC"] = (east, 6)
-SHAPES["a day east of UTC"] = (last_30_days(1), 30)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_each_shape_of_nights_has_its_days(tmp_path: Path, shape: str) -> None:
-    pulls, count = SHAPES[shape]
-    with open_history(database_of(tmp_path / "a.duckdb", pulls)) as history:
-        assert history.days("acme") == days(pulls)
-    assert len(days(pulls)) == count
-
-
-@pytest.mark.parametrize(
-    ("shape", "words"),
-    [
-        ("two years in months", ", 24 days</p>"),
-        ("a window in the future", "One day is shown"),
-    ],
-)
-def test_a_page_counts_its_days(tmp_path: Path, shape: str, words: str) -> None:
-    pulls, _ = SHAPES[shape]
-    assert words in page_of(database_of(tmp_path / "a.duckdb", pulls))
-
-
 def test_a_backfill_of_months_compares_the_last_two(tmp_path: Path) -> None:
     pulls = []
     for number, first in enumerate(MONTHS):
         ranks = {11: 30 - number}
         pulls.append(Pull(THE_NIGHT, first, last_of_month(first), ranks))
-    compared = changes(database_of(tmp_path / "a.duckdb", pulls), moved=1)
+    database = database_of(tmp_path / "a.duckdb", pulls)
+    compared = changes(database, moved=1)
     assert compared.before == dt.date(2022, 11, 30)
     assert compared.after == dt.date(2022, 12, 31)
     (change,) = compared
     assert change.kinds == ("rose",)
     assert (change.before, change.after) == (8, 7)
+    assert ", 24 days</p>" in page_of(database)
+
+
+def test_nights_of_a_future_window_are_one_day(tmp_path: Path) -> None:
+    window = (dt.date(2027, 1, 1), dt.date(2027, 1, 31))
+    pulls = [Pull(night, *window, RANKS) for night in NIGHTS]
+    assert "One day is shown" in page_of(database_of(tmp_path / "a.duckdb", pulls))
 
 
 @pytest.mark.parametrize("count", [2, 20])
@@ -110,7 +76,7 @@ def test_nights_of_one_day_are_refused_in_a_sentence(tmp_path: Path, count: int)
 def test_nights_that_repeat_a_day_are_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pulls, _ = SHAPES["the default window each night"]
+    pulls = [Pull(night, *full_months(night), RANKS) for night in NIGHTS]
     database = database_of(tmp_path / "a.duckdb", pulls)
     compared = changes(database)
     assert compared.before == dt.date(2026, 2, 28)

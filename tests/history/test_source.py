@@ -2,8 +2,6 @@
 
 import datetime as dt
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 from seorep_async import ConfigurationError, ExportError, Feed
 from seorep_async.history import changes, comparing, complete_windows, open_history, source
 from tests.history.databases import FIRST, Pull, change, database_of, day, insert, nightly
+from tests.processes import opening_a_database
 
 
 @pytest.fixture(scope="module")
@@ -132,13 +131,7 @@ def test_a_damaged_answer_is_an_export_error(
 def test_a_database_that_is_being_written_is_waited_for_or_named(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = (
-        "import duckdb, sys; d = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
-    )
-    command = [sys.executable, "-c", program, str(database)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
+    with opening_a_database(database) as other:
         monkeypatch.setattr(source, "WAIT_SECONDS", 0.0)
         with pytest.raises(
             ExportError,
