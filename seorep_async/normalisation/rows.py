@@ -159,7 +159,7 @@ class RowReader(Generic[M]):
         self, envelope: Any, number: int, make_models: MakeModels[M], subject: Subject = None
     ) -> Page[M]:
         rows, totals, path = _content(envelope)
-        metadata = envelope.metadata or Metadata()
+        metadata: Metadata = envelope.metadata or Metadata()
         models = make_models(rows)
         refuse_another_row(models, path, subject)
         return metadata.page(number, models, _totals(totals))

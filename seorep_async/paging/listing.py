@@ -54,8 +54,8 @@ class Listing(NotAwaited, Generic[T, R_co]):
 
     Attributes:
         query: the requests of its pages.
-        assemble: makes the result from all pages: a list of records, or a report, as
-            `FeedQuery.report` does.
+        assemble: makes the result from all pages: a list of records, or a report
+            (`FeedQuery.report` in `resources/rankings.py`).
     """
 
     def __init__(

@@ -9,7 +9,8 @@ from typing import Generic, TypeVar
 import msgspec
 
 from seorep_async.models import Page
-from seorep_async.session import Deadline, Decode, Lane, Request
+from seorep_async.normalisation import FeedPage, ModelPage
+from seorep_async.session import Deadline, Lane, Request
 
 T = TypeVar("T")
 
@@ -35,8 +36,7 @@ class Query(msgspec.Struct, Generic[T], eq=False):
     Attributes:
         path: from `/v3` on.
         query: encoded, without `page`.
-        decode: makes the decoder of a page's body, a `FeedPage` or `ModelPage`, from the page's
-            number.
+        decode: makes the decoder of a page from the page's number.
         key: identifies an item, to detect repeated ones.
         subject: its name in errors, such as `campaign 42`, or None.
         secrets: strings of the query that must not appear in an error.
@@ -44,7 +44,7 @@ class Query(msgspec.Struct, Generic[T], eq=False):
 
     path: str
     query: str
-    decode: Callable[[int], Decode[Page[T]]]
+    decode: Callable[[int], FeedPage[T] | ModelPage[T]]
     key: Callable[[T], Hashable]
     subject: str | None = None
     secrets: tuple[str, ...] = ()

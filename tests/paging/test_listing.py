@@ -4,6 +4,7 @@ import asyncio
 import gc
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -13,13 +14,14 @@ from seorep_async import (
     ConfigurationError,
     DeadlineExceededError,
     DecodeError,
+    EngineNames,
     NotFoundError,
-    Page,
     PaginationError,
     SeoRepClient,
     SeoRepError,
     ServerError,
 )
+from seorep_async.normalisation import ModelPage, decoder_for
 from seorep_async.paging import Query
 from tests.scripted_api import (
     FEED,
@@ -493,8 +495,6 @@ async def test_a_404_past_the_last_page_ends_the_listing() -> None:
 
 
 def test_a_query_that_may_hold_a_secret_is_not_shown() -> None:
-    def decode(number: int) -> Callable[[bytes], Page[int]]:
-        return lambda body: Page((), number)
-
-    query = Query[int]("/v3/anything", "search=c4n4ry", decode=decode, key=int)
+    decode = partial(ModelPage[int], decoder_for(EngineNames()), int)
+    query = Query("/v3/anything", "search=c4n4ry", decode=decode, key=int)
     assert "c4n4ry" not in repr(query)
