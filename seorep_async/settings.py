@@ -180,24 +180,18 @@ class Settings:
             raise ConfigurationError(proxy_problem, argument="proxy")
 
     def _check_integers(self) -> None:
-        for name, lowest, highest in (
-            ("max_concurrency", 1, 1024),
-            ("max_attempts", 1, 100),
-            ("max_body_bytes", 1024, 2**40),
-            ("max_pages", 1, 10**9),
-        ):
-            value = getattr(self, name)
-            if type(value) is not int or not lowest <= value <= highest:
-                problem = f"must be an integer from {lowest} to {highest}, got {short_repr(value)}"
-                raise ConfigurationError(f"{name} {problem}", argument=name)
-        page_size = self.page_size
-        if page_size is None or page_size == "find":
-            return
-        if type(page_size) is not int or not 1 <= page_size <= _LARGEST_PAGE:
-            problem = f'must be "find", None, or an integer from 1 to {_LARGEST_PAGE}'
-            raise ConfigurationError(
-                f"page_size {problem}, got {short_repr(page_size)}", argument="page_size"
-            )
+        self._check_integer("max_concurrency", 1, 1024)
+        self._check_integer("max_attempts", 1, 100)
+        self._check_integer("max_body_bytes", 1024, 2**40)
+        self._check_integer("max_pages", 1, 10**9)
+        if self.page_size not in ("find", None):
+            self._check_integer("page_size", 1, _LARGEST_PAGE, 'must be "find", None, or')
+
+    def _check_integer(self, name: str, lowest: int, highest: int, verb: str = "must be") -> None:
+        value = getattr(self, name)
+        if type(value) is not int or not lowest <= value <= highest:
+            problem = f"{name} {verb} an integer from {lowest} to {highest}"
+            raise ConfigurationError(f"{problem}, got {short_repr(value)}", argument=name)
 
     def _check_numbers(self) -> None:
         for name in (

@@ -77,15 +77,9 @@ class Endpoint(Generic[M]):
         return await self._session.send(request)
 
     async def _update(self, id: int, values: Params, extra_params: ExtraParams | None) -> M:
-        path = f"{self._path}/{check_id('id', id)}"
-        subject = f"{self._object_name} {id}"
-        # the id is in the path, so `extra_params` may not give another
-        params = build_params({**values, "id": None}, extra_params)
-        if not params:
-            problem = f"{subject}: there is nothing to change; give at least one value"
-            raise ConfigurationError(problem)
         decode = self._single(self._model, id=id)
-        return await self._session.send(self._request("PUT", path, subject, decode, params))
+        request = self._of_object("PUT", id, decode, extra_params, values=values)
+        return await self._session.send(request)
 
     def _list(
         self,
@@ -145,11 +139,18 @@ class Endpoint(Generic[M]):
         decode: Decode[T],
         extra_params: ExtraParams | None,
         subpath: str = "",
+        *,
+        values: Params | None = None,
         **how: Any,
     ) -> Request[T]:
-        params = build_params({"id": None}, extra_params)
         path = f"{self._path}/{check_id('id', id)}{subpath}"
-        return self._request(method, path, f"{self._object_name} {id}", decode, params, **how)
+        subject = f"{self._object_name} {id}"
+        # the id is in the path, so `extra_params` may not give another
+        params = build_params({**(values or {}), "id": None}, extra_params)
+        if method == "PUT" and not params:
+            problem = f"{subject}: there is nothing to change; give at least one value"
+            raise ConfigurationError(problem)
+        return self._request(method, path, subject, decode, params, **how)
 
     def _request(
         self,

@@ -380,19 +380,22 @@ LONG_TRACE = b'{"message": "none", "trace": ["%s"]}' % (b"x" * 2_000_000)
 
 
 @pytest.mark.parametrize(
-    "body",
+    "step",
     [
-        b"",
-        b'{"message": "none"}',
-        b'{"detail": "Not Found"}',
-        pytest.param(LONG_TRACE, id="a long trace"),
-        pytest.param(LONG_TRACE[:40] + LONG_TRACE[-100_000:], id="a trace"),
+        answer(b"", status=404),
+        answer(b" \r\n", status=404),
+        answer(b'"gone"', status=404),
+        answer(b'{"message": "none"}', status=404),
+        pytest.param(answer(LONG_TRACE, status=404), id="a long trace"),
+        pytest.param(answer(LONG_TRACE[:40] + LONG_TRACE[-100_000:], status=404), id="a trace"),
+        page(406),
+        page(410),
     ],
 )
-async def test_a_404_of_the_service_is_about_the_object(body: bytes, connect: Connect) -> None:
-    client, server = await connect(FINE, answer(body, status=404))
+async def test_any_other_refusal_is_final(step: bytes, connect: Connect) -> None:
+    client, server = await connect(FINE, step)
     await ask(client)
-    error = await failure(client, NotFoundError, NO_OBJECT)
+    error = await failure(client, StatusError, NO_OBJECT if b"404" in step[:20] else None)
     assert len(server.requests) == 2
     assert error.retryable is False
 

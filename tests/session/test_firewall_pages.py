@@ -5,11 +5,7 @@ from typing import Any
 
 import pytest
 
-from seorep_async import (
-    AuthenticationError,
-    InvalidRequestError,
-    NotFoundError,
-)
+from seorep_async import AuthenticationError
 from seorep_async.session import Request, Session
 from seorep_async.session.response import Response
 from tests.session.simulated_service import SimulatedService, session_above
@@ -25,20 +21,14 @@ async def ends(session: Session, paths: list[str]) -> list[Any]:
 PAGE = b"<!DOCTYPE html><html><body>Request blocked</body></html>"
 
 
-def firewalled(
-    first: int,
-    last: int,
-    body: bytes = PAGE,
-    *,
-    status: int = 403,
-) -> SimulatedService:
+def firewalled(first: int, last: int, body: bytes) -> SimulatedService:
     """Return a service whose firewall answers some requests itself, counted from 1."""
 
     headers = {"Content-Type": "text/html"} if body.startswith(b"<") else {}
 
     def says(path: str) -> int | Response:
         blocked = len(service.paths) in range(first, last)
-        return Response(status, [body], None, headers) if blocked else 200
+        return Response(403, [body], None, headers) if blocked else 200
 
     service = SimulatedService(says=says, latency=0.05)
     return service
@@ -61,20 +51,3 @@ async def test_a_page_after_a_success_is_a_firewall_s(
         results = await ends(session, [f"/{number}" for number in range(count)])
     assert [n for n, end in enumerate(results) if isinstance(end, AuthenticationError)] == lost
     assert all(end == 0 or n in lost for n, end in enumerate(results))
-
-
-@pytest.mark.parametrize(
-    ("status", "body"),
-    [
-        (404, b" \r\n"),
-        (404, b'"gone"'),
-        (406, PAGE),
-        (410, PAGE),
-    ],
-)
-async def test_any_other_refusal_is_final(status: int, body: bytes) -> None:
-    service = firewalled(2, 3, body, status=status)
-    async with session_above(service, max_concurrency=1) as session:
-        _, error = await ends(session, ["/1", "/2"])
-    assert isinstance(error, InvalidRequestError | NotFoundError)
-    assert len(service.paths) == 2
