@@ -227,32 +227,22 @@ async def test_a_campaign_is_read_to_its_end_before_much_of_later_ones() -> None
         assert all(pages <= 30 for pages in Counter(later_ids).values())
 
 
-async def test_one_campaign_with_200_pages_keeps_all_permits_busy() -> None:
-    together = asyncio.Barrier(8)
-
-    async def script(request: ApiRequest) -> Any:
-        if request.page > 1:
-            await together.wait()  # nobody leaves before eight are there
-        return whole(request, 201)
-
-    async with serving(script, max_concurrency=8) as (client, _):
-        (outcome,) = await outcomes_of(client, [1])
-    assert outcome.report is not None
-    assert [row.keyword_id for row in outcome.report.rows] == rows_of(1, 201)
-
-
-async def test_200_campaigns_keep_16_requests_in_flight() -> None:
+@pytest.mark.parametrize(("campaigns", "pages"), [(1, 201), (200, 3)])
+async def test_all_permits_of_a_pull_are_busy(campaigns: int, pages: int) -> None:
     together = asyncio.Barrier(16)
 
     async def script(request: ApiRequest) -> Any:
-        if 8 < len(service.requests) <= 408:
-            # Nobody leaves before sixteen are there, but for those of the start.
+        # Nobody leaves before sixteen are there, except at the start and the end.
+        if 16 < len(service.requests) <= 176:
             await together.wait()
-        return whole(request)
+        return whole(request, pages)
 
     async with serving(script, max_concurrency=16) as (client, service):
-        assert all(outcome.ok for outcome in await outcomes_of(client, range(1, 201)))
-    assert len(service.requests) == 600
+        outcomes = await outcomes_of(client, range(1, campaigns + 1))
+    for outcome in outcomes:
+        assert outcome.report is not None
+        assert [row.keyword_id for row in outcome.report.rows] == rows_of(outcome.id, pages)
+    assert len(service.requests) == campaigns * pages
     assert service.most_in_flight == 16
 
 

@@ -2,10 +2,9 @@
 
 import asyncio
 import json
-import logging
 import pickle
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -29,7 +28,7 @@ from seorep_async.errors import (
 )
 from seorep_async.secret import Secret
 from tests.session.calls import KEY, Connect
-from tests.session.canary import Canary
+from tests.session.canary import Canary, assert_no_log_shows
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import (
     Connection,
@@ -52,15 +51,7 @@ WRITTEN = [
     json.dumps(PASSWORD, ensure_ascii=False)[1:-1],
 ]
 CANARY = Canary(*WRITTEN, TOKEN, LOGIN_URL.partition("=")[2])
-
-
-@pytest.fixture(autouse=True)
-def logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """After each test, assert that no log record of any logger contains a secret."""
-    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, "asyncio"):
-        yield
-    for record in caplog.records:
-        CANARY.assert_not_in(f"{record.getMessage()} {record.args} {record.exc_text}")
+logged = assert_no_log_shows(CANARY)
 
 
 async def create(client: SeoRepClient) -> User:

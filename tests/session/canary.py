@@ -1,14 +1,32 @@
 """Find secrets, or parts of them, in anything that could show them."""
 
 import base64
+import logging
 import pickle
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+import pytest
 
 from tests.session.calls import KEY
 
 _LONG = 9  # this many consecutive characters of a secret count as the secret
 _TESTS = __file__.rpartition("/session/")[0]
+
+
+def assert_no_log_shows(canary: "Canary") -> Callable[[pytest.LogCaptureFixture], Iterator[None]]:
+    """Return a fixture: after each test, no log record of any logger may contain a secret."""
+
+    def logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+        with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, "asyncio"):
+            yield
+        # In a teardown, `caplog.records` has only its own ones.
+        for record in caplog.get_records("call"):
+            canary.assert_not_in(f"{record.getMessage()} {record.args} {record.exc_text}")
+            if record.exc_info and record.exc_info[1]:
+                canary.assert_not_shown_by(record.exc_info[1])
+
+    return pytest.fixture(autouse=True)(logged)
 
 
 class Canary:
@@ -51,8 +69,8 @@ def _chain(error: BaseException | None, depth: int = 5) -> Iterator[BaseExceptio
         yield from _chain(error.__context__, depth - 1)
 
 
-_KEY = Canary(
+KEY_CANARY = Canary(
     KEY, base64.b64encode(f":{KEY}".encode()).decode(), base64.b64encode(KEY.encode()).decode()
 )
-assert_key_is_not_in = _KEY.assert_not_in
-assert_error_does_not_show_key = _KEY.assert_not_shown_by
+assert_key_is_not_in = KEY_CANARY.assert_not_in
+assert_error_does_not_show_key = KEY_CANARY.assert_not_shown_by

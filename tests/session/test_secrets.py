@@ -4,10 +4,8 @@ import asyncio
 import base64
 import html
 import json
-import logging
 import pickle
 import urllib.parse
-from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
@@ -32,23 +30,17 @@ from seorep_async.errors import (
 )
 from seorep_async.session import Authentication
 from tests.session.calls import KEY, Connect, ask, failure
-from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
+from tests.session.canary import (
+    KEY_CANARY,
+    assert_error_does_not_show_key,
+    assert_key_is_not_in,
+    assert_no_log_shows,
+)
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Step, answer, hang, reset, then_close
 
 IN_BASE64 = base64.b64encode(f":{KEY}".encode()).decode()
-
-
-@pytest.fixture(autouse=True)
-def logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """After each test, assert that no log record of any logger contains a secret."""
-    asyncio_debug = logging.getLogger("asyncio")
-    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, asyncio_debug.name):
-        yield
-    for record in caplog.records:
-        assert_key_is_not_in(f"{record.getMessage()} {record.args} {record.exc_text}")
-        if record.exc_info and record.exc_info[1]:
-            assert_error_does_not_show_key(record.exc_info[1])
+logged = assert_no_log_shows(KEY_CANARY)
 
 
 def body_with_key(**fields: Any) -> bytes:
