@@ -83,7 +83,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         engine_names: the engines' names in responses, as `Settings.engine_names` has them.
         feed_search_param: the parameter that carries the search string; None without a search.
         compared: whether changes from the previous period are requested.
-        names_account, names_night: whether the caller gave `account` and `snapshot_date`.
+        names_account, names_snapshot_date: whether the caller gave `account` and `snapshot_date`.
     """
 
     version: str
@@ -102,7 +102,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     feed_search_param: str | None
     compared: bool
     snapshot_date: dt.date
-    names_night: bool
+    names_snapshot_date: bool
     started_at: Annotated[dt.datetime, msgspec.Meta(tz=False)]
 
     @classmethod
@@ -148,7 +148,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             feed_search_param=search_param,
             compared=asks_to_compare(options.get("compare_previous_period")),
             snapshot_date=_snapshot_date(options.get("snapshot_date"), now.date()),
-            names_night=options.get("snapshot_date") is not None,
+            names_snapshot_date=options.get("snapshot_date") is not None,
             started_at=now.replace(tzinfo=None),
         )
 
@@ -208,9 +208,9 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
         The result is empty if this request resumes the earlier one.
         """
-        ignored = {"started_at", "names_account", "names_night"}
+        ignored = {"started_at", "names_account", "names_snapshot_date"}
         # a pull resumed after midnight keeps its night, unless the caller names another
-        if not self.names_night:
+        if not self.names_snapshot_date:
             ignored.add("snapshot_date")
         if self.folded_groups == earlier.folded_groups:
             ignored.add("groups")
