@@ -111,6 +111,18 @@ _writers: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 """Keep other pulls of this process out; DuckDB's own lock keeps other processes out."""
 
 
+@contextmanager
+def turn_to_open(path: Path, wait_seconds: float) -> Iterator[None]:
+    """Wait until no pull of this process has a database open, but not longer than given."""
+    lock = _writers[Path(os.path.realpath(path))]
+    has_turn = lock.acquire(timeout=max(0, wait_seconds))
+    try:
+        yield
+    finally:
+        if has_turn:
+            lock.release()
+
+
 @attrs.frozen
 class Database(Target):
     """A database file. A pull waits while another one, or another program, has it open.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, short_repr
+from seorep_async.export.database import turn_to_open
 from seorep_async.export.progress import PERMANENT_ERRORS, RETRYABLE_STATUSES
 from seorep_async.export.schema import (
     NO_DATABASE,
@@ -34,7 +35,12 @@ from seorep_async.tables.output_tables import all_tables, table_of
 if TYPE_CHECKING:
     import duckdb
 
-_SETTINGS = {"enable_external_access": "false", "python_enable_replacements": "false"}
+_SETTINGS = {
+    "enable_external_access": "false",
+    "python_enable_replacements": "false",
+    "lock_configuration": "true",
+}
+"""Set as a file is opened: later, connections of other threads may have it open as well."""
 _RETRY_SECONDS = 0.1
 WAIT_SECONDS = 10.0
 """How long a question of this package waits while a pull writes the database."""
@@ -188,10 +194,9 @@ def open_history(
         raise _refusal(path, NO_DATABASE)
     with ExitStack() as stack:
         try:
-            connection = stack.enter_context(_connect(path, wait_seconds))
+            connection = stack.enter_context(_connect(path, limits or {}, wait_seconds))
             _check_tables(connection, path)
             _provide_views(connection)
-            _lock_settings(connection, limits or {})
         except duckdb.Error as error:
             problem = why_closed(error)
             if problem is not None:
@@ -206,21 +211,18 @@ def open_history(
             raise
 
 
-def _lock_settings(connection: Any, settings: Mapping[str, str]) -> None:
-    for name, value in settings.items():
-        connection.execute(f"SET {name} = '{value}'")
-    connection.execute("SET lock_configuration = true")
-
-
-def _connect(path: Path, wait_seconds: float) -> Any:
+def _connect(path: Path, limits: Mapping[str, str], wait_seconds: float) -> Any:
     """Open a file for reading as soon as nobody writes it."""
     duckdb = require("duckdb")
     # DuckDB would take a relative md:x.duckdb for the address of a service
     absolute_path = str(path.absolute())
+    settings = {**limits, **_SETTINGS}
     until = time.monotonic() + wait_seconds
     while True:
         try:
-            return duckdb.connect(absolute_path, read_only=True, config=_SETTINGS)
+            # a pull of this process may be writing
+            with turn_to_open(path, until - time.monotonic()):
+                return duckdb.connect(absolute_path, read_only=True, config=settings)
         except duckdb.Error as error:
             # a notebook that has it open would wait for itself
             is_elsewhere = holder_of(error) not in (None, THIS_PROGRAM)

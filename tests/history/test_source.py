@@ -2,6 +2,9 @@
 
 import datetime as dt
 import shutil
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import duckdb
 import pytest
 
 from seorep_async import ConfigurationError, ExportError, Feed
+from seorep_async.export.database import turn_to_open
 from seorep_async.history import changes, comparing, complete_windows, open_history, source
 from tests.history.databases import FIRST, Pull, change, database_of, day, insert, nightly
 from tests.processes import opening_a_database
@@ -126,6 +130,26 @@ def test_a_damaged_answer_is_an_export_error(
     monkeypatch.setattr(comparing, "_CHANGES", damaged)
     with pytest.raises(ExportError, match=r"can't read .*a.duckdb: .*damaged"):
         changes(database, account="acme", moved=1)
+
+
+def test_several_threads_read_a_database_at_once(database: Path) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        results = threads.map(lambda _: changes(database, account="acme", moved=1), range(24))
+        assert len({len(result) for result in results}) == 1
+
+
+def test_a_pull_of_this_process_is_waited_for(database: Path) -> None:
+    def write(is_open: threading.Event) -> None:
+        with turn_to_open(database, 0), duckdb.connect(str(database)):
+            is_open.set()
+            time.sleep(0.3)
+
+    is_open = threading.Event()
+    thread = threading.Thread(target=write, args=[is_open])
+    thread.start()
+    is_open.wait()
+    assert changes(database, account="acme", moved=1)
+    thread.join()
 
 
 def test_a_database_that_is_being_written_is_waited_for_or_named(
