@@ -35,6 +35,7 @@ from seorep_async.export import PullProgress, PullSummary, pull_to
 from seorep_async.export.files import has_content
 from seorep_async.export.lookups import look_up
 from seorep_async.export.progress import fails_again
+from seorep_async.export.progress_bar import in_words
 from seorep_async.history.source import listed
 from seorep_async.integrations.questions import (
     MOST_CHANGES,
@@ -155,7 +156,7 @@ def mcp_server(
     calls = _Calls()
 
     async def list_tools(_: Any, __: Any) -> Any:
-        tools = [_described(tool, engines) for tool in _TOOLS.values()]
+        tools = [_described(name, tool, engines) for name, tool in _TOOLS.items()]
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(context: Any, params: Any) -> Any:
@@ -176,7 +177,7 @@ def mcp_server(
     return server
 
 
-def _described(tool: _Tool, engines: str) -> Any:
+def _described(name: str, tool: _Tool, engines: str) -> Any:
     """Return a tool as hosts see it. `engines` is a sentence about engines, or empty."""
     description = tool.description
     if tool.has_engines:
@@ -197,7 +198,7 @@ def _described(tool: _Tool, engines: str) -> Any:
         idempotent_hint=True,
     )
     return types.Tool(
-        name=tool.name,
+        name=name,
         description=description,
         input_schema=schema,
         annotations=hints,
@@ -418,25 +419,18 @@ async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) ->
     missing_ids = [id_ for id_ in dict.fromkeys(ids) if id_ not in existing_ids]
     unknown: list[int] = []
     for id_ in missing_ids:
-        # a list may leave out campaigns that a pull can read
-        if await _is_unknown(client, id_):
+        try:
+            # a list may leave out campaigns that a pull can read
+            await client.campaigns.get(id_)
+        except NotFoundError:
             unknown.append(id_)
+        except SeoRepError:
+            continue
         # an agent may invent thousands of ids, and each costs a request
         if len(unknown) == _MOST_UNKNOWN:
             break
     if unknown:
         raise _no_campaigns(unknown)
-
-
-async def _is_unknown(client: SeoRepClient, campaign_id: int) -> bool:
-    try:
-        await client.campaigns.get(campaign_id)
-    except NotFoundError:
-        return True
-    except SeoRepError:
-        # only a 404 proves it
-        return False
-    return False
 
 
 class _Progress:
@@ -457,11 +451,7 @@ class _Progress:
 
     def note(self, progress: PullProgress) -> None:
         """Take the progress of a step, as `on_progress` of a pull."""
-        done = f"{progress.done:,}"
-        if progress.total is not None:
-            done = f"{done} of {progress.total:,}"
-        counts = f"{progress.rows:,} rows, {progress.failures:,} failures"
-        self._message = f"{progress.stage.value}: {done}, {counts}"
+        self._message = in_words(progress)
         self._quiet_seconds = 0
 
     async def _run(self) -> None:
@@ -536,7 +526,6 @@ def _page(page: Page[Any], model: type[Any], names: Sequence[str]) -> str:
 class _Tool:
     """A tool as an agent sees it, and the function that answers it."""
 
-    name: str
     description: str
     arguments: type[Arguments]
     answer: Callable[[_Agent, Any, ReportProgress], Awaitable[str]]
@@ -545,50 +534,42 @@ class _Tool:
 
 
 _TOOLS = {
-    tool.name: tool
-    for tool in (
-        _Tool(
-            name="campaigns",
-            description="List the account's campaigns, from the service.",
-            arguments=CampaignsArguments,
-            answer=_campaigns,
+    "campaigns": _Tool(
+        description="List the account's campaigns, from the service.",
+        arguments=CampaignsArguments,
+        answer=_campaigns,
+    ),
+    "rankings": _Tool(
+        description="Get ranks of a campaign's keywords from the service; nothing is stored.",
+        arguments=RankingsArguments,
+        answer=_rankings,
+        has_engines=True,
+    ),
+    "changes": _Tool(
+        description="Compare two days of the database, the largest changes first.",
+        arguments=ChangesArguments,
+        answer=_changes,
+        has_engines=True,
+    ),
+    "history": _Tool(
+        description=(
+            "Run SQL that only reads. keyword_rankings has a row a keyword and night. Its "
+            "views keyword_rankings_by_day and keyword_rankings_latest (last days) add as_of, "
+            "the day of the ranks. Ranks null and 0 count as not ranked. campaigns has company "
+            "and group_title; join by account, campaign_id. SHOW TABLES lists others, DESCRIBE "
+            "columns, duckdb_columns() comments. Aggregate: long answers are cut."
         ),
-        _Tool(
-            name="rankings",
-            description="Get ranks of a campaign's keywords from the service; nothing is stored.",
-            arguments=RankingsArguments,
-            answer=_rankings,
-            has_engines=True,
+        arguments=HistoryArguments,
+        answer=_history,
+        has_engines=True,
+    ),
+    "pull": _Tool(
+        description=(
+            "Pull campaigns from the service into the database, as tonight's snapshot. It may "
+            "take minutes; if interrupted, repeat it to resume. The answer's rows are failures."
         ),
-        _Tool(
-            name="changes",
-            description="Compare two days of the database, the largest changes first.",
-            arguments=ChangesArguments,
-            answer=_changes,
-            has_engines=True,
-        ),
-        _Tool(
-            name="history",
-            description=(
-                "Run SQL that only reads. keyword_rankings has a row a keyword and night. Its "
-                "views keyword_rankings_by_day and keyword_rankings_latest (last days) add as_of, "
-                "the day of the ranks. Ranks null and 0 count as not ranked. campaigns has company "
-                "and group_title; join by account, campaign_id. SHOW TABLES lists others, DESCRIBE "
-                "columns, duckdb_columns() comments. Aggregate: long answers are cut."
-            ),
-            arguments=HistoryArguments,
-            answer=_history,
-            has_engines=True,
-        ),
-        _Tool(
-            name="pull",
-            description=(
-                "Pull campaigns from the service into the database, as tonight's snapshot. It may "
-                "take minutes; if interrupted, repeat it to resume. The answer's rows are failures."
-            ),
-            arguments=PullArguments,
-            answer=_pull,
-            only_reads=False,
-        ),
-    )
+        arguments=PullArguments,
+        answer=_pull,
+        only_reads=False,
+    ),
 }

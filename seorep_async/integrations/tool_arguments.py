@@ -103,10 +103,11 @@ _SYNONYMS = (
 """Names that agents confuse. No tool has two arguments from the same set."""
 _ABSENT = (None, "", "null")
 """The values that hosts send for omitted arguments."""
+_LISTS_IDS = "the tool campaigns lists ids"
 _ADVICE = {
-    "campaign": "the tool campaigns lists ids",
-    "campaign_id": "the tool campaigns lists ids",
-    "campaign_ids": "the tool campaigns lists ids",
+    "campaign": _LISTS_IDS,
+    "campaign_id": _LISTS_IDS,
+    "campaign_ids": _LISTS_IDS,
     "engine": "if the description of this tool does not name them, ask which is which",
     "group": "the tool campaigns lists group titles",
 }

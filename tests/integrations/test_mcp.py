@@ -675,7 +675,7 @@ async def test_a_pull_reports_rising_progress_also_while_it_waits(
     steps = [progress for progress, _, _ in reported]
     assert steps == sorted(set(steps))
     messages = " ".join(str(message) for _, _, message in reported)
-    assert "pulling rows: " in messages
+    assert "pulling rows, " in messages
     assert "waiting for the service for 5 s" in messages
 
 
