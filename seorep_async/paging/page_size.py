@@ -29,6 +29,8 @@ SHORTEST_PATIENCE = 5.0
 """The least seconds that a listing waits for the answer to a question."""
 PATIENCE = 8
 """A listing also waits for this multiple of the time that its own page 1 took."""
+LONGEST_LIMIT = 90.0
+"""The least seconds that it waits while only probes go out: a limit per minute may be used up."""
 CONFIRMATIONS = 3
 """The number of reports of one length to compare with and without a limit."""
 MOST_FAILURES = 3
@@ -101,6 +103,9 @@ class PageSize:
     def _patience(self, page: Page[Any], seconds: float) -> float:
         """Return the seconds to wait for an answer, after page 1 took `seconds`."""
         patience = max(SHORTEST_PATIENCE, PATIENCE * seconds)
+        if self._session.share.only_probes:
+            # The further pages would not be sent now either.
+            patience = max(patience, LONGEST_LIMIT)
         pace = self._session.share.pace
         if pace is None:
             return patience
@@ -141,7 +146,10 @@ class PageSize:
         )
         try:
             large_page = await self._session.send(question)
-            if _continues(page, large_page, listing) and await self._is_whole(large_page, listing):
+            # Others wait for this answer as well, so its retries must not wait for theirs.
+            deadline = Deadline(end, seconds_from_permit=self._patience(page, seconds))
+            is_longer = _continues(page, large_page, listing)
+            if is_longer and await self._is_whole(large_page, listing, deadline):
                 self._find(large_page)
                 return large_page
             self._state = State.DEFAULT
@@ -160,10 +168,11 @@ class PageSize:
         if error.attempts == 0:
             # The question was never sent.
             return
-        # A refusal is probably about the rate, not about the limit. A call with little time does
-        # not decide for all others.
-        had_little_time = patience < SHORTEST_PATIENCE and isinstance(error, DeadlineExceededError)
-        if _is_refusal(error) or had_little_time:
+        # A refusal is probably about the rate, not about the limit. An attempt that had little time
+        # does not decide for all others.
+        had_little_time = patience < SHORTEST_PATIENCE or error.attempts > 1
+        is_late = had_little_time and isinstance(error, DeadlineExceededError)
+        if _is_refusal(error) or is_late:
             self.count_failure()
         else:
             self._state = State.DEFAULT
@@ -184,7 +193,7 @@ class PageSize:
         page = await self._session.send(listing.request(1))
         if self._is_confirmed(page):
             return page
-        is_whole = await self._is_whole(page, listing)
+        is_whole = await self._is_whole(page, listing, listing.schedule.deadline)
         listing.limit = None
         if default_page is None:
             default_page = await self._session.send(listing.request(1))
@@ -197,15 +206,14 @@ class PageSize:
         self._confirm(page)
         return page
 
-    async def _is_whole(self, page: Page[T], listing: SizedQuery[T]) -> bool:
+    async def _is_whole(self, page: Page[T], listing: SizedQuery[T], deadline: Deadline) -> bool:
         """Return whether a report that announces exactly the limit is complete."""
         if _announced(page) != LIMIT or self._pages_are_limited:
             return True
         listing.limit = LIMIT - 1
-        try:
-            shorter_page = await self._session.send(listing.request(1))
-        finally:
-            listing.limit = LIMIT
+        request = msgspec.structs.replace(listing.request(1), deadline=deadline)
+        listing.limit = LIMIT
+        shorter_page = await self._session.send(request)
         self._pages_are_limited = _announced(shorter_page) >= LIMIT
         return self._pages_are_limited
 

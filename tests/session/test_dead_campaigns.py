@@ -172,11 +172,24 @@ def test_a_low_limit_loses_nothing(cell: Cell) -> None:
         (Cell("sliding window of a second", 2, False, 0.02, 300, status=503), 40002),
         (Cell("sliding window of a minute", 1, False, 0.2, 1500, status=503), 53001),
         (Cell("sliding window of a minute", 1, False, 0.02, 1500, status=503), 53005),
+        (Cell("sliding window of a minute", 1, False, 0.02, 1500, status=503), 54023),
     ],
     ids=str,
 )
 def test_a_low_limit_with_bare_503s_loses_nothing(cell: Cell, seed: int) -> None:
     assert cell.run(seed).lost == 0
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("requests_a_minute", [12, 20, 30])
+def test_a_pull_that_outlasts_a_minutes_window_loses_nothing(
+    requests_a_minute: int, status: int
+) -> None:
+    limit = f"{requests_a_minute}/60s,sliding-window"
+    # At its end, only requests are left that were refused while the window was used up.
+    service = SimulatedService(limit, latency=0.2, status=status, seed=2)
+    assert simulate(service, [f"c{number}/1" for number in range(60)]).lost == 0
 
 
 @pytest.mark.virtual

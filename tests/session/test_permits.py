@@ -115,6 +115,41 @@ async def test_a_retry_goes_before_new_requests() -> None:
     assert service.paths == ["/1", "/2", "/1", "/3", "/4"]
 
 
+async def test_of_the_retries_the_one_whose_time_ends_first_goes_first() -> None:
+    service = SimulatedService(latency=1.0, says=lambda path: 200 if here().now > 5 else 503)
+    async with session_above(service, max_concurrency=1) as session:
+
+        async def send(number: int) -> None:
+            deadline = Deadline.of_call(here().now + 60 - number)
+            await session.send(get(f"/{number}", priority=number, deadline=deadline))
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(1, 5):
+                group.create_task(send(number))
+    assert service.paths[-4:] == ["/4", "/3", "/2", "/1"]
+
+
+async def test_a_retry_that_waited_for_a_third_of_its_time_goes_first() -> None:
+    share = share_of(max_concurrency=1)
+    permit = await granted(share)
+    order: list[str] = []
+
+    async def ask(name: str, seconds: float, *, is_retry: bool) -> None:
+        deadline = Deadline.of_call(here().now + seconds)
+        permit = await share.acquire(deadline, is_retry=is_retry)
+        order.append(name)
+        release(share, permit, None)
+
+    async with asyncio.TaskGroup() as group:
+        for name, seconds in (("late", 30.0), ("later", 31.0), ("early", 300.0)):
+            group.create_task(ask(name, seconds, is_retry=True))
+        group.create_task(ask("new", 300.0, is_retry=False))
+        await asyncio.sleep(10.5)
+        release(share, permit, None)
+    # Without this, a new request would go between two retries.
+    assert order == ["late", "later", "new", "early"]
+
+
 async def test_a_wait_for_a_permit_is_not_part_of_the_attempt() -> None:
     service = SimulatedService(latency=1.0)
     async with session_above(

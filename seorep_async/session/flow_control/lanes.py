@@ -67,13 +67,13 @@ class Waiter(msgspec.Struct, order=True):
     """A request that waits for a permit, ordered by priority and arrival.
 
     Attributes:
-        priority: the lowest goes first.
+        priority: the lowest goes first: the place in its pull, or the deadline of a retry.
         arrival: a number that grows with each waiter.
         since: when its wait began.
         turn: its permit, or the error that ended its wait.
     """
 
-    priority: int
+    priority: float
     arrival: int
     since: float
     deadline: Deadline
@@ -172,7 +172,7 @@ class ClientLanes:
         return lane in self._held
 
     def waiter(
-        self, priority: int, lane: Lane, deadline: Deadline, subject: Subject | None, now: float
+        self, priority: float, lane: Lane, deadline: Deadline, subject: Subject | None, now: float
     ) -> Waiter:
         """Create a waiter without adding it to its lane."""
         turn: asyncio.Future[Permit | Exception] = asyncio.get_running_loop().create_future()
@@ -189,11 +189,10 @@ class ClientLanes:
         if not waiter.lane.waiters:
             self._in_turn.pop(waiter.lane, None)
 
-    def next_waiter(self) -> Waiter:
+    def next_waiter(self, now: float) -> Waiter:
         """Return the waiter whose turn it is."""
         # 1. A retry goes first, but not every time: dead campaigns must not hold up others.
-        is_turn_of_retry = self._until_retry <= 0 or not self._in_turn
-        if self.retries.waiters and is_turn_of_retry:
+        if self.retries.waiters and self._is_turn_of_retry(now):
             self._until_retry = next(self._between_retries)
             return self.retries.waiters[0]
         # 2. The lanes take turns, so that a pull beside many calls gets every second permit.
@@ -201,3 +200,11 @@ class ClientLanes:
         lane = next(iter(self._in_turn))
         self._in_turn.move_to_end(lane)
         return lane.waiters[0]
+
+    def _is_turn_of_retry(self, now: float) -> bool:
+        if self._until_retry <= 0 or not self._in_turn:
+            return True
+        # At a low limit, others would hold up a retry until its time is over. One that has waited
+        # for a third of the time that it had goes first.
+        retry = self.retries.waiters[0]
+        return now - retry.since > (retry.deadline.at - now) / 2

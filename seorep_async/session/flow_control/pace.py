@@ -126,6 +126,10 @@ class Pace:
         self.refusals.end_hold()
         was_paused = self.paused_until > self.breaker.opened_at
         seconds_open = now - max(self.breaker.opened_at, self.paused_until)
+        if seconds_open > SPAN:
+            # Everything was refused, so these refusals say nothing about their subjects. If the
+            # subjects were remembered, further refusals of theirs would not count.
+            self.subjects.forget_since(self.breaker.opened_at)
         if self.rate.current == math.inf:
             self._set_first_rate(now, seconds_open)
         else:

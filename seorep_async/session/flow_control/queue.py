@@ -139,7 +139,7 @@ class PermitQueue:
                 waiter = self._choose_probe()
             # 4. The client that was served longest ago gets the permit.
             else:
-                waiter = lanes.next_waiter()
+                waiter = lanes.next_waiter(now)
             if waiter.turn.done() or waiter.deadline.at <= now:
                 # The waiter was cancelled or timed out, and its task has not run since.
                 waiter.expire()

@@ -196,5 +196,11 @@ class RefusedSubjects:
             if subject is not None and subject[0] is client:
                 del self._refused[subject]
 
+    def forget_since(self, moment: float) -> None:
+        """Forget the subjects that were refused after a moment."""
+        for subject, refused in list(self._refused.items()):
+            if refused.last_refused_at > moment:
+                del self._refused[subject]
+
     def clear(self) -> None:
         self._refused.clear()

@@ -137,7 +137,7 @@ class Share:
         deadline: Deadline,
         subject: str | None = None,
         lane: Lane | None = None,
-        priority: int = 0,
+        priority: float = 0,
         *,
         is_retry: bool = False,
     ) -> Permit:
@@ -148,8 +148,8 @@ class Share:
             subject: the name of the call's campaign.
             lane: the lane of the call's pull, or None for single calls and listings.
             priority: the place in the lane. The lowest number goes first.
-            is_retry: whether the request was sent before. Retries go first, but one to three other
-                requests go between two of them.
+            is_retry: whether the request was sent before. Retries go first, in the order of their
+                deadlines, but one to three other requests go between two of them.
 
         Raises:
             WaitTimeout: the deadline passed, or an outage outlasted the call's time.
@@ -165,6 +165,7 @@ class Share:
             raise WaitTimeout
         if is_retry:
             lane = self._lanes.retries
+            priority = deadline.at
         elif lane is None:
             lane = self._lanes.calls
         reason, _ = self._queue.next_start(now)
