@@ -1,7 +1,6 @@
-"""Rows 12, 21 and 26: closed connections, cancelled calls, calls with a short time limit."""
+"""Rows 12 and 26: closed connections, calls with a short time limit."""
 
 import asyncio
-import random
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,8 +11,8 @@ import pytest
 
 from seorep_async import SeoRepClient, SeoRepError, Settings
 from tests.faults.conftest import Check
-from tests.faults.run import JANUARY, KEY, load_of_the_machine, open_sockets
-from tests.faults.server import CUTS, LIGHT, Limit, Outage, Plan, ServerProcess
+from tests.faults.run import JANUARY, KEY, load_of_the_machine
+from tests.faults.server import CUTS, Limit, Outage, Plan, ServerProcess
 
 pytestmark = pytest.mark.heavy
 
@@ -50,77 +49,6 @@ async def test_reads_survive_a_server_that_closes_connections(
         errors=(len(results) - results.count(None), 0),
         counts_differ_by=(abs(attempts - served.history.requests), 0),
     )
-
-
-# --- Row 21
-
-
-@pytest.mark.parametrize(("cancels", "slack"), [(60, ENDLESS), pytest.param(1000, 1.0, marks=slow)])
-async def test_cancelling_at_any_moment_leaves_nothing_behind(
-    cancels: int, slack: float, server: ServerProcess, check: Check
-) -> None:
-    chance = random.Random(21)
-    load = load_of_the_machine()
-    seconds_to_cancel = []
-    plan = Plan(units=400, pages=3, latency=0.002, faults=LIGHT)
-    with server.serving(plan) as served:
-        sockets_before = open_sockets()
-        async with SeoRepClient(served.base_url, KEY) as client:
-
-            async def work() -> None:
-                if chance.random() < 0.5:
-                    await client.rankings.campaign(chance.randint(1, plan.units), *JANUARY)
-                    return
-                ids = chance.sample(range(1, plan.units + 1), 5)
-                async with client.rankings.pull(ids, *JANUARY) as outcomes:
-                    async for outcome in outcomes:
-                        assert outcome.ok, outcome.error
-
-            async def until_cancelled() -> None:
-                task = asyncio.create_task(work())
-                # Any await may be the one that is cancelled.
-                for _ in range(chance.randint(0, 60)):
-                    await asyncio.sleep(0)
-                await asyncio.sleep(chance.choice([0.0, 0.001, 0.01, 0.05]) * chance.random())
-                begun = time.monotonic()
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
-                seconds_to_cancel.append(time.monotonic() - begun)
-
-            for _ in range(cancels // 4):
-                await asyncio.gather(*(until_cancelled() for _ in range(4)))
-            in_flight = client.stats.in_flight
-            tasks = len(asyncio.all_tasks()) - 1
-            after = await seconds_of_100_calls(client)
-        async with SeoRepClient(served.base_url, KEY) as fresh:
-            before = await seconds_of_100_calls(fresh)
-        sockets = open_sockets() - sockets_before
-    check(
-        "21",
-        f"{cancels} cancels at random",
-        load=load,
-        permits_kept=(in_flight, 0),
-        tasks_left=(tasks, 0),
-        sockets_left=(sockets + served.history.open_connections, 0),
-        seconds_to_cancel=(max(seconds_to_cancel), 0.1 * slack),
-        next_100_calls_against_a_fresh_client=(after / before, 2.0 * slack),
-    )
-
-
-async def seconds_of_100_calls(client: SeoRepClient) -> float:
-    """Return the seconds that 100 calls take.
-
-    It is the best of three times, because faults and the machine disturb some.
-    """
-    best = ENDLESS
-    for _ in range(3):
-        begun = time.monotonic()
-        calls = [call(client, unit) for unit in range(1, 101)]
-        errors = await asyncio.gather(*calls)
-        best = min(best, time.monotonic() - begun)
-        assert set(errors) == {None}
-    return best
 
 
 # --- Row 26
