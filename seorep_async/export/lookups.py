@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from itertools import islice
 from typing import Any
 
@@ -149,11 +149,12 @@ async def require_begun(
     if Feed.CAMPAIGN_BY_DATE in request.feeds:
         feed = Feed.CAMPAIGN_BY_DATE
     has_answer = False
-    async for _, pages in _samples(client, request, campaign_ids, [feed], options):
-        # a service with another clock, or a forecast, may have rows of tomorrow
-        if pages[feed].items or pages[feed].total_records:
-            return
-        has_answer = True
+    async with aclosing(_samples(client, request, campaign_ids, [feed], options)) as samples:
+        async for _, pages in samples:
+            # a service with another clock, or a forecast, may have rows of tomorrow
+            if pages[feed].items or pages[feed].total_records:
+                return
+            has_answer = True
     if has_answer:
         raise ConfigurationError(
             f"start_date {request.start_date} has not begun, and the service has no rows of it; "
@@ -178,15 +179,19 @@ async def estimate(
     # each report takes at least one request
     requests = sum(map(len, missing.values()))
     candidates = dict.fromkeys(id_ for ids in needed.values() for id_ in ids if id_ in VALID_IDS)
-    async for campaign_id, pages in _samples(client, request, candidates, needed, {"limit": limit}):
-        for feed, page in pages.items():
-            further_requests = (page.total_pages or 1) - 1
-            # each keyword has a report of its own
-            if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
-                further_requests += _keyword_count(page)
-            requests += len(needed[feed]) * further_requests
-        return requests, campaign_id
-    return requests, None
+    samples = _samples(client, request, candidates, needed, {"limit": limit})
+    async with aclosing(samples):
+        sample = await anext(samples, None)
+    if sample is None:
+        return requests, None
+    campaign_id, pages = sample
+    for feed, page in pages.items():
+        further_requests = (page.total_pages or 1) - 1
+        # each keyword has a report of its own
+        if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
+            further_requests += _keyword_count(page)
+        requests += len(needed[feed]) * further_requests
+    return requests, campaign_id
 
 
 def _keyword_count(page: Page[Any]) -> int:
@@ -199,7 +204,7 @@ async def _samples(
     campaign_ids: Iterable[int],
     feeds: Iterable[Feed],
     options: FeedOptions,
-) -> AsyncIterator[tuple[int, dict[Feed, Page[Any]]]]:
+) -> AsyncGenerator[tuple[int, dict[Feed, Page[Any]]], None]:
     """Yield the first page of each feed, for those of a few campaigns that the service returns."""
     dates = (request.start_date, request.end_date)
     listing_of: dict[Feed, Callable[..., Listing[Any, Any]]] = {

@@ -221,21 +221,21 @@ async def stream(
     await write(text_format.header(table))
     tracker.start(Stage.ROWS, feed, len(owners))
     async for report in fetcher.reports(feed, owners):
+        row_count = len(report.rows)
         try:
-            columns = columns_of(request, feed, [report])
-            text, _ = text_format.encode(table, columns, [len(report.rows)])
+            text, _ = text_format.encode(table, columns_of(request, feed, [report]), [row_count])
         except UNSTORABLE as error:
             unstorable = ExportError(f"a value can't be written: {error}")
             fetcher.fail(feed, report.id, owners, unstorable)
             continue
         for campaign_id in owners[report.id]:
-            written.append((feed, campaign_id, len(report.rows)))
+            written.append((feed, campaign_id, row_count))
             lead_ids: tuple[int, ...] = (campaign_id,)
             if feed is Feed.KEYWORD_BY_DATE:
                 lead_ids = (campaign_id, report.id)
             if text:
                 await write(with_lead(text, lead % lead_ids))
-        tracker.advance(1, len(report.rows), 0)
+        tracker.advance(1, row_count, 0)
     tracker.finish()
     return tracker.summary(request, outcomes_of(campaign_ids, written, fetcher.failures))
 

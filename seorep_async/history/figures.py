@@ -259,7 +259,7 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     if len(dates) > 2:
         earlier.append(days[0])
     # an account may be ranked in only one engine, not necessarily the first
-    ranked_on_last_day = [engine for engine in ENGINES if _is_ranked(engine, days[-1:])]
+    ranked_on_last_day = _ranked_engines(days[-1:])
     engine = ranked_on_last_day[0] if ranked_on_last_day else ENGINES[0]
     has_several_campaigns = len(selection.first_column(_CAMPAIGNS)) > 1
     groups = _groups(selection, engine, ends)
@@ -279,7 +279,7 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
         earlier=earlier,
         total=len(dates),
         engine=engine,
-        ranked=[engine for engine in ENGINES if _is_ranked(engine, shown_days)],
+        ranked=_ranked_engines(shown_days),
         moves=_moves(selection, ends) if earlier else {},
         groups=groups,
         names_campaigns=has_several_campaigns,
@@ -360,8 +360,9 @@ def _days(selection: Selection, dates: Sequence[dt.date]) -> list[Day]:
     return list(days.values())
 
 
-def _is_ranked(engine: str, days: Sequence[Day]) -> bool:
-    return any(day[engine]["average"] is not None for day in days)
+def _ranked_engines(days: Sequence[Day]) -> list[str]:
+    """Return the engines in which any keyword is ranked on one of these days."""
+    return [engine for engine in ENGINES if any(day[engine]["average"] is not None for day in days)]
 
 
 def _moves(selection: Selection, ends: Days) -> dict[str, Changes]:

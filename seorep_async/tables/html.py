@@ -82,31 +82,39 @@ def html_table(
     """
     first_rows = list(islice(rows, SHOWN_ROWS))
     line_of_totals = {name: value for name, value in (totals or {}).items() if value not in _EMPTY}
+    html_columns = _columns_with_values(columns, first_rows, line_of_totals)
+    html_columns.sort(key=lambda column: -1 if column.name in first else column.rank)
+    full_caption = _with_numbers(caption, len(first_rows), total, has_totals=bool(line_of_totals))
+    values_of_rows = zip(*(column.values for column in html_columns), strict=True)
+    return _TABLE.format(
+        caption=html.escape(full_caption),
+        head="".join(map(_head_cell, html_columns)),
+        body="".join(_line("td", html_columns, values) for values in values_of_rows),
+        foot=_foot(html_columns) if line_of_totals else "",
+    )
+
+
+def _columns_with_values(
+    columns: Sequence[Column], rows: Sequence[Values], totals: Mapping[str, Any]
+) -> list[_HtmlColumn]:
+    """Return the columns that have a value in a row or a total."""
     html_columns = []
     for place, column in enumerate(columns):
         side = "right" if column.type in _NUMBERS else "left"
-        values = [row[place] for row in first_rows]
-        html_column = _HtmlColumn(column.name, side, values, line_of_totals.get(column.name))
+        values = [row[place] for row in rows]
+        html_column = _HtmlColumn(column.name, side, values, totals.get(column.name))
         if not html_column.is_empty:
             html_columns.append(html_column)
-    html_columns.sort(key=lambda column: -1 if column.name in first else column.rank)
-    head = [_head_cell(column) for column in html_columns]
-    lines = []
-    # rows without any value have no column, and an empty line would be useless
-    if html_columns:
-        for values_of_row in zip(*(column.values for column in html_columns), strict=True):
-            lines.append(_line("td", html_columns, values_of_row))
-    foot = ""
-    if line_of_totals:
-        cells = [column.total for column in html_columns]
-        # a total in the first column, such as a rank, says more than this word
-        if cells and cells[0] is None:
-            cells[0] = "totals"
-        foot = f"<tfoot>{_line('th', html_columns, cells)}</tfoot>"
-    full_caption = _with_numbers(caption, len(first_rows), total, has_totals=bool(line_of_totals))
-    return _TABLE.format(
-        caption=html.escape(full_caption), head="".join(head), body="".join(lines), foot=foot
-    )
+    return html_columns
+
+
+def _foot(columns: Sequence[_HtmlColumn]) -> str:
+    """Return the line of totals."""
+    cells = [column.total for column in columns]
+    # a total in the first column, such as a rank, says more than this word
+    if cells and cells[0] is None:
+        cells[0] = "totals"
+    return f"<tfoot>{_line('th', columns, cells)}</tfoot>"
 
 
 def _head_cell(column: _HtmlColumn) -> str:
