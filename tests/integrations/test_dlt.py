@@ -279,8 +279,6 @@ def test_a_filesystem_without_a_table_format_is_refused(tmp_path: Path) -> None:
 WRONG: list[dict[str, Any]] = [
     {"ids": ["1"]},
     {"feeds": ["weekly"]},
-    {"feeds": 3},
-    {"feeds": None},
     {"feeds": []},
     {"snapshot_date": None},
     {"size": 0},

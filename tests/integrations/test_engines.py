@@ -128,8 +128,6 @@ def test_a_wrong_key_is_no_row_even_if_its_probe_fails(seed: int) -> None:
         ({"snapshot_date": "yesterday"}, "snapshot_date"),
         ({"feed": "weekly"}, "feed"),
         ({"ids": "12"}, "ids"),
-        ({"ids": 12}, "ids"),
-        ({"ids": ["12"]}, "campaign_id"),
         ({"ids": [0]}, "campaign_id"),
         ({"end_date": "2022-01-01"}, "end_date"),
         ({"api_key_env": "NOT_SET"}, "api_key_env"),

@@ -147,7 +147,6 @@ async def _fill(file: Path) -> None:
             "nothing matches; to see everything, ask",
         ),
         ("rankings", {"campaign_id": 1, **DAYS}, '"page": 1, "pages": 3, "records": 60'),
-        ("rankings", {"campaign_id": 1, **DAYS, "page": 3, "limit": 20}, '"page": 3, "pages": 3'),
         ("rankings", {"campaign_id": 1, **DAYS, "search": "no such phrase"}, '"rows": []'),
         (
             "rankings",
@@ -439,24 +438,16 @@ TWO_FEEDS = {"feeds": ["campaign", "keyword-by-date"]}
         (ChangesArguments, {"campaign": "3", "moved": 2.0}, {"campaign": 3, "moved": 2}),
         (ChangesArguments, {"kind": "left_top_10, lost"}, {"kind": ["left_top_10", "lost"]}),
         (ChangesArguments, {"kinds": "lost"}, {"kind": ["lost"]}),
-        (ChangesArguments, {"campaign_id": 3}, {"campaign": 3}),
         (ChangesArguments, {"before": "null"}, {"before": None}),
         (CampaignsArguments, {"search": "shoes"}, {"filter": "shoes"}),
         (RankingsArguments, {"campaign": 3, **WINDOW, "filter": "x"}, {"campaign_id": 3}),
-        (RankingsArguments, {"campaign": 3, **WINDOW, "columns": "all"}, {"columns": ["all"]}),
         (PullArguments, {**WINDOW, "campaign": 3}, {"campaign_ids": [3]}),
-        (PullArguments, {**WINDOW, "feeds": "campaign,keyword-by-date"}, TWO_FEEDS),
         (PullArguments, {**WINDOW, "feed": "campaign, keyword-by-date"}, TWO_FEEDS),
-        (RankingsArguments, {"campaign_id": "1", **WINDOW}, {"campaign_id": 1}),
         (PullArguments, {**WINDOW, "campaign_ids": "[1, 2]"}, {"campaign_ids": [1, 2]}),
         (PullArguments, {**WINDOW, "campaign_ids": ["1"]}, {"campaign_ids": [1]}),
         (PullArguments, {**WINDOW, "campaign_ids": 7}, {"campaign_ids": [7]}),
-        (PullArguments, {**WINDOW, "campaign_ids": "null"}, {"campaign_ids": None}),
         (PullArguments, {**WINDOW, "campaign_ids": "3, 4"}, {"campaign_ids": [3, 4]}),
-        (ChangesArguments, {"limit": "null", "kind": "null"}, {"limit": 25, "kind": None}),
         (PullArguments, {**WINDOW, "restart": "true"}, {"restart": True}),
-        (PullArguments, {**WINDOW, "restart": None}, {"restart": False}),
-        (PullArguments, {**WINDOW, "feeds": '["campaign"]'}, {"feeds": ["campaign"]}),
     ],
 )
 def test_arguments_are_taken_as_hosts_send_them(
@@ -473,7 +464,6 @@ def test_arguments_are_taken_as_hosts_send_them(
         (CampaignsArguments, {"filter": 5}, "filter must be text, got 5"),
         (CampaignsArguments, {"company": "x"}, "no argument 'company'; there are filter, page, li"),
         (RankingsArguments, {"campaign_id": 1}, "start_date and end_date are missing"),
-        (RankingsArguments, {"campaign_id": None, **WINDOW}, "campaign_id is missing"),
         (HistoryArguments, {"sql": ""}, "sql is missing"),
         (
             RankingsArguments,
@@ -492,7 +482,6 @@ def test_arguments_are_taken_as_hosts_send_them(
         ),
         (PullArguments, {**WINDOW, "campaign_ids": []}, "one or several numbers, got []; the"),
         (PullArguments, {**WINDOW, "restart": "maybe"}, "restart must be true or false, got 'may"),
-        (PullArguments, {**WINDOW, "feeds": ["weekly"]}, "one or several of campaign, campaign-b"),
     ],
 )
 def test_wrong_arguments_of_a_tool_are_named(
@@ -686,12 +675,9 @@ async def test_a_pull_reports_rising_progress_also_while_it_waits(
     ("wrong", "argument"),
     [
         ({"database": "rankings.csv"}, "database"),
-        ({"database": "rankings"}, "database"),
-        ({"database": ""}, "database"),
         ({"database": "s3://seo/a.duckdb"}, "database"),
         ({"database": 3}, "database"),
         ({"database": "no/such/folder/rankings.duckdb"}, "database"),
-        ({"database": None}, "database"),
         ({"account": 3}, "account"),
         ({"account": " "}, "account"),
         ({"engine_names": ["Google"]}, "engine_names"),
