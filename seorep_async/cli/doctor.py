@@ -59,7 +59,7 @@ def check(
         exit_code: whether the exit code is 10 if a night must be made up, or if no night is found.
     """
     today: dt.date = click.get_current_context().obj
-    findings = Findings(shown=not as_json)
+    findings = Findings(writes=not as_json)
     try:
         wait_for(_check(findings, connect(service), out, account, default_window(today)))
     except (UsageError, ConfigurationError) as error:

@@ -38,20 +38,20 @@ class Findings:
     """The findings so far.
 
     Args:
-        shown: whether each finding is written to stdout at once.
+        writes: whether each finding is written to stdout at once.
     """
 
-    def __init__(self, *, shown: bool) -> None:
-        self._is_shown = shown
+    def __init__(self, *, writes: bool) -> None:
+        self._writes = writes
         self._findings: list[Finding] = []
         self._details: dict[str, Any] = {}
         self._error: Exception | None = None
 
     def add(self, level: Level, subject: str, message: object) -> None:
-        """Add a finding, and show it."""
+        """Add a finding, and write it."""
         finding = Finding(level, subject, one_line(str(message)))
         self._findings.append(finding)
-        if self._is_shown:
+        if self._writes:
             write(f"{_WORDS[level]:<4}  {subject:<20}{finding.message}\n")
 
     def ok(self, subject: str, message: object) -> None:

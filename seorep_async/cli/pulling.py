@@ -93,9 +93,6 @@ class _Task:
         """The library's arguments that say how an export is made."""
         return {name: True for name in _MANNER if getattr(self.arguments, name)}
 
-    def request(self, window: Days) -> ExportRequest:
-        return ExportRequest.of(self.client, self.arguments.campaign_ids, window, self.options)
-
 
 @attrs.frozen
 class _Months:
@@ -117,14 +114,19 @@ def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> 
     log_console = messages() if arguments.quiet else console
     with logged(log_console, verbose=arguments.verbose) as warnings:
         engine_names = None
-        # the sandbox has no profile, only the option and the variable
-        may_have_names = (
-            service.embedded is None or arguments.engines or REPORT_ENGINES in os.environ
-        )
-        if arguments.target(windows[0]).lower().endswith(".xlsx") and may_have_names:
-            engine_names = find_engine_names(arguments.engines, service.profile)
+        if arguments.target(windows[0]).lower().endswith(".xlsx"):
+            engine_names = _engine_names(arguments, service)
         running = _run(arguments, windows, connect(service), console, warnings, engine_names)
         return wait_for(running)
+
+
+def _engine_names(arguments: PullArguments, service: Service) -> tuple[str, str] | None:
+    """Return the names of engine A and B for the headers of a workbook, or None."""
+    are_named = arguments.engines or REPORT_ENGINES in os.environ
+    # the sandbox has no profile, only the option and the variable
+    if service.embedded is not None and not are_named:
+        return None
+    return find_engine_names(arguments.engines, service.profile)
 
 
 async def _run(
@@ -184,7 +186,7 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     # --restart removes staged reports now, because a run after a failure may come without it
     only_look = arguments.dry_run or not arguments.restart
     look = Beginning(restart=arguments.restart, only_look=only_look)
-    request = task.request(windows[0])
+    request = ExportRequest.of(task.client, arguments.campaign_ids, windows[0], task.options)
     async with opened_target(task.client, request, place, look) as target:
         request = target.target.request
         staged = target.staging.earlier_pull
@@ -219,10 +221,10 @@ def _pulled_months(
     target: str, request: ExportRequest, windows: Sequence[Days]
 ) -> dict[Days, list[PulledWindow]]:
     """Return the feeds of each month that has every requested feed."""
-    found = pulled_windows(target, request.account, request.selection, compared=request.compared)
+    pulled = pulled_windows(target, request.account, request.selection, compared=request.compared)
     months = {}
     for window in windows:
-        feeds = [found[*window, feed] for feed in request.feeds if (*window, feed) in found]
+        feeds = [pulled[*window, feed] for feed in request.feeds if (*window, feed) in pulled]
         if len(feeds) == len(request.feeds):
             months[window] = feeds
     return months

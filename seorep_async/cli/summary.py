@@ -314,7 +314,7 @@ def _show_next_step(run: PullRun, console: Console) -> None:
     """Say how to fetch what failed, or to leave it out."""
     code = run.code
     failed = run.failed_ids
-    # "@FILE" stands for a file into which the reader puts the ids, too many for a line
+    # a line has no room for many ids: "@FILE" stands for a file into which the reader puts them
     ids = ",".join(map(str, failed)) if len(failed) <= _LISTED_IDS else "@FILE"
     if code in (ExitCode.PARTIAL, ExitCode.UNAVAILABLE):
         advice = "with --retry-failed"

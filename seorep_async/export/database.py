@@ -204,7 +204,9 @@ class Database(Target):
     def names_of(self, account_ids: Iterable[int]) -> list[str]:
         """Return the names that the database has for accounts of the service."""
         return [
-            name for name, known in self.accounts.items() if not known.ids.isdisjoint(account_ids)
+            name
+            for name, account in self.accounts.items()
+            if not account.ids.isdisjoint(account_ids)
         ]
 
     def failed(self) -> Retry:

@@ -143,7 +143,7 @@ def stored(tmp_path: Path, nights: Sequence[int], failed: int = 0) -> None:
 
 def facts_of_nights(today: dt.date = TODAY, account: str | None = None) -> dict[str, Any]:
     """Return the doctor's findings about the nights of a.duckdb, as JSON has them."""
-    findings = Findings(shown=False)
+    findings = Findings(writes=False)
     add_nights(findings, "a.duckdb", account, today)
     return findings.facts()
 
