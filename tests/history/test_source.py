@@ -86,24 +86,9 @@ def test_a_file_that_no_pull_wrote_is_refused(tmp_path: Path, name: Any, words: 
         pass
 
 
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        (
-            "ALTER TABLE totals RENAME TO mine; CREATE VIEW totals AS FROM mine",
-            "its view totals was not made by a pull",
-        ),
-        (
-            "ALTER TABLE keyword_rankings DROP COLUMN engine_b_ranking",
-            "run in Python: .*ALTER TABLE keyword_rankings ADD COLUMN",
-        ),
-    ],
-)
-def test_a_database_that_answers_otherwise_is_refused(
-    database: Path, changed: str, words: str
-) -> None:
-    change(database, changed)
-    with pytest.raises(ConfigurationError, match=words):
+def test_a_database_that_answers_otherwise_is_refused(database: Path) -> None:
+    change(database, "ALTER TABLE totals RENAME TO mine; CREATE VIEW totals AS FROM mine")
+    with pytest.raises(ConfigurationError, match="its view totals was not made by a pull"):
         changes(database, account="acme", moved=1)
 
 
