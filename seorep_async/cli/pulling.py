@@ -36,7 +36,7 @@ from seorep_async.export import (
     stream,
 )
 from seorep_async.export.database import Database
-from seorep_async.export.pull_to import Place, opened_target
+from seorep_async.export.opening import Place, opened_target
 from seorep_async.export.request import ExportOptions, ExportRequest
 from seorep_async.export.staging import Beginning
 from seorep_async.history.source import PulledWindow, pulled_windows

@@ -21,7 +21,7 @@ from seorep_async.errors import ConfigurationError, ExportError, counted
 from seorep_async.export.database import WAIT_SECONDS, Database
 from seorep_async.export.files import has_content
 from seorep_async.export.formats import format_of
-from seorep_async.export.pull_to import Place, opened_target
+from seorep_async.export.opening import Place, opened_target
 from seorep_async.export.request import ExportOptions, ExportRequest
 from seorep_async.export.staging import Beginning, staged_in
 from seorep_async.history import open_history

@@ -1,7 +1,8 @@
 """Pulls into files and databases: complete, in a fixed order, or not written (guide: exports).
 
-`request` holds what is requested. `fetch` stores the reports in `staging` (the file `pieces`),
-encoded by `formats`. `files`, `workbook` or `database` (`schema`, `replacement`) write the tables.
+`request` holds what is requested. `opening` checks the target. `fetch` stores the reports in
+`staging` (the file `pieces`), encoded by `formats`. `files`, `workbook` or `database` (`schema`,
+`replacement`) write the tables.
 """
 
 from seorep_async.errors import ExportError

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import logging
 import os
-import threading
 from collections.abc import (
-    AsyncIterator,
     Awaitable,
     Callable,
     Iterable,
@@ -20,27 +17,22 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Any, Literal, Unpack
 
 import attrs
-import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, ExportError, SeoRepError, short_repr
-from seorep_async.export.database import Database
-from seorep_async.export.fetch import Background, Fetcher, OrderedFetcher
-from seorep_async.export.files import Files, Retry, refusal
-from seorep_async.export.formats import Arrow, Parquet, Text, WorkbookRows, format_of, with_lead
+from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.export.fetch import Fetcher, OrderedFetcher
+from seorep_async.export.formats import Text, format_of, with_lead
 from seorep_async.export.lookups import (
-    concerns_all,
     estimate,
     requested_ids,
     require_begun,
     selected,
 )
-from seorep_async.export.pieces import drop_staged, errors_of
+from seorep_async.export.opening import AnyTarget, OpenTarget, Place, opened_target
 from seorep_async.export.progress import (
     OnProgress,
     PullFailure,
@@ -57,22 +49,14 @@ from seorep_async.export.staging import (
     StagedPull,
     Staging,
     columns_of,
-    opened,
 )
-from seorep_async.export.workbook import ENGINE_NAMES, WorkbookFile
+from seorep_async.export.workbook import ENGINE_NAMES
 from seorep_async.models import Feed
-from seorep_async.plain_values import SURROGATE
 from seorep_async.resources.arguments import check_engine_names
 from seorep_async.resources.rankings import FeedOptions
-from seorep_async.settings import require_booleans
 from seorep_async.tables.columns import FeedTable
-from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
 from seorep_async.version import __version__
-
-_log = logging.getLogger("seorep_async")
-AnyTarget: TypeAlias = Files | WorkbookFile | Database
-_ENDINGS = ".csv, .jsonl, .xlsx, .parquet or .duckdb"
 
 
 async def pull_to(
@@ -357,116 +341,6 @@ async def _ids_to_preview(client: SeoRepClient, look: _Look) -> tuple[int, ...]:
     return tuple(campaign.id for campaign in campaigns)
 
 
-@attrs.frozen
-class Place:
-    """The target as the caller named it, and how it may be replaced."""
-
-    out: str | os.PathLike[str]
-    force: bool = False
-    engine_names: tuple[str, str] = ENGINE_NAMES
-
-    def __attrs_post_init__(self) -> None:
-        require_booleans(force=self.force)
-
-
-@attrs.frozen
-class OpenTarget:
-    """A writable target, and its open staging folder.
-
-    Attributes:
-        run: runs a function in the thread that uses both.
-        notes: sentences for the summary.
-    """
-
-    run: Background
-    target: AnyTarget
-    staging: Staging
-    notes: tuple[str, ...] = ()
-
-
-@asynccontextmanager
-async def opened_target(
-    client: SeoRepClient, request: ExportRequest, place: Place, beginning: Beginning
-) -> AsyncIterator[OpenTarget]:
-    """Check a target, and open its staging folder.
-
-    With `retry_failed`, the request may be only for the campaigns that failed, perhaps for none.
-    """
-    with Background() as run:
-        # importing the library of an extra takes long
-        target = await run(_target, place, request, run.stop)
-        notes: list[str] = []
-        with errors_of(target.staging_folder):
-            if beginning.restart and not beginning.only_look:
-                # This comes before anything that may fail for now, such as a database that is open
-                # elsewhere. The call is then repeated without `restart`, and must not resume an
-                # older night.
-                await run(drop_staged, target.staging_folder)
-            await run(target.check)
-            # files don't record the names of accounts
-            if isinstance(target, Database) and not request.names_account:
-                target = await _under_known_name(client, target, notes)
-        request = target.request
-        folder = target.staging_folder
-        with errors_of(folder):
-            requests = [request]
-            retry = Retry()
-            if beginning.retry_failed:
-                retry = await run(target.failed)
-            if retry.campaign_ids is not None:
-                requests.append(request.only(retry.campaign_ids))
-            stack = ExitStack()
-            try:
-                opening = opened(folder, target.format, requests, beginning, retry.refusal)
-                staging = await run(stack.enter_context, opening)
-                has_earlier_pull = retry.campaign_ids is not None or staging.plan.ids
-                if beginning.retry_failed and not has_earlier_pull:
-                    _log.warning(
-                        "retry_failed=…: no such pull of %s to %s with the snapshot date %s is "
-                        "there; everything is fetched",
-                        request.start_date,
-                        request.end_date,
-                        request.snapshot_date,
-                    )
-                yield OpenTarget(run, target, staging, tuple(notes))
-            finally:
-                await run(stack.close)
-
-
-async def _under_known_name(client: SeoRepClient, target: Database, notes: list[str]) -> Database:
-    """Use the name that a database already has for this account.
-
-    An account without a name is called after the service's host, which may change.
-
-    Raises:
-        ConfigurationError: the database has several names for this account.
-    """
-    if not target.accounts or target.request.account in target.accounts:
-        return target
-    try:
-        page = await client.campaigns.list().page(1)
-    except SeoRepError as error:
-        if concerns_all(error):
-            raise
-        return target
-    account_ids = {campaign.account_id for campaign in page.items if campaign.account_id}
-    names = target.names_of(account_ids)
-    if not names:
-        return target
-    host = target.request.account
-    owner = f"the service's account {min(account_ids)}"
-    if len(names) > 1:
-        raise ConfigurationError(
-            f"the database has {' and '.join(names)} for {owner}; name one with account=…",
-            argument="account",
-        )
-    (name,) = names
-    note = f"goes on as account {name}, which the database has for {owner}, not as {host}"
-    _log.warning("%s", note)
-    notes.append(note)
-    return attrs.evolve(target, request=msgspec.structs.replace(target.request, account=name))
-
-
 def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     """Write the target. Remove the staged reports, or keep them for `retry_failed`."""
     target = opened.target
@@ -537,52 +411,3 @@ def _pull_row(request: ExportRequest, summary: PullSummary) -> list[Any]:
         request.row_options,
         __version__,
     ]
-
-
-def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyTarget:
-    """Return the target of a path.
-
-    Raises:
-        ConfigurationError: the path can't be a target.
-        ImportError: its extra is not installed.
-    """
-    name = _name_of(place.out)
-    path = Path(name)
-    format_ = format_of(path.suffix.lower())
-    if format_ is None or "\0" in name:
-        raise refusal(name, f"the name must end in {_ENDINGS}")
-    for library in format_.needs:
-        require(library)
-    # a link is followed once, so that its target is replaced and the link stays
-    real_path = Path(os.path.realpath(path))
-    if isinstance(format_, WorkbookRows):
-        return WorkbookFile(
-            path, real_path, request, stop, format_, place.force, place.engine_names
-        )
-    if isinstance(format_, Text | Parquet):
-        return Files(path, real_path, request, stop, format_, place.force)
-    if request.feed_search_param is not None:
-        raise ConfigurationError(
-            f"search narrows the rows, and the rows found would replace whole reports in {path}; "
-            "leave it out, or write to a file of its own",
-            argument="search",
-        )
-    return Database(path, real_path, request, stop, Arrow(), place.force)
-
-
-def _name_of(out: str | os.PathLike[str]) -> str:
-    """Return a target's path as a string. Refuse folders, addresses and names beyond UTF-8."""
-    name = out
-    if isinstance(name, os.PathLike):
-        name = os.fspath(name)
-    if not isinstance(name, str):
-        raise ConfigurationError(f"out must be a path, got {short_repr(out)}", argument="out")
-    if name.endswith(("/", os.sep)) or "://" in name or os.path.isdir(name):
-        raise refusal(
-            name,
-            f"folders and object stores are no targets; name a file that ends in {_ENDINGS} "
-            "(`seorep guide engines` shows how to write elsewhere)",
-        )
-    if SURROGATE.search(name):
-        raise refusal(repr(name), "its name is not UTF-8; name another")
-    return name

@@ -1,0 +1,205 @@
+"""Open the target of a pull and its staging folder, before anything is requested."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import attrs
+import msgspec
+
+from seorep_async.client import SeoRepClient
+from seorep_async.errors import ConfigurationError, SeoRepError, short_repr
+from seorep_async.export.database import Database
+from seorep_async.export.fetch import Background
+from seorep_async.export.files import Files, Retry, refusal
+from seorep_async.export.formats import Arrow, Parquet, Text, WorkbookRows, format_of
+from seorep_async.export.lookups import concerns_all
+from seorep_async.export.pieces import drop_staged, errors_of
+from seorep_async.export.request import ExportRequest
+from seorep_async.export.staging import Beginning, Staging, opened
+from seorep_async.export.workbook import ENGINE_NAMES, WorkbookFile
+from seorep_async.plain_values import SURROGATE
+from seorep_async.settings import require_booleans
+from seorep_async.tables.optional import require
+
+_log = logging.getLogger("seorep_async")
+AnyTarget: TypeAlias = Files | WorkbookFile | Database
+_ENDINGS = ".csv, .jsonl, .xlsx, .parquet or .duckdb"
+
+
+@attrs.frozen
+class Place:
+    """The target as the caller named it, and how it may be replaced."""
+
+    out: str | os.PathLike[str]
+    force: bool = False
+    engine_names: tuple[str, str] = ENGINE_NAMES
+
+    def __attrs_post_init__(self) -> None:
+        require_booleans(force=self.force)
+
+
+@attrs.frozen
+class OpenTarget:
+    """A writable target, and its open staging folder.
+
+    Attributes:
+        run: runs a function in the thread that uses both.
+        notes: sentences for the summary.
+    """
+
+    run: Background
+    target: AnyTarget
+    staging: Staging
+    notes: tuple[str, ...] = ()
+
+
+@asynccontextmanager
+async def opened_target(
+    client: SeoRepClient, request: ExportRequest, place: Place, beginning: Beginning
+) -> AsyncIterator[OpenTarget]:
+    """Check a target, and open its staging folder.
+
+    With `retry_failed`, the request may be only for the campaigns that failed, perhaps for none.
+    """
+    with Background() as run:
+        target, notes = await _checked_target(client, request, place, beginning, run)
+        request = target.request
+        folder = target.staging_folder
+        with errors_of(folder):
+            requests = [request]
+            retry = Retry()
+            if beginning.retry_failed:
+                retry = await run(target.failed)
+            if retry.campaign_ids is not None:
+                requests.append(request.only(retry.campaign_ids))
+            stack = ExitStack()
+            try:
+                opening = opened(folder, target.format, requests, beginning, retry.refusal)
+                staging = await run(stack.enter_context, opening)
+                has_earlier_pull = retry.campaign_ids is not None or staging.plan.ids
+                if beginning.retry_failed and not has_earlier_pull:
+                    _log.warning(
+                        "retry_failed=…: no such pull of %s to %s with the snapshot date %s is "
+                        "there; everything is fetched",
+                        request.start_date,
+                        request.end_date,
+                        request.snapshot_date,
+                    )
+                yield OpenTarget(run, target, staging, notes)
+            finally:
+                await run(stack.close)
+
+
+async def _checked_target(
+    client: SeoRepClient,
+    request: ExportRequest,
+    place: Place,
+    beginning: Beginning,
+    run: Background,
+) -> tuple[AnyTarget, tuple[str, ...]]:
+    """Return a target that a pull may write, and sentences for the summary."""
+    # importing the library of an extra takes long
+    target = await run(_target, place, request, run.stop)
+    with errors_of(target.staging_folder):
+        if beginning.restart and not beginning.only_look:
+            # This comes before anything that may fail for now, such as a database that is open
+            # elsewhere. The call is then repeated without `restart`, and must not resume an
+            # older night.
+            await run(drop_staged, target.staging_folder)
+        await run(target.check)
+        # files don't record the names of accounts
+        if isinstance(target, Database) and not request.names_account:
+            return await _under_known_name(client, target)
+    return target, ()
+
+
+def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyTarget:
+    """Return the target of a path.
+
+    Raises:
+        ConfigurationError: the path can't be a target.
+        ImportError: its extra is not installed.
+    """
+    name = _name_of(place.out)
+    path = Path(name)
+    format_ = format_of(path.suffix.lower())
+    if format_ is None or "\0" in name:
+        raise refusal(name, f"the name must end in {_ENDINGS}")
+    for library in format_.needs:
+        require(library)
+    # a link is followed once, so that its target is replaced and the link stays
+    real_path = Path(os.path.realpath(path))
+    if isinstance(format_, WorkbookRows):
+        return WorkbookFile(
+            path, real_path, request, stop, format_, place.force, place.engine_names
+        )
+    if isinstance(format_, Text | Parquet):
+        return Files(path, real_path, request, stop, format_, place.force)
+    if request.feed_search_param is not None:
+        raise ConfigurationError(
+            f"search narrows the rows, and the rows found would replace whole reports in {path}; "
+            "leave it out, or write to a file of its own",
+            argument="search",
+        )
+    return Database(path, real_path, request, stop, Arrow(), place.force)
+
+
+def _name_of(out: str | os.PathLike[str]) -> str:
+    """Return a target's path as a string. Refuse folders, addresses and names beyond UTF-8."""
+    name = out
+    if isinstance(name, os.PathLike):
+        name = os.fspath(name)
+    if not isinstance(name, str):
+        raise ConfigurationError(f"out must be a path, got {short_repr(out)}", argument="out")
+    if name.endswith(("/", os.sep)) or "://" in name or os.path.isdir(name):
+        raise refusal(
+            name,
+            f"folders and object stores are no targets; name a file that ends in {_ENDINGS} "
+            "(`seorep guide engines` shows how to write elsewhere)",
+        )
+    if SURROGATE.search(name):
+        raise refusal(repr(name), "its name is not UTF-8; name another")
+    return name
+
+
+async def _under_known_name(
+    client: SeoRepClient, target: Database
+) -> tuple[Database, tuple[str, ...]]:
+    """Use the name that a database already has for this account, and say so in a sentence.
+
+    An account without a name is called after the service's host, which may change.
+
+    Raises:
+        ConfigurationError: the database has several names for this account.
+    """
+    if not target.accounts or target.request.account in target.accounts:
+        return target, ()
+    try:
+        page = await client.campaigns.list().page(1)
+    except SeoRepError as error:
+        if concerns_all(error):
+            raise
+        return target, ()
+    account_ids = {campaign.account_id for campaign in page.items if campaign.account_id}
+    names = target.names_of(account_ids)
+    if not names:
+        return target, ()
+    host = target.request.account
+    owner = f"the service's account {min(account_ids)}"
+    if len(names) > 1:
+        raise ConfigurationError(
+            f"the database has {' and '.join(names)} for {owner}; name one with account=…",
+            argument="account",
+        )
+    (name,) = names
+    note = f"goes on as account {name}, which the database has for {owner}, not as {host}"
+    _log.warning("%s", note)
+    request = msgspec.structs.replace(target.request, account=name)
+    return attrs.evolve(target, request=request), (note,)
