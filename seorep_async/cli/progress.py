@@ -82,7 +82,7 @@ class Display:
         if state.total is not None:
             noun = state.feed.object_name if is_of_rows else "campaign"
             parts.append(f"{state.done:,}/{counted(state.total, noun)}")
-            if seconds_left:
+            if seconds_left and waiting != _WAITING_FOR["outage"]:
                 parts.append(f"{duration(seconds_left)} left")
         if waiting:
             parts.append(waiting)
@@ -123,6 +123,8 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
     """Update the bar twice a second. Without a bar, print a line every minute."""
     task = bar.add_task(display.activity, total=None, words="")
     stage = None
+    shown_state = None
+    waiting = ""
     stats_before = client.stats
     line_at = time.monotonic()
     while True:
@@ -135,9 +137,13 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
                 bar.reset(task, total=state.total, completed=state.done, words="")
             bar.update(task, completed=state.done, total=state.total)
         stats = client.stats
-        waiting = _waiting(client, stats.since(stats_before))
         # only waits since the last update, because a finished wait is not shown
+        new_waiting = _waiting(client, stats.since(stats_before))
+        # in an outage, attempts are so rare that a wait is the reason until something arrives
+        if new_waiting or state != shown_state:
+            waiting = new_waiting
         stats_before = stats
+        shown_state = state
         words = display.details(waiting, bar.tasks[0].time_remaining)
         bar.update(task, description=display.activity, words=words)
         if bar.disable and time.monotonic() - line_at >= _LINE_SECONDS:

@@ -568,9 +568,9 @@ def _days(
     """
     days = selection.days()
     # a day that a person named is never replaced by another
-    for day in (before, after):
+    for argument, day in {"before": before, "after": after}.items():
         if day is not None and day not in days:
-            raise selection.no_day(day, days)
+            raise selection.no_day(argument, day, days)
     if after is None:
         after = last_day(pulls)
     if before is None:

@@ -216,31 +216,35 @@ class Selection:
         if days:
             return days
         # There are three cases: the reports failed, other campaigns have rankings, or none has any.
+        argument = None
         errors = self.first_column(_ERRORS)
         campaigns = self.history.connection.execute(_RANKED_CAMPAIGNS, {"account": self.account})
         campaign_ids = [row[0] for row in campaigns.fetchall()]
         if errors:
             reason = f"its reports failed ({listed(errors)})"
         elif campaign_ids:
+            argument = "campaign"
             reason = f"it has campaigns {listed(campaign_ids)}"
         else:
             reason = "pull the feed campaign into it"
         problem = f"{self.history.label} has no keyword rankings of {self.name}"
-        raise ConfigurationError(f"{problem}; {reason}")
+        raise ConfigurationError(f"{problem}; {reason}", argument=argument)
 
     def days_of_pulls(self) -> list[DayOfPulls]:
         """Return the pulled days, the last first, even if all their reports failed."""
         return [DayOfPulls(*row) for row in self.execute(_CAMPAIGNS_OF_DAYS).fetchall()]
 
-    def no_day(self, day: dt.date, days: Sequence[dt.date]) -> ConfigurationError:
+    def no_day(self, argument: str, day: dt.date, days: Sequence[dt.date]) -> ConfigurationError:
         """Return the error about a day without rankings. It names the nearest days."""
         earlier = [other for other in days if other < day]
         later = [other for other in days if other > day]
         nearest = [*earlier[-1:], *later[:1]]
-        where = f"{self.history.label} has no rankings of {self.name} for {day}"
+        problem = f"{self.history.label} has no rankings of {self.name} for {day}"
         if len(nearest) == 1:
-            return ConfigurationError(f"{where}; the nearest day is {nearest[0]}")
-        return ConfigurationError(f"{where}; the nearest days are {nearest[0]} and {nearest[1]}")
+            problem += f"; the nearest day is {nearest[0]}"
+        else:
+            problem += f"; the nearest days are {nearest[0]} and {nearest[1]}"
+        return ConfigurationError(problem, argument=argument)
 
     @property
     def advice_on_days(self) -> str:

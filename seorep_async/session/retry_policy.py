@@ -115,7 +115,7 @@ def deadline_exceeded(
     if wait:
         message += f", {wait}"
     if not was_sent:
-        message += "; nothing was sent"
+        message += "; this request was not sent"
     if cause is None:
         message += "; raise Settings.call_timeout, or the seconds of client.timeout()"
         return DeadlineExceededError(message)

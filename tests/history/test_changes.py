@@ -521,5 +521,7 @@ def test_a_day_without_rankings_names_the_nearest(
     four_days: Path, argument: str, missing: dt.date, nearest: str
 ) -> None:
     options: dict[str, Any] = {argument: missing}
-    with pytest.raises(ConfigurationError, match=f"no rankings of acme for {missing}; {nearest}$"):
+    words = f"no rankings of acme for {missing}; {nearest}$"
+    with pytest.raises(ConfigurationError, match=words) as caught:
         changes(four_days, **options)
+    assert caught.value.argument == argument

@@ -247,7 +247,8 @@ async def test_the_error_of_a_long_wait_names_its_length_and_cause(
         first = session.spawn(session.send(get()))
         await at_rest()
         with pytest.raises(
-            DeadlineExceededError, match=re.escape(f"after a wait of 7 s {said}; nothing was sent")
+            DeadlineExceededError,
+            match=re.escape(f"after a wait of 7 s {said}; this request was not sent"),
         ) as caught:
             await session.send(get(deadline=Deadline.of_call(7.0)))
         assert caught.value.attempts == 0
@@ -276,7 +277,9 @@ async def test_a_call_cut_short_names_the_wait_before_it() -> None:
 
 async def test_a_call_that_begins_too_late_names_no_wait() -> None:
     async with session_above(SimulatedService()) as session:
-        with pytest.raises(DeadlineExceededError, match="timed out; nothing was sent; raise"):
+        with pytest.raises(
+            DeadlineExceededError, match="timed out; this request was not sent; raise"
+        ):
             await session.send(get(deadline=Deadline.of_call(0.0)))
 
 
@@ -288,7 +291,7 @@ async def test_the_end_of_a_wait_names_the_limit_of_the_service() -> None:
             ends = await asyncio.gather(*calls, return_exceptions=True)
     late = [end for end in ends if isinstance(end, DeadlineExceededError)]
     unsent = [str(error) for error in late if not error.attempts]
-    said = "requests a second that the service allows; nothing was sent"
+    said = "requests a second that the service allows; this request was not sent"
     assert len(unsent) >= 30
     assert all(said in message for message in unsent)
 
@@ -556,7 +559,7 @@ async def test_nothing_is_sent_if_the_loop_was_blocked_after_a_grant() -> None:
         first = session.spawn(call(session))
         await asyncio.sleep(0.1)
         session.observer.on_attempt = lambda _: setattr(here(), "now", 10.0)
-        with pytest.raises(DeadlineExceededError, match="nothing was sent"):
+        with pytest.raises(DeadlineExceededError, match="this request was not sent"):
             await session.send(get(deadline=Deadline(5.0)))
         await first
         assert session.stats.attempts == 1

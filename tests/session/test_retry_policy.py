@@ -257,14 +257,14 @@ def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:
     assert error.body_excerpt is None
     assert error.__cause__ is None
     assert error.message.startswith(
-        "the call timed out; nothing was sent; raise Settings.call_timeout, "
+        "the call timed out; this request was not sent; raise Settings.call_timeout, "
     )
 
 
 def test_error_of_an_unsent_call_has_no_response_of_another() -> None:
     others = failure(Sent.RESPONDED, Cause.OVERLOAD).error
     error = deadline_exceeded(others, was_sent=False, wait="")
-    assert error.message == "the call timed out; nothing was sent; last error: as it was"
+    assert error.message == "the call timed out; this request was not sent; last error: as it was"
     assert isinstance(error.__cause__, ServerError)
     for each in (error, error.__cause__):
         assert each.body_excerpt is None
