@@ -6,10 +6,8 @@ import datetime as dt
 import logging
 import os
 import shutil
-import threading
 import time
 import urllib.parse
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, suggestion
+from seorep_async.export.database_use import DatabaseUse, use_of
 from seorep_async.export.files import (
     Retry,
     Target,
@@ -36,6 +35,7 @@ from seorep_async.export.replacement import MONTH_RULE, OUTDATED_REPORTS, STATEM
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.schema import (
     NO_DATABASE,
+    THIS_PROGRAM,
     first_line,
     found_columns,
     holder_of,
@@ -58,6 +58,7 @@ _log = logging.getLogger("seorep_async")
 WAIT_SECONDS = 60.0
 """How long a pull waits for a database that another program, or this one, has open."""
 _RETRY_SECONDS = 0.1
+_CANCELLED = "the pull was cancelled; run it again to write what is staged"
 _NOT_FOR_DUCKDB = set("?\\") if os.sep == "/" else set()
 
 _ARROW_TYPES = {
@@ -106,21 +107,6 @@ _FAILED_CAMPAIGNS = """
         AND NOT list_contains($exclude::BIGINT[], campaign_id)
     ORDER BY campaign_id
 """
-
-_writers: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
-"""Keep other pulls of this process out; DuckDB's own lock keeps other processes out."""
-
-
-@contextmanager
-def turn_to_open(path: Path, wait_seconds: float) -> Iterator[None]:
-    """Wait until no pull of this process has a database open, but not longer than given."""
-    lock = _writers[Path(os.path.realpath(path))]
-    has_turn = lock.acquire(timeout=max(0, wait_seconds))
-    try:
-        yield
-    finally:
-        if has_turn:
-            lock.release()
 
 
 @attrs.frozen
@@ -243,47 +229,58 @@ class Database(Target):
     def _connected(self, *, to_write: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open the database once no other pull and no other program has it open."""
         deadline = None
-        # There are three reasons to wait: another pull of this process has the lock; another
-        # program has the file; this program has it open outside of a pull.
-        while True:
-            with ExitStack() as stack:
-                try:
-                    database = self._opened(stack, to_write=to_write)
-                except require("duckdb").Error as error:
-                    holder = holder_of(error)
-                    is_late = deadline is not None and time.monotonic() >= deadline
-                    if holder is None or is_late:
-                        raise self._refusal(error) from error
-                    # the minute begins when the database is first found to be open elsewhere
-                    if deadline is None:
-                        deadline = time.monotonic() + WAIT_SECONDS
-                        _log.warning(
-                            "%s is open in %s; waiting up to %d s", self.path, holder, WAIT_SECONDS
-                        )
-                else:
-                    if database is not None:
-                        with self._damage_refused():
-                            yield database
-                        return
-            # the lock is free here, so other pulls can wait at the same time
-            if self.stop.wait(_RETRY_SECONDS):
-                raise ExportError("the pull was cancelled; run it again to write what is staged")
+        use = use_of(self.path)
+        with ExitStack() as wait:
+            # There are three reasons to wait: another pull of this process has the lock; another
+            # program has the file; this program has it open outside of a pull.
+            while True:
+                with ExitStack() as stack:
+                    try:
+                        database = self._opened(stack, use, to_write=to_write)
+                    except require("duckdb").Error as error:
+                        holder = holder_of(error)
+                        is_late = deadline is not None and time.monotonic() >= deadline
+                        if holder is None or is_late:
+                            raise self._refusal(error) from error
+                        # the minute begins when the database is first found to be open elsewhere
+                        if deadline is None:
+                            deadline = time.monotonic() + WAIT_SECONDS
+                            self._begin_to_wait(wait, use, holder)
+                    else:
+                        if database is not None:
+                            wait.close()
+                            with self._damage_refused():
+                                yield database
+                            return
+                # the lock is free here, so other pulls can wait at the same time
+                if self.stop.wait(_RETRY_SECONDS):
+                    raise ExportError(_CANCELLED)
 
-    def _opened(self, stack: ExitStack, *, to_write: bool) -> duckdb.DuckDBPyConnection | None:
+    def _begin_to_wait(self, wait: ExitStack, use: DatabaseUse, holder: str) -> None:
+        """Say that this pull waits. Until `wait` is closed, new readers here wait too."""
+        _log.warning("%s is open in %s; waiting up to %d s", self.path, holder, WAIT_SECONDS)
+        if holder == THIS_PROGRAM:
+            wait.enter_context(use.awaited())
+
+    def _opened(
+        self, stack: ExitStack, use: DatabaseUse, *, to_write: bool
+    ) -> duckdb.DuckDBPyConnection | None:
         """Open the database until the stack is closed. Return None if another pull has the lock.
 
         A database that has gone meanwhile is read as an empty one in memory.
         """
-        lock = _writers[self.path]
-        if not lock.acquire(timeout=_RETRY_SECONDS):
+        if not use.pull.acquire(timeout=_RETRY_SECONDS):
             return None
-        stack.callback(lock.release)
+        stack.callback(use.pull.release)
         is_new = not has_content(self.path)
         if not is_new and not may_be_database(self.path):
             raise refusal(self.out, f"{NO_DATABASE}; name another file")
         # a check must not create a file, because a refused pull would leave it behind
         file = ":memory:" if is_new and not to_write else self.path
-        return stack.enter_context(_connect(file, is_new=is_new))
+        with use.opening:
+            database = _connect(file, is_new=is_new)
+            stack.enter_context(use.written())
+            return stack.enter_context(database)
 
     @contextmanager
     def _damage_refused(self) -> Iterator[None]:

@@ -163,7 +163,7 @@ def changes_by_campaign(
     Raises:
         ConfigurationError: an argument is wrong, or the database has no such account, day or
             campaign, or only one day.
-        ExportError: the database is being written, or is damaged.
+        ExportError: after 10 seconds, the database is still being written; or it is damaged.
         ImportError: the extra `duckdb` is missing.
     """
     request = ComparisonRequest.of(

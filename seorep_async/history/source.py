@@ -10,12 +10,12 @@ import time
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from seorep_async.errors import ConfigurationError, ExportError, short_repr
-from seorep_async.export.database import turn_to_open
+from seorep_async.export.database_use import THIS_PULL, DatabaseUse, use_of
 from seorep_async.export.progress import PERMANENT_ERRORS, RETRYABLE_STATUSES
 from seorep_async.export.schema import (
     NO_DATABASE,
@@ -35,12 +35,12 @@ from seorep_async.tables.output_tables import all_tables, table_of
 if TYPE_CHECKING:
     import duckdb
 
+# Connections of a process to one file share their settings, so all of them must be locked at once.
 _SETTINGS = {
     "enable_external_access": "false",
     "python_enable_replacements": "false",
     "lock_configuration": "true",
 }
-"""Set as a file is opened: later, connections of other threads may have it open as well."""
 _RETRY_SECONDS = 0.1
 WAIT_SECONDS = 10.0
 """How long a question of this package waits while a pull writes the database."""
@@ -172,14 +172,17 @@ def open_history(
 ) -> Generator[History, None, None]:
     """Open a database for reading. No pull can write to it in the meantime.
 
+    Several threads may read a database at once, each with its own history.
+
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
         limits: further settings of DuckDB, such as `memory_limit`.
-        wait_seconds: how long to wait while another process has it open, such as a pull.
+        wait_seconds: how long to wait while a pull writes it, another process has it open, or this
+            process reads it with other limits.
 
     Raises:
         ConfigurationError: no pull wrote the file, or its tables were changed.
-        ExportError: it is being written.
+        ExportError: after `wait_seconds`, it is still being written.
         ImportError: the extra `duckdb` is missing.
     """
     if not isinstance(database, str | os.PathLike):
@@ -194,7 +197,7 @@ def open_history(
         raise _refusal(path, NO_DATABASE)
     with ExitStack() as stack:
         try:
-            connection = stack.enter_context(_connect(path, limits or {}, wait_seconds))
+            connection = _connect(stack, path, limits or {}, wait_seconds)
             _check_tables(connection, path)
             _provide_views(connection)
         except duckdb.Error as error:
@@ -211,24 +214,48 @@ def open_history(
             raise
 
 
-def _connect(path: Path, limits: Mapping[str, str], wait_seconds: float) -> Any:
-    """Open a file for reading as soon as nobody writes it."""
-    duckdb = require("duckdb")
-    # DuckDB would take a relative md:x.duckdb for the address of a service
-    absolute_path = str(path.absolute())
+def _connect(
+    stack: ExitStack, path: Path, limits: Mapping[str, str], wait_seconds: float
+) -> duckdb.DuckDBPyConnection:
+    """Open a file for reading, until the stack is closed, as soon as nobody writes it."""
     settings = {**limits, **_SETTINGS}
+    use = use_of(path)
     until = time.monotonic() + wait_seconds
     while True:
-        try:
-            # a pull of this process may be writing
-            with turn_to_open(path, until - time.monotonic()):
-                return duckdb.connect(absolute_path, read_only=True, config=settings)
-        except duckdb.Error as error:
-            # a notebook that has it open would wait for itself
-            is_elsewhere = holder_of(error) not in (None, THIS_PROGRAM)
-            if not is_elsewhere or time.monotonic() >= until:
-                raise
+        is_late = time.monotonic() >= until
+        connection = _connected(stack, path, settings, use, is_late=is_late)
+        if connection is not None:
+            return connection
         time.sleep(_RETRY_SECONDS)
+
+
+def _connected(
+    stack: ExitStack, path: Path, settings: dict[str, str], use: DatabaseUse, *, is_late: bool
+) -> duckdb.DuckDBPyConnection | None:
+    """Open a file. Return None if others may close it soon; when it is late, raise instead."""
+    library = require("duckdb")
+    with use.opening:
+        if use.is_written:
+            if is_late:
+                problem = f"{THIS_PULL} is writing it; run this again when that has ended"
+                raise ExportError(f"can't read {path}: {problem}", file=path)
+            return None
+        if use.waiting_pulls and not is_late:
+            return None
+        try:
+            # DuckDB would take a relative md:x.duckdb for the address of a service
+            connection = library.connect(str(path.absolute()), read_only=True, config=settings)
+        except library.Error as error:
+            # the holder may be another process, or a reader of this process with other limits
+            holder = holder_of(error)
+            # a notebook that has it open would wait for itself
+            is_callers = holder == THIS_PROGRAM and not use.readers
+            if holder is None or is_callers or is_late:
+                raise
+            return None
+        stack.enter_context(use.read())
+        opened: duckdb.DuckDBPyConnection = stack.enter_context(connection)
+        return opened
 
 
 def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
@@ -322,7 +349,7 @@ def complete_windows(
 
     Raises:
         ConfigurationError: no pull wrote the file, or its tables were changed.
-        ExportError: it is being written, or is damaged.
+        ExportError: after 10 seconds, it is still being written; or it is damaged.
         ImportError: the extra `duckdb` is missing.
     """
     windows = pulled_windows(database, account, selection, compared=compared)

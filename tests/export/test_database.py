@@ -22,6 +22,7 @@ from seorep_async import (
     SeoRepClient,
 )
 from seorep_async.export import PullSummary, database, preview, pull_to
+from seorep_async.export.database_use import use_of
 from seorep_async.export.schema import VIEWS
 from seorep_async.history import open_history
 from seorep_async.tables.output_tables import all_tables
@@ -481,7 +482,7 @@ async def test_a_wait_for_another_pull_can_be_cancelled(
             loop.call_soon_threadsafe(waits.set)
             return False
 
-    monkeypatch.setitem(database._writers, pulled, Locked())
+    monkeypatch.setattr(use_of(pulled), "pull", Locked())
     async with served(Account()) as (client, _):
         waiting = asyncio.create_task(pull(client, pulled))
         await waits.wait()

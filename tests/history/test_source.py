@@ -2,9 +2,8 @@
 
 import datetime as dt
 import shutil
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import duckdb
 import pytest
 
 from seorep_async import ConfigurationError, ExportError, Feed
-from seorep_async.export.database import turn_to_open
+from seorep_async.export.database_use import use_of
 from seorep_async.history import changes, comparing, complete_windows, open_history, source
 from tests.history.databases import FIRST, Pull, change, database_of, day, insert, nightly
 from tests.processes import opening_a_database
@@ -117,26 +116,6 @@ def test_a_damaged_answer_is_an_export_error(
         changes(database, account="acme", moved=1)
 
 
-def test_several_threads_read_a_database_at_once(database: Path) -> None:
-    with ThreadPoolExecutor(8) as threads:
-        results = threads.map(lambda _: changes(database, account="acme", moved=1), range(24))
-        assert len({len(result) for result in results}) == 1
-
-
-def test_a_pull_of_this_process_is_waited_for(database: Path) -> None:
-    def write(is_open: threading.Event) -> None:
-        with turn_to_open(database, 0), duckdb.connect(str(database)):
-            is_open.set()
-            time.sleep(0.3)
-
-    is_open = threading.Event()
-    thread = threading.Thread(target=write, args=[is_open])
-    thread.start()
-    is_open.wait()
-    assert changes(database, account="acme", moved=1)
-    thread.join()
-
-
 def test_a_database_that_is_being_written_is_waited_for_or_named(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +142,70 @@ def test_one_that_this_program_writes_is_named_at_once(
         pytest.raises(ExportError, match="this program has it open already"),
     ):
         changes(database)
+
+
+def test_many_threads_read_a_database_at_once(database: Path) -> None:
+    with open_history(database) as history, ThreadPoolExecutor(8) as threads:
+        results = list(threads.map(lambda _: len(changes(database, account="acme")), range(24)))
+        assert results == [len(changes(database, account="acme"))] * 24
+        assert history.accounts() == ["acme", "other"]
+
+
+def test_each_history_of_a_program_is_locked(database: Path) -> None:
+    with open_history(database) as first, open_history(database) as second:
+        for history in (first, second):
+            with pytest.raises(duckdb.Error, match="the configuration has been locked"):
+                history.connection.execute("SET enable_external_access = true")
+            with pytest.raises(duckdb.Error, match="disabled by configuration"):
+                history.connection.execute(f"FROM read_blob('{database.parent}/*')")
+
+
+def test_a_history_with_other_limits_waits(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {"memory_limit": "100MB"}
+    with ExitStack() as stack:
+        stack.enter_context(open_history(database))
+        with (
+            pytest.raises(ExportError, match="this program has it open"),
+            open_history(database, limits=limits),
+        ):
+            pass
+        monkeypatch.setattr("time.sleep", lambda _: stack.close())
+        with open_history(database, limits=limits, wait_seconds=60.0) as history:
+            query = "SELECT current_setting('memory_limit')"
+            assert history.connection.execute(query).fetchone() == ("95.3 MiB",)
+
+
+def test_a_pull_of_this_program_is_waited_for_or_named(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pull = ExitStack()
+    pull.enter_context(use_of(database).written())
+    pull.enter_context(duckdb.connect(str(database)))
+    with pull:
+        with (
+            pytest.raises(ExportError, match="a pull of this program is writing it"),
+            open_history(database),
+        ):
+            pass
+        # the pull ends while the question waits
+        monkeypatch.setattr("time.sleep", lambda _: pull.close())
+        assert len(changes(database, account="acme", moved=1)) == 1
+
+
+def test_a_waiting_pull_of_this_program_goes_first(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use = use_of(database)
+    use.waiting_pulls = 1
+    naps: list[float] = []
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        use.waiting_pulls = 0
+
+    monkeypatch.setattr("time.sleep", nap)
+    assert len(changes(database, account="acme", moved=1)) == 1
+    assert len(naps) == 1
 
 
 def test_an_interrupted_query_is_an_interrupt(database: Path) -> None:
