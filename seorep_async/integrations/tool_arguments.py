@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from types import UnionType
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
@@ -113,15 +114,13 @@ _ADVICE = {
 }
 _IN_WORDS: dict[object, str] = {
     int: "a number",
-    int | None: "a number",
     str: "text",
-    str | None: "text",
     bool: "true or false",
-    list[int] | None: "one or several numbers",
-    list[str] | None: "one or several names",
-    list[ChangeKind] | None: f"one or several of {', '.join(get_args(ChangeKind))}",
-    list[Engine] | None: f"one or several of {', '.join(get_args(Engine))}",
-    list[FeedName] | None: f"one or several of {', '.join(get_args(FeedName))}",
+    list[int]: "one or several numbers",
+    list[str]: "one or several names",
+    list[ChangeKind]: f"one or several of {', '.join(get_args(ChangeKind))}",
+    list[Engine]: f"one or several of {', '.join(get_args(Engine))}",
+    list[FeedName]: f"one or several of {', '.join(get_args(FeedName))}",
 }
 """The types of arguments, in an agent's words."""
 
@@ -173,8 +172,11 @@ def _converted(field: FieldInfo, value: object, engine_names: tuple[str, str] | 
     """Convert an argument's value to its type."""
     name = field.name
     expected_type, _ = get_args(field.type)
+    # a value is here, so None is no longer possible
+    if isinstance(expected_type, UnionType):
+        expected_type, _ = get_args(expected_type)
     converted = value
-    if any(get_origin(part) is list for part in get_args(expected_type)):
+    if get_origin(expected_type) is list:
         converted = _as_list(value)
         if name == "engine":
             converted = [engine_called(str(item), engine_names) for item in converted]

@@ -15,9 +15,8 @@ import pytest
 
 from seorep_async import export
 from seorep_async.cli import progress, pulling
-from tests.cli.running import Seorep, process, serving, shell, wait_for, without_slow_callbacks
+from tests.cli.running import Seorep, process, shell, wait_for, without_slow_callbacks
 from tests.session.calls import KEY
-from tests.session.canary import assert_key_is_not_in
 from tests.session.scripted_server import ScriptedServer, answer
 from tests.threads import in_a_thread
 
@@ -167,14 +166,6 @@ def test_a_write_with_an_answer_of_another_shape_leaves_a_doubt(seorep: Seorep) 
         "GET": (6, False),
         "POST": (6, True),
     }
-
-
-def test_the_log_does_not_contain_the_key(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(api_key="other", faults="500s=30%") as sandbox:
-        monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
-        monkeypatch.setenv("SEOREP_API_KEY", KEY)
-        ended = seorep("pull", "-v")
-    assert_key_is_not_in(ended.err)
 
 
 def test_a_log_has_the_progress_of_a_pull_and_why_it_waits(

@@ -35,18 +35,10 @@ async def test_a_taken_port_fails_with_the_port_in_the_message() -> None:
     assert failed.value.errno == errno.EADDRINUSE
 
 
-async def test_it_cannot_be_entered_twice_at_once_but_again_afterwards() -> None:
-    sandbox = Sandbox()
-    async with sandbox:
+async def test_it_cannot_be_entered_twice_at_once() -> None:
+    async with Sandbox() as sandbox:
         with pytest.raises(RuntimeError, match="running already"):
             await sandbox.__aenter__()
-    async with (
-        sandbox,
-        aiohttp.ClientSession() as session,
-        session.get(f"{sandbox.base_url}/v3/campaigns") as response,
-    ):
-        assert response.status == 403
-    assert sandbox.stats.requests == 1
 
 
 async def test_a_sandbox_entered_again_has_its_first_account() -> None:
@@ -57,6 +49,7 @@ async def test_a_sandbox_entered_again_has_its_first_account() -> None:
             call = Caller(sandbox, session)
             seen.append(await call.count(USERS))
             await call.create(USERS)
+            assert sandbox.stats.requests == 2
     assert seen == [5, 5]
 
 
