@@ -97,7 +97,7 @@ class Target:
         return _as_strings(self.replaced_pull())
 
     def requested_pull(self) -> dict[str, str]:
-        """Return the same columns for this pull, as far as they are known before it."""
+        """Return those columns for this pull that are known before it."""
         request = self.request
         return _as_strings(
             {**request.labels, "feeds": request.feed_names, "selection": request.selection}

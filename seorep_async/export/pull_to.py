@@ -306,7 +306,7 @@ async def preview(
 
 @attrs.frozen
 class _Look:
-    """What a preview finds in a target and its staging folder; a stream has neither.
+    """The state of a target and its staging folder before a pull; a stream has neither.
 
     Attributes:
         campaign_ids: the campaigns of the staged pull that would be resumed.

@@ -205,17 +205,10 @@ def test_a_missing_extra_is_named_with_its_command(
 # --- First steps in pandas
 
 
-RANK_OF_MONTH = {
-    "2022-10": 1,
-    "2022-11": None,
-    "2022-12": 3,
-    "2023-01": 1,
-    "2023-02": 2,
-    "2023-03": 3,
-}
 PERIODS = [
-    CampaignPeriod(dt.date.fromisoformat(f"{month}-01"), engine_a_ranking=rank)
-    for month, rank in RANK_OF_MONTH.items()
+    CampaignPeriod(dt.date(year, month, 1))
+    for year, months in ((2022, (10, 11, 12)), (2023, (1, 2, 3)))
+    for month in months
 ]
 MONTHS = report(*PERIODS, feed=Feed.CAMPAIGN_BY_DATE).to_pandas()
 RANKINGS = report(FULL, EMPTY).to_pandas()
