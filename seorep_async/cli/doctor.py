@@ -64,6 +64,8 @@ def check(
         wait_for(_check(findings, connect(service), out, account, default_window(today)))
     except (UsageError, ConfigurationError) as error:
         findings.fail("settings", error)
+    if exit_code and "nights" not in findings.facts():
+        findings.note("nights", f"no night was found in {out}")
     facts = findings.facts()
     code = findings.code
     # no night is found for a wrong path or account, or if the database is open elsewhere

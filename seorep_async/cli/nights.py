@@ -21,10 +21,16 @@ _LISTED_PULLS = 7
 _MONITORED_DAYS = 7
 """A night that was lost before these last days must not cause an alert every day."""
 _NIGHTS = """
+    WITH whole_nights AS (
+        SELECT account, snapshot_date, coalesce(selection LIKE '{"ids"%', false) AS is_of_few
+        FROM pulls
+        -- a night without any report does not count
+        WHERE (rows > 0 OR failures = 0) AND ($account IS NULL OR account = $account)
+        -- neither does one of a few named campaigns, unless the account is always pulled so
+        QUALIFY NOT is_of_few OR bool_and(is_of_few) OVER (PARTITION BY account)
+    )
     SELECT account, list(DISTINCT snapshot_date ORDER BY snapshot_date)
-    FROM pulls
-    -- a night without any report does not count
-    WHERE (rows > 0 OR failures = 0) AND ($account IS NULL OR account = $account)
+    FROM whole_nights
     GROUP BY account
     ORDER BY account
 """

@@ -125,7 +125,8 @@ async def _check_file(
         today = client.now().date()
         await asyncio.to_thread(add_nights, findings, out, account, today)
     if staged_pull is not None:
-        findings.note("staged", staged_in_words(attrs.asdict(staged_pull)))
+        advice = "" if staged_pull.ended else "; the same command without --restart goes on"
+        findings.note("staged", f"{staged_in_words(attrs.asdict(staged_pull))}{advice}")
     if isinstance(checked_target, Database):
         await asyncio.to_thread(_add_other_staged, findings, checked_target)
 

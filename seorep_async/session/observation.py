@@ -270,7 +270,7 @@ class Observer:
         message = f"{self._prefix}no request has been accepted since {since}; trying again"
         seconds_left = call.deadline.at - now
         if seconds_left < math.inf:
-            message += f", this request until {self._time(seconds_left)}"
+            message += f", this request until {self._time(seconds_left)} at the latest"
         fields = self._log_fields(call, status=outcome.error.status, cause=outcome.cause.value)
         _log.warning("%s: %s", message, outcome.error.message, extra=fields)
 

@@ -114,7 +114,8 @@ def test_a_stored_pull_is_named(seorep: Seorep) -> None:
     assert seorep(*pull).code == ExitCode.UNAVAILABLE
     (line,) = lines(seorep, "staged", "-o", "a.csv")
     assert "sandbox, night of " in line
-    assert line.endswith(": the pull of 2023-01-01 to 2023-01-31 is unfinished, with 7 reports")
+    state = ": the pull of 2023-01-01 to 2023-01-31 is unfinished, with 7 reports"
+    assert line.endswith(f"{state}; the same command without --restart goes on")
 
 
 @pytest.mark.parametrize("has_database", [False, True])
@@ -177,6 +178,17 @@ def test_missing_nights_of_daily_pulls_are_named(
 def test_a_night_without_any_report_is_missing(tmp_path: Path) -> None:
     stored(tmp_path, [5, 6, 8], failed=7)
     assert "missing are the nights of 2023-03-07" in lines_of_nights()[1]
+
+
+def test_a_night_of_a_few_named_campaigns_is_missing(tmp_path: Path) -> None:
+    stored(tmp_path, [5, 6, 7, 8])
+    of_few = """UPDATE pulls SET selection = '{"ids": [1]}'"""
+    with duckdb.connect(tmp_path / "a.duckdb") as database:
+        database.execute(f"{of_few} WHERE snapshot_date = '2023-03-07'")
+    assert "missing are the nights of 2023-03-07" in lines_of_nights()[1]
+    with duckdb.connect(tmp_path / "a.duckdb") as database:
+        database.execute(of_few)
+    assert "sandbox: 4 nights" in lines_of_nights()[0], "it is always pulled so"
 
 
 def incomplete(
@@ -293,7 +305,9 @@ def test_a_monitor_is_told_that_no_night_is_found(
     stored(tmp_path, [1, 8])
     command = ("doctor", "-s", "campaigns=1", "--exit-code")
     assert seorep(*command, "-o", "a.duckdb").code == 0
-    assert seorep(*command, *target).code == 10
+    ended = seorep(*command, *target)
+    assert ended.code == 10
+    assert "no night" in ended.out
 
 
 def test_two_names_of_an_account_are_both_looked_at(seorep: Seorep) -> None:

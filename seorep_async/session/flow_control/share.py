@@ -28,7 +28,7 @@ from seorep_async.session.timeouts import Deadline
 from seorep_async.settings import Settings
 
 _LOW_RATE = 10.0  # requests per second
-_SHORTEST_WAIT = 0.001  # seconds; a shorter wait is not mentioned
+_SHORTEST_WAIT = 0.1  # seconds; a shorter wait is not mentioned
 _log = logging.getLogger("seorep_async")
 
 
@@ -270,11 +270,12 @@ class Share:
     def wait_in_words(self, seconds: float, reason: WaitReason | None) -> str:
         """Say how long an attempt waited, and for what.
 
-        If it did not wait, the earlier pages of its listing did, and only the rate is known.
+        If it did not wait, the earlier pages of its listing did, and only the rate is known. In an
+        outage, the rate is not the reason.
         """
         if seconds > _SHORTEST_WAIT:
             return f"after a wait of {duration(seconds)} for {self._cause(reason)}"
-        return "" if self.pace is None else self._rate_in_words()
+        return "" if self.pace is None or self.only_probes else self._rate_in_words()
 
     def _cause(self, reason: WaitReason | None) -> str:
         rate = self._queue.pace.rate
