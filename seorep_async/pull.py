@@ -73,7 +73,6 @@ class Pull(NotAwaited, Generic[R_co]):
         tries_again = self._on_error == "collect"
         run = _Run(
             self._session,
-            self._feed,
             self._ids,
             self._listing_of,
             self._accepted,
@@ -203,7 +202,6 @@ class _Run(Generic[R]):
     def __init__(
         self,
         session: Session,
-        feed: Feed,
         ids: Collection[int],
         listing_of: Callable[[int], Listing[R, RankingReport[R]]],
         accepted: AcceptedQuery,
@@ -212,7 +210,6 @@ class _Run(Generic[R]):
         ordered: bool,
     ) -> None:
         self._session = session
-        self._feed = feed
         self._listing_of = listing_of
         self._accepted = accepted
         self._tries_again = tries_again
@@ -393,7 +390,7 @@ class _Run(Generic[R]):
 
     def _failed(self, item: _Item[R], error: SeoRepError) -> FailedReport:
         if error.subject is None:
-            error = error.evolve(subject=f"{self._feed.object_name} {item.id}")
+            error = error.evolve(subject=item.listing.query.subject)
         return FailedReport(item.id, error)
 
     def _end(self, item: _Item[R], outcome: Outcome[R]) -> None:

@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
+import attrs
+
 from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError, short_repr
 from seorep_async.models import Page
 from seorep_async.paging.page_size import PageSize
@@ -41,6 +43,7 @@ class NotAwaited:
         __iter__ = __len__ = __getitem__ = __contains__ = _refuse
 
 
+@attrs.define(slots=False, eq=False, repr=False)
 class Listing(NotAwaited, Generic[T, R_co]):
     """A listing that is fetched when it is used: await it, iterate over it, or take single pages.
 
@@ -58,18 +61,13 @@ class Listing(NotAwaited, Generic[T, R_co]):
             (`FeedQuery.report` in `resources/rankings.py`).
     """
 
-    def __init__(
-        self,
-        session: Session,
-        query: Query[T],
-        assemble: Callable[[list[Page[T]]], R_co],
-        page_size: PageSize | None,
-    ) -> None:
-        self._session = session
-        self.query: Query[T] = query
-        self.assemble: Callable[[list[Page[T]]], R_co] = assemble
-        # Finds the page size of the endpoint, or None if a limit is given or not wanted.
-        self._page_size = page_size
+    _session: Session
+    query: Query[T]
+    """The requests of its pages."""
+    assemble: Callable[[list[Page[T]]], R_co]
+    """Makes the result from all pages."""
+    # Finds the page size of the endpoint, or None if a limit is given or not wanted.
+    _page_size: PageSize | None
 
     def __await__(self) -> Generator[Any, None, R_co]:
         return self.fetch_all().__await__()

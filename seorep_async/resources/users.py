@@ -62,11 +62,9 @@ class Users(DeletableEndpoint[User]):
         extra_params = mask_secrets(extra_params)
         # tracebacks with locals show this frame while the request is sent
         password = Secret.of(password)
-        values: dict[str, Any] = {
-            **required_strings(first_name=first_name, last_name=last_name, username=username),
-            **required_strings(password=password, role=role),
-        }
-        values |= optional_strings(email=email)
+        values: dict[str, Any] = optional_strings(email=email)
+        values |= required_strings(first_name=first_name, last_name=last_name, username=username)
+        values |= required_strings(password=password, role=role)
         values["email_credentials"] = email_credentials
         return await self._create(values, extra_params)
 
