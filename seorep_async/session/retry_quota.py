@@ -30,4 +30,4 @@ class RetryQuota:
         While half of the attempts succeed, the tokens can't run out, no matter how many calls wait
         for a retry.
         """
-        self.give_back(spent + TRANSIENT_COST)
+        self.tokens = min(self.CAPACITY, self.tokens + spent + TRANSIENT_COST)

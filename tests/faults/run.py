@@ -101,24 +101,19 @@ class Run:
         return self.history.requests / self.plan.pages_needed
 
 
-def pull(
-    process: ServerProcess, plan: Plan, settings: Settings | None = None, ca: bytes | None = None
-) -> Run:
-    """Pull all units of a plan, in an event loop of its own.
-
-    `ca` is the certificate authority to trust for https.
-    """
-    return asyncio.run(_pull(process, plan, settings or Settings(), ca))
+def pull(process: ServerProcess, plan: Plan, settings: Settings) -> Run:
+    """Pull all units of a plan, in an event loop of its own."""
+    return asyncio.run(_pull(process, plan, settings))
 
 
-async def _pull(process: ServerProcess, plan: Plan, settings: Settings, ca: bytes | None) -> Run:
+async def _pull(process: ServerProcess, plan: Plan, settings: Settings) -> Run:
     load = load_of_the_machine()
     attempts: list[Attempt] = []
     with process.serving(plan) as served:
         sockets_before = open_sockets()
         begun = time.monotonic()
         async with asyncio.timeout(_MOST_SECONDS):
-            async with opened(served.base_url, settings, ca, on_attempt=attempts.append) as client:
+            async with opened(served.base_url, settings, on_attempt=attempts.append) as client:
                 results = await results_of(client, plan.units)
                 in_flight = client.stats.in_flight
         seconds = time.monotonic() - begun

@@ -8,8 +8,6 @@ import json
 import math
 import multiprocessing
 import random
-import ssl
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -88,7 +86,6 @@ class Plan:
         rows: rows of each page.
         latency: seconds that every answer takes.
         faults: share (0 to 1) of the requests that meet each fault.
-        certificate: key and certificates in PEM, to serve https.
         seed: chooses the requests that meet a fault.
     """
 
@@ -99,7 +96,6 @@ class Plan:
     faults: Mapping[str, float] = attrs.field(factory=dict)
     limit: Limit | None = None
     outage: Outage | None = None
-    certificate: bytes | None = attrs.field(default=None, repr=False)
     seed: int = 1
 
     @property
@@ -198,10 +194,7 @@ class FaultServer(ScriptedServer):
     """Serves a plan. Of its outage, rate limit and faults by chance, the first meets a request."""
 
     def __init__(self, plan: Plan) -> None:
-        tls = None
-        if plan.certificate:
-            tls = _context(plan.certificate)
-        super().__init__(forever=self._meet, tls=tls)
+        super().__init__(forever=self._meet)
         self._plan = plan
         self._draws = plan.draws()
         self._bucket = Limited(str(plan.limit), clock=time.monotonic) if plan.limit else None
@@ -289,15 +282,6 @@ async def _closed(connection: Connection) -> None:
 
 
 _MISBEHAVIOURS: dict[str, Step] = {"reset": reset, "hang": hang, "closed": _closed, **CUTS}
-
-
-def _context(certificate: bytes) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(certificate)
-        file.flush()
-        context.load_cert_chain(file.name)
-    return context
 
 
 @attrs.define

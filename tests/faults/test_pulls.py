@@ -6,7 +6,6 @@ from typing import Any
 
 import attrs
 import pytest
-import trustme
 
 from seorep_async import Settings
 from tests.faults.conftest import Check
@@ -68,7 +67,6 @@ class Scenario:
 
     Attributes:
         bounds: the most that a measure may be, besides `ALWAYS`.
-        secure: served over https.
     """
 
     row: str
@@ -77,7 +75,6 @@ class Scenario:
     bounds: dict[str, float]
     settings: Settings = DEFAULT
     seeds: int = 5
-    secure: bool = False
 
 
 FAST = Plan(units=600, limit=Limit(200, 40))
@@ -99,7 +96,6 @@ def limited(plan: Plan, limit: Limit) -> Plan:
 
 OF_FAULTS = [
     Scenario("1", "5 % RST + 5 % 500 + 2 % cut", FAULTY, {"amplification": 1.16}),
-    Scenario("1", "the same over TLS", FAULTY, {"amplification": 1.16}, secure=True),
     Scenario(
         "2",
         "20 % RST + 20 % 500 + 5 % cut",
@@ -194,12 +190,6 @@ def test_the_figures_are_within_their_bounds(
     scenario: Scenario, seed: int, bounds: dict[str, float], server: ServerProcess, check: Check
 ) -> None:
     plan = attrs.evolve(scenario.plan, seed=seed)
-    ca = None
-    if scenario.secure:
-        authority = trustme.CA()
-        leaf = authority.issue_cert("127.0.0.1")
-        ca = authority.cert_pem.bytes()
-        plan = attrs.evolve(plan, certificate=leaf.private_key_and_cert_chain_pem.bytes())
-    run = pull(server, plan, scenario.settings, ca)
+    run = pull(server, plan, scenario.settings)
     figures = {name: (MEASURES[name](run), bound) for name, bound in bounds.items()}
     check(scenario.row, scenario.fault, load=run.load, **figures)
