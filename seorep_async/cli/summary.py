@@ -181,7 +181,7 @@ def show_failures(run: PullRun) -> None:
                 failed_id = failure.keyword_id
             # the reason may name the campaign, but one line is for all campaigns
             reason = _reason_of(failure)
-            line = f"{month}{feed}{kind}", re.sub(rf"\b{failed_id}\b", "…", reason)
+            line = f"{month}{feed}{kind}", id_in_text(failed_id).sub("…", reason)
             reasons_by_line[line][failed_id] = reason
     for (objects, reason_of_all), reasons in reasons_by_line.items():
         reason = reason_of_all
@@ -200,6 +200,11 @@ def show_failures(run: PullRun) -> None:
             f"`seorep doctor -o {target}` prints the commands that fetch them"
         )
         messages().print(Text.assemble(("Failed: ", "bold red"), words))
+
+
+def id_in_text(failed_id: int) -> re.Pattern[str]:
+    """Return a pattern that finds an id, but not in an address, a time or a decimal number."""
+    return re.compile(rf"(?<![\w.:]){failed_id}(?![\w:]|\.\d)")
 
 
 def _reason_of(failure: PullFailure) -> str:

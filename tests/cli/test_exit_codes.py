@@ -8,7 +8,7 @@ import pytest
 from seorep_async import ConnectionFailedError, Feed, SeoRepClient
 from seorep_async.cli import pulling
 from seorep_async.cli.errors import ExitCode
-from seorep_async.cli.summary import code_of_pulls
+from seorep_async.cli.summary import code_of_pulls, id_in_text
 from seorep_async.export import CampaignOutcome, PullFailure, PullSummary, pull_to
 from tests.cli.running import Seorep
 
@@ -109,3 +109,19 @@ def test_an_outage_between_months_hides_no_failure(
     )
     assert "Pulled 2023-01-01 to 2023-01-31" in ended.err
     assert ended.err.splitlines()[-1].startswith("Error: the connection could not be opened")
+
+
+@pytest.mark.parametrize(
+    ("failed_id", "reason", "shared_reason"),
+    [
+        (3, "campaign 3 was asked to fail", "campaign … was asked to fail"),
+        (3, "there is no object 3.", "there is no object …."),
+        (127, "127.0.0.1:8799: refused", "127.0.0.1:8799: refused"),
+        (29, "at the 29.4 requests a second", "at the 29.4 requests a second"),
+        (30, "since 23:30:04 UTC", "since 23:30:04 UTC"),
+    ],
+)
+def test_the_same_reason_of_several_campaigns_is_one_line(
+    failed_id: int, reason: str, shared_reason: str
+) -> None:
+    assert id_in_text(failed_id).sub("…", reason) == shared_reason
