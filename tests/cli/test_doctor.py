@@ -14,7 +14,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import duckdb
 import pytest
 
 from seorep_async.cli import doctor, target_check
@@ -23,7 +22,7 @@ from seorep_async.cli.findings import Findings
 from seorep_async.cli.nights import add_nights
 from seorep_async.history import source
 from tests.cli.running import TODAY, Seorep
-from tests.history.databases import Pull, database_of
+from tests.history.databases import Pull, change, database_of
 
 Disk = namedtuple("Disk", "total used free")
 HOLDER = """
@@ -202,9 +201,8 @@ def incomplete(
         Pull(night + dt.timedelta(day), first, last, {31: 1}, failed=failed, account="a b")
         for day in range(nights)
     ]
-    database_of(tmp_path / "a.duckdb", pulls)
-    with duckdb.connect(tmp_path / "a.duckdb") as database:
-        database.execute("UPDATE failures SET error = ?", [error])
+    database = database_of(tmp_path / "a.duckdb", pulls)
+    change(database, f"UPDATE failures SET error = '{error}'")  # noqa: S608
 
 
 def test_a_night_that_lacks_reports_is_named(tmp_path: Path) -> None:
@@ -291,8 +289,8 @@ def test_the_command_of_a_night_selects_the_same_campaigns(
     tmp_path: Path, selection: str | None, words: str
 ) -> None:
     incomplete(tmp_path, (1,))
-    with duckdb.connect(tmp_path / "a.duckdb") as database:
-        database.execute("UPDATE pulls SET selection = ?", [selection])
+    if selection is not None:
+        change(tmp_path / "a.duckdb", f"UPDATE pulls SET selection = '{selection}'")  # noqa: S608
     assert f"--account 'a b' {words}--snapshot-date" in lines_of_nights()[1]
 
 
