@@ -1,13 +1,27 @@
+import socket
 from pathlib import Path
 
 import pytest
 
+from seorep_async.cli import sandbox
 from tests.cli.running import Seorep
 
 
 @pytest.fixture
+def port(monkeypatch: pytest.MonkeyPatch) -> int:
+    """The port of the embedded sandbox. No other test uses it, so a pull resumes from there."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    monkeypatch.setattr(sandbox, "_EMBEDDED_PORT", port)
+    return port
+
+
+@pytest.fixture
 def seorep(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    port: int,
 ) -> Seorep:
     """The command, in an empty folder and without an account."""
     monkeypatch.chdir(tmp_path)

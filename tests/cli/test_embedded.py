@@ -4,19 +4,9 @@ import socket
 
 import pytest
 
-from seorep_async.cli import sandbox
 from tests.cli.running import Seorep
 
 
-@pytest.fixture
-def port(monkeypatch: pytest.MonkeyPatch) -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
-    monkeypatch.setattr(sandbox, "_EMBEDDED_PORT", port)
-    return port
-
-
-@pytest.mark.usefixtures("port")
 def test_a_pull_of_the_sandbox_resumes(seorep: Seorep) -> None:
     assert seorep("pull", "--sandbox", "-o", "a.csv", "--max-requests", 8).code == 5
     resumed = seorep("pull", "-s", "latency=0.001", "-o", "a.csv")
