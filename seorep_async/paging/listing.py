@@ -141,6 +141,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
         """Yield the pages in order, and request the next ones in advance."""
         # Most listings have one page, which needs no task.
         first_page = await reading.fetch(self._session, reading.take_number())
+        reading.has_begun = True
         reading.check(first_page)
         yield first_page
         if reading.is_complete:

@@ -82,6 +82,7 @@ class PageSize:
         while self._state is not State.FOUND:
             started = now()
             page = await self._session.send(listing.request(1))
+            listing.has_begun = True
             if not page.items or _announced(page) < 2 * len(page.items):
                 return page
             # A pause before a later page 1 is no reason to wait longer for an answer.
@@ -191,6 +192,7 @@ class PageSize:
         """Request page 1 at the found size, and compare it with the default page if necessary."""
         listing.limit = LIMIT
         page = await self._session.send(listing.request(1))
+        listing.has_begun = True
         if self._is_confirmed(page):
             return page
         is_whole = await self._is_whole(page, listing, listing.schedule.deadline)

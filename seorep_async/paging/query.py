@@ -17,6 +17,9 @@ T = TypeVar("T")
 ATTEMPTS = 5
 """The attempts for one page of the found size, because a service may fail only with large pages."""
 
+PAGES_FIRST = 3
+"""The pages of a single listing that, once it has begun, go before those that have not."""
+
 
 class Schedule(msgspec.Struct, eq=False):
     """The common part of all requests of a pull, or of a single listing.
@@ -60,12 +63,15 @@ class SizedQuery(msgspec.Struct, Generic[T], eq=False):
     Attributes:
         place: its place among other listings. The lowest is read first.
         limit: the requested number of records per page, or None for the service's default.
+        has_begun: whether a page was received. Nearly all of what a call needs is then wasted if
+            its next pages come too late.
     """
 
     query: Query[T]
     schedule: Schedule
     place: int = 0
     limit: int | None = None
+    has_begun: bool = False
 
     def request(self, number: int) -> Request[Page[T]]:
         """Return the request of a page, with the limit that this listing has now."""
@@ -82,7 +88,16 @@ class SizedQuery(msgspec.Struct, Generic[T], eq=False):
             decode=self.query.decode(number),
             subject=self.query.subject,
             deadline=self.schedule.deadline,
-            priority=self.place,
+            priority=self._priority(number),
             lane=self.schedule.lane,
             max_attempts=math.inf if self.limit is None else ATTEMPTS,
         )
+
+    def _priority(self, number: int) -> int:
+        """Return the place of a request in its lane; the lowest goes first."""
+        # Single listings and calls have the same place, so they go in the order of their arrival.
+        # Under overload, all would send page 1 and none would get the rest: a listing that has
+        # begun goes first. But a long one must not hold up others with all its pages.
+        if self.schedule.lane is None and self.has_begun and number <= PAGES_FIRST:
+            return self.place - 1
+        return self.place

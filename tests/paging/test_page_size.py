@@ -469,6 +469,45 @@ async def test_a_cancelled_question_is_asked_by_the_next_listing() -> None:
         assert session.stats.page_sizes == {PATH: 1000}
 
 
+async def completed_under_overload(limit: str, paging: Paging, calls: int) -> int:
+    """Request reports at 20 a second, each within 5 seconds. Return how many arrive."""
+    limiter = Limited(limit)
+    service = SimulatedService(says=lambda p: paging.answer(p) if limiter.take() else 429)
+    async with session_above(service) as session:
+        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+
+        async def call(campaign_id: int) -> None:
+            with session.call_timeout.limit(5.0):
+                await rankings.campaign(campaign_id, *JANUARY)
+
+        tasks = []
+        for campaign_id in range(1, calls + 1):
+            tasks.append(asyncio.create_task(call(campaign_id)))
+            await asyncio.sleep(0.05)
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    return results.count(None)
+
+
+async def test_under_overload_begun_reports_go_first() -> None:
+    # the first reports need a question after page 1
+    paging = Paging(lambda campaign_id: 100)
+    assert await completed_under_overload("5/s", paging, 150) > paging.attempts / 2 > 20
+    # each report has two pages
+    paging = Paging(lambda campaign_id: 1200, most=1000)
+    assert await completed_under_overload("10/s", paging, 150) > paging.attempts / 5 > 20
+
+
+async def test_a_long_report_does_not_hold_up_a_call() -> None:
+    paging = Paging(lambda campaign_id: 100 * 25 if campaign_id else 1)
+    async with served(paging, page_size=None, max_concurrency=2) as (_, rankings, campaigns):
+        report = asyncio.ensure_future(rankings.campaign(1, *JANUARY).fetch_all())
+        await asyncio.sleep(0.1)
+        began = paging.attempts
+        await campaigns.list()
+        assert 5 < began < paging.attempts <= began + 4
+        await report
+
+
 # --- Which listings, and which settings
 
 
