@@ -1,10 +1,8 @@
 """401s and 403s in a pull: when it asks about its key, and the effect of the answer."""
 
 import asyncio
-import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -12,18 +10,15 @@ import pytest
 from seorep_async import (
     AuthenticationError,
     ConnectionFailedError,
-    EngineNames,
     Feed,
     PullOutcome,
     SeoRepError,
 )
-from seorep_async.normalisation import decoder_for
 from seorep_async.pull import Pull
 from seorep_async.resources import Rankings
-from seorep_async.session import Request, Session
+from seorep_async.session import Request
 from seorep_async.session.failures import Cause, Failure, Sent
-from seorep_async.session.response import Response
-from tests.scripted_api import FEED
+from tests.rankings import rankings_of, report_page
 from tests.session.simulated_service import SimulatedService, session_above
 from tests.session.virtual_loop import at_rest, here
 
@@ -51,8 +46,7 @@ def answering(status_of: Callable[[int], int | None]) -> SimulatedService:
         status = status_of(campaign_id)
         if status != 200:
             return status
-        body = json.dumps(FEED.envelope([campaign_id * 100], 1, 1))
-        return Response(200, [body.encode()])
+        return report_page([campaign_id * 100], 1, 1)
 
     return SimulatedService(says=answer, latency=0.05)
 
@@ -60,14 +54,6 @@ def answering(status_of: Callable[[int], int | None]) -> SimulatedService:
 def forbidding(forbidden_ids: Iterable[int]) -> SimulatedService:
     forbidden = frozenset(forbidden_ids)
     return answering(lambda campaign_id: 403 if campaign_id in forbidden else 200)
-
-
-@asynccontextmanager
-async def rankings_of(
-    service: SimulatedService, **settings: Any
-) -> AsyncIterator[tuple[Session, Rankings]]:
-    async with session_above(service, **settings) as session:
-        yield session, Rankings(session, decoder_for(EngineNames()), "account")
 
 
 def requested_ids(service: SimulatedService) -> list[int]:
@@ -142,8 +128,7 @@ async def test_no_page_of_a_begun_report_is_sent_after_a_refusal() -> None:
     def answer(path: str) -> Any:
         if len(service.paths) > 50:
             return 403
-        body = json.dumps(FEED.envelope([page_of(path)], 40, 40))
-        return Response(200, [body.encode()])
+        return report_page([page_of(path)], 40, 40)
 
     service = SimulatedService(says=answer, latency=0.05)
     async with rankings_of(service) as (_, rankings):
@@ -202,8 +187,7 @@ async def test_a_failed_page_does_not_cancel_its_listings_question() -> None:
             return 403
         if page_of(path) == 3:
             return 404
-        body = json.dumps(FEED.envelope([800], 3, 3))
-        return Response(200, [body.encode()])
+        return report_page([800], 3, 3)
 
     service = SimulatedService(says=answer, jitter=0)
     async with rankings_of(service, max_concurrency=4) as (_, rankings):

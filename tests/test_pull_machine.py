@@ -1,7 +1,6 @@
 """Pulls in any order of events: answers, failures, consumers, a refused key, early ends."""
 
 import asyncio
-import json
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from typing import Any, TypeVar
@@ -31,7 +30,8 @@ from seorep_async.resources import Rankings
 from seorep_async.session import Request
 from seorep_async.session.failures import Cause, Failure, Sent
 from seorep_async.session.response import Response
-from tests.scripted_api import FEED, ApiRequest
+from tests.rankings import report_page
+from tests.scripted_api import ApiRequest
 from tests.session.simulated_service import SimulatedService, session_above
 from tests.session.virtual_loop import VirtualLoop, at_rest, here
 
@@ -93,7 +93,7 @@ class Fate:
                 return Response(200, [self.wrong])
             rows = [rows[0], rows[0]]
         announced = (self.pages, 2 * self.pages) if self.announced else ()
-        return Response(200, [json.dumps(FEED.envelope(rows, *announced)).encode()])
+        return report_page(rows, *announced)
 
     def may_end_in(self, error: SeoRepError | None, *, one_try: bool, probed: bool) -> bool:
         """Return whether the campaign may have this outcome, if nothing else happens.

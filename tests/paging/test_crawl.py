@@ -1,7 +1,6 @@
 """Crawls: many listings at once, and each is read to its end first."""
 
 import asyncio
-import json
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -9,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from seorep_async import EngineNames, PullOutcomes
-from seorep_async.normalisation import decoder_for
+from seorep_async import PullOutcomes
 from seorep_async.resources import Rankings
 from seorep_async.session.response import Response
-from tests.scripted_api import FEED, ApiRequest
-from tests.session.simulated_service import SimulatedService, session_above
+from tests.rankings import rankings_of, report_page
+from tests.scripted_api import ApiRequest
+from tests.session.simulated_service import SimulatedService
 from tests.session.virtual_loop import VirtualLoop, here
 
 JANUARY = ("2023-01-01", "2023-01-31")
@@ -28,17 +27,16 @@ def request_of(path: str) -> ApiRequest:
 
 def page_of(request: ApiRequest, pages: int, records: int | None = None) -> Response:
     """Return a page of one row, of a report of some pages."""
-    envelope = FEED.envelope([request.id * 100 + request.page], pages, records or pages)
-    return Response(200, [json.dumps(envelope).encode()])
+    return report_page([request.id * 100 + request.page], pages, records or pages)
 
 
 @asynccontextmanager
-async def rankings_of(
+async def serving(
     answer: Answer, latency: float = 0.02, **settings: Any
 ) -> AsyncIterator[tuple[Rankings, SimulatedService]]:
     service = SimulatedService(says=lambda path: answer(request_of(path)), latency=latency)
-    async with session_above(service, page_size=None, **settings) as session:
-        yield Rankings(session, decoder_for(EngineNames()), "account"), service
+    async with rankings_of(service, page_size=None, **settings) as (_, rankings):
+        yield rankings, service
 
 
 async def pulled(rankings: Rankings, campaigns: int) -> PullOutcomes[Any]:
@@ -50,7 +48,7 @@ async def test_a_long_report_starts_slowly_beside_others() -> None:
     def answer(request: ApiRequest) -> Response:
         return page_of(request, 30 if request.id == 1 else 1)
 
-    async with rankings_of(answer, max_concurrency=8) as (rankings, service):
+    async with serving(answer, max_concurrency=8) as (rankings, service):
         assert all(outcome.ok for outcome in await pulled(rankings, 41))
     early_ids = [request_of(path).id for path in service.paths[:24]]
     assert early_ids.count(1) <= 8
@@ -64,7 +62,7 @@ async def test_a_dead_page_takes_one_worker_while_others_begin(concurrency: int)
             return 500
         return page_of(request, 9 if request.id == 1 else 2)
 
-    async with rankings_of(answer, max_concurrency=concurrency) as (rankings, service):
+    async with serving(answer, max_concurrency=concurrency) as (rankings, service):
         first, *others = await pulled(rankings, 21)
     assert not first.ok
     assert all(outcome.ok for outcome in others)
@@ -81,7 +79,7 @@ async def test_pages_behind_a_late_one_are_fetched_within_the_budget() -> None:
     def answer(request: ApiRequest) -> Response | int | None:
         return None if request.page == 2 else page_of(request, 50)
 
-    async with rankings_of(answer, max_concurrency=2, attempt_timeout=60) as (rankings, service):
+    async with serving(answer, max_concurrency=2, attempt_timeout=60) as (rankings, service):
         pulling = asyncio.ensure_future(pulled(rankings, 1))
         await asyncio.sleep(30)
         assert len(service.paths) == 1 + 2 * 2
@@ -99,7 +97,7 @@ async def test_a_failed_report_leaves_its_place_to_others() -> None:
             return None
         return page_of(request, 4)
 
-    async with rankings_of(answer, max_concurrency=2, attempt_timeout=60) as (rankings, service):
+    async with serving(answer, max_concurrency=2, attempt_timeout=60) as (rankings, service):
         outcomes = await pulled(rankings, 23)
         assert here().now < 5
     assert [outcome.id for outcome in outcomes if outcome.ok] == [21, 22, 23]
@@ -114,7 +112,7 @@ async def test_pages_in_flight_do_not_fail_a_report_that_is_read_again() -> None
             return None
         return page_of(request, 5 if is_first and request.page == 2 else 6)
 
-    async with rankings_of(answer, max_concurrency=4) as (rankings, service):
+    async with serving(answer, max_concurrency=4) as (rankings, service):
         outcomes = await pulled(rankings, 1)
     assert outcomes[0].ok
 
@@ -123,7 +121,7 @@ async def test_pages_in_flight_do_not_fail_a_report_that_is_read_again() -> None
 @pytest.mark.parametrize("iterations", range(1, 16))
 async def test_a_report_that_is_read_again_at_the_closing_fails(iterations: int) -> None:
     # It announces two rows and has one.
-    async with rankings_of(lambda request: page_of(request, 1, 2), latency=0) as (rankings, _):
+    async with serving(lambda request: page_of(request, 1, 2), latency=0) as (rankings, _):
         pulling = asyncio.ensure_future(pulled(rankings, 1))
         for _ in range(iterations):
             await asyncio.sleep(0)
@@ -139,7 +137,7 @@ def test_a_thousand_eager_workers_do_not_start_inside_each_other() -> None:
 
     async def pull() -> int:
         answer: Answer = lambda request: page_of(request, 1)  # noqa: E731
-        async with rankings_of(answer, max_concurrency=1024) as (rankings, _):
+        async with serving(answer, max_concurrency=1024) as (rankings, _):
             return len(await pulled(rankings, 3000))
 
     assert loop.run_until_complete(pull()) == 3000
