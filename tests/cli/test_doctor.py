@@ -182,11 +182,9 @@ def test_a_night_without_any_report_is_missing(tmp_path: Path) -> None:
 def test_a_night_of_a_few_named_campaigns_is_missing(tmp_path: Path) -> None:
     stored(tmp_path, [5, 6, 7, 8])
     of_few = """UPDATE pulls SET selection = '{"ids": [1]}'"""
-    with duckdb.connect(tmp_path / "a.duckdb") as database:
-        database.execute(f"{of_few} WHERE snapshot_date = '2023-03-07'")
+    change(tmp_path / "a.duckdb", f"{of_few} WHERE snapshot_date = '2023-03-07'")
     assert "missing are the nights of 2023-03-07" in lines_of_nights()[1]
-    with duckdb.connect(tmp_path / "a.duckdb") as database:
-        database.execute(of_few)
+    change(tmp_path / "a.duckdb", of_few)
     assert "sandbox: 4 nights" in lines_of_nights()[0], "it is always pulled so"
 
 
