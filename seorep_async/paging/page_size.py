@@ -35,8 +35,8 @@ CONFIRMATIONS = 3
 """The number of reports of one length to compare with and without a limit."""
 MOST_FAILURES = 3
 """The number of listings or questions that may fail, perhaps because of the limit."""
-QUESTION_ATTEMPTS = 2
-"""The attempts for a question, because a single random fault does not answer it."""
+QUESTION_ATTEMPTS = 3
+"""The attempts for a question: random faults and the refusals of a low limit do not answer it."""
 
 
 class State(enum.Enum):
