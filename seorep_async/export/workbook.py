@@ -154,7 +154,9 @@ class WorkbookFile(Target):
             # a fixed time, so that equal rows always give equal bytes
             created = contents.request.started_at
             sheets = _sheets(contents, self.format, self.engine_names)
-            write_workbook(file, _cover(contents), sheets, created, temporary_folder)
+            title = f"SEO rankings, {contents.request.start_date} to {contents.request.end_date}"
+            facts = _facts(contents)
+            write_workbook(file, title, facts, sheets, created, temporary_folder)
         finally:
             shutil.rmtree(temporary_folder, ignore_errors=True)
         sync_file(file)
@@ -167,7 +169,8 @@ class WorkbookFile(Target):
 
 def write_workbook(
     file: Path,
-    cover: Cover,
+    title: str,
+    facts: Mapping[str, object],
     sheets: Iterable[Sheet],
     created: dt.datetime,
     temporary_folder: Path,
@@ -175,6 +178,7 @@ def write_workbook(
     """Write sheets to a new file, in constant memory.
 
     Args:
+        title, facts: what the first sheet says about the others.
         created: the time of creation and of modification that the file names.
         temporary_folder: an empty folder for the rows of sheets that are not finished.
     """
@@ -184,30 +188,20 @@ def write_workbook(
     try:
         workbook.set_properties({"created": created})
         workbook.use_zip64()
-        first_sheet = workbook.add_worksheet("Summary")
-        contents = []
+        summary = _started_summary(workbook, title)
+        rows = [*facts.items(), (), ("Sheet", "Rows", "A row is")]
         for sheet in sheets:
             row_count = _write_sheet(workbook, sheet)
-            if row_count is not None:
-                title = in_words(sheet.table.name)
-                if sheet.table.name in _HIDDEN:
-                    title += " (hidden)"
-                contents.append((title, row_count, sheet.table.description))
-        _write_cover(workbook, first_sheet, cover, contents)
+            if row_count is not None and sheet.table.name not in _HIDDEN:
+                rows.append((in_words(sheet.table.name), row_count, sheet.table.description))
+        for number, row in enumerate(rows, 2):
+            _write_row(summary, number, row)
         workbook.close()
     except BaseException:
         # closes the temporary files
         with suppress(Exception):
             workbook.close()
         raise
-
-
-@attrs.frozen
-class Cover:
-    """The first sheet, which says what the workbook contains."""
-
-    title: str
-    facts: Mapping[str, object]
 
 
 @attrs.frozen
@@ -303,23 +297,17 @@ def _place(name: str) -> int:
     return len(_ORDER)
 
 
-def _cover(contents: Contents) -> Cover:
+def _facts(contents: Contents) -> dict[str, object]:
     """Return the facts of a pull for people."""
     names = (column.name for column in pulls_table().columns)
     pull = dict(zip(names, contents.pull, strict=True))
-    days = "{start_date} to {end_date}".format_map(pull)
-    failures = pull["failures"]
-    if failures:
-        failures = f"{failures:,} (see the sheet Failures)"
-    facts = {
+    return {
         "Account": pull["account"],
-        "Period": days,
         "Pulled": f"{pull['started_at']:%Y-%m-%d %H:%M} UTC",
         "Service": pull["service"],
         "Campaigns": pull["campaigns"],
-        "Failed reports": failures,
+        "Failed reports": pull["failures"],
     }
-    return Cover(f"SEO rankings, {days}", facts)
 
 
 def _sheets(
@@ -384,25 +372,17 @@ def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
     return row_count, surveys
 
 
-def _write_cover(
-    workbook: Any, worksheet: Any, cover: Cover, contents: Iterable[tuple[str, int, str]]
-) -> None:
-    """Write the first sheet: facts, and the other sheets with their numbers of rows."""
-    bold = workbook.add_format({"bold": True})
+def _started_summary(workbook: Any, title: str) -> Any:
+    """Return the first sheet, with its title in the first row."""
+    worksheet = workbook.add_worksheet("Summary")
     worksheet.hide_gridlines(2)
-    worksheet.set_column(0, 0, 24, bold)
+    worksheet.set_column(0, 0, 24, workbook.add_format({"bold": True}))
     worksheet.set_column(1, 1, 12, workbook.add_format({"align": "left", "num_format": "#,##0"}))
     worksheet.set_paper(_A4)
     worksheet.fit_to_pages(1, 0)
     title_format = workbook.add_format({"bold": True, "font_size": 16})
-    worksheet.write_string(0, 0, cover.title, title_format)
-    rows = [*cover.facts.items(), (), ("Sheet", "Rows", "A row is"), *contents, ()]
-    row_number = 2
-    for row in rows:
-        _write_row(worksheet, row_number, row)
-        row_number += 1
-    note = "Point at the heading of a column to read what it means."
-    worksheet.write_string(row_number, 0, note, workbook.add_format())
+    worksheet.write_string(0, 0, title, title_format)
+    return worksheet
 
 
 def _write_sheet(workbook: Any, sheet: Sheet) -> int | None:

@@ -19,7 +19,6 @@ from seorep_async.export.files import check_file, has_content, refusal, replacin
 from seorep_async.export.formats import SHEET_ROWS
 from seorep_async.export.workbook import (
     ENGINE_NAMES,
-    Cover,
     Sheet,
     read_sheet,
     was_changed,
@@ -218,8 +217,13 @@ class ChangeFile:
                 # Excel's times have no zone.
                 created = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0)
                 # `replacing` made this folder for the new file alone.
+                title = "Changes in rankings"
+                facts: dict[str, object] = {"Changes": "none"}
+                if rows:
+                    title += f", {_days(rows[0])}"
+                    facts = {"Account": rows[0].account}
                 sheets = _sheets(model, rows)
-                write_workbook(file, _cover(rows), sheets, created, file.parent)
+                write_workbook(file, title, facts, sheets, created, file.parent)
             else:
                 _write_csv(file, _table(model), rows)
         return self.out
@@ -320,12 +324,6 @@ def _is_winner(change: Change) -> bool:
     if change.moved is None:
         return change.after is not None or change.kind == "new"
     return change.moved > 0
-
-
-def _cover(rows: Sequence[Row]) -> Cover:
-    if not rows:
-        return Cover("Changes in rankings", {"Changes": "none"})
-    return Cover(f"Changes in rankings, {_days(rows[0])}", {"Account": rows[0].account})
 
 
 def _days(row: Row) -> str:
