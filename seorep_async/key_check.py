@@ -88,6 +88,10 @@ class KeyCheck:
             await self._ask()
             # The end of a pull asks only once, whatever the answer.
             self._successes_missing = 0
+        return self.copy_of_refusal()
+
+    def copy_of_refusal(self) -> AuthenticationError | None:
+        """Return a copy of the refusal, or None. Raising an exception adds to its traceback."""
         return None if self.refusal is None else self.refusal.evolve()
 
     async def _ask(self) -> None:

@@ -124,11 +124,7 @@ class Pull(NotAwaited, Generic[R_co]):
     @property
     def key_refusal(self) -> AuthenticationError | None:
         """The service's refusal of the API key itself, or None."""
-        if self._run is None:
-            return None
-        refusal = self._run.key.refusal
-        # Return a copy, because raising an exception adds to its traceback.
-        return None if refusal is None else refusal.evolve()
+        return None if self._run is None else self._run.key.copy_of_refusal()
 
     def finish(self) -> None:
         """Start no more ids. Those in progress still end in an outcome."""

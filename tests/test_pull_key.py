@@ -15,7 +15,6 @@ from seorep_async import (
     SeoRepError,
 )
 from seorep_async.pull import Pull
-from seorep_async.resources import Rankings
 from seorep_async.session import Request
 from seorep_async.session.failures import Cause, Failure, Sent
 from tests.rankings import rankings_of, report_page
@@ -321,15 +320,11 @@ async def test_reports_requested_before_a_403_do_not_speak_for_the_key() -> None
 async def test_the_401_of_another_call_does_not_concern_a_pull() -> None:
     service = answering(lambda campaign_id: 401 if campaign_id == LIST else 200)
     async with rankings_of(service) as (session, rankings):
-        pulling = session.spawn(streamed_reports(rankings))
+        pulling = session.spawn(streamed(rankings.pull([1, 2, 3, 4], *JANUARY)))
         with pytest.raises(AuthenticationError):
             await session.send(Request("GET", "/v3/users", len))
-        assert await pulling == [1, 2, 3, 4]
-
-
-async def streamed_reports(rankings: Rankings) -> list[int]:
-    outcomes = await rankings.pull([1, 2, 3, 4], *JANUARY)
-    return [outcome.id for outcome in outcomes if outcome.ok]
+        outcomes, error = await pulling
+    assert (failed_ids(outcomes), error) == ([], None)
 
 
 async def test_single_calls_fail_alone() -> None:
