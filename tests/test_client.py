@@ -17,7 +17,7 @@ from seorep_async import (
     Settings,
 )
 from seorep_async.errors import (
-    NotFoundError,
+    InvalidRequestError,
     OutcomeUnknownError,
 )
 from seorep_async.export import pull_to
@@ -142,12 +142,12 @@ async def test_a_block_records_its_answers_as_they_come(connect: Connect) -> Non
 
 
 async def test_responses_before_a_retry_or_error_are_recorded_too(connect: Connect) -> None:
-    client, _ = await connect(answer(b"busy", status=500), reset, answer(b"no", status=404))
-    with client.record_answers() as answers, pytest.raises(NotFoundError):
+    client, _ = await connect(answer(b"busy", status=500), reset, answer(b"no", status=400))
+    with client.record_answers() as answers, pytest.raises(InvalidRequestError):
         await ask(client)
     assert [(recorded.status, recorded.body) for recorded in answers] == [
         (500, b"busy"),
-        (404, b"no"),
+        (400, b"no"),
     ]
 
 

@@ -92,6 +92,9 @@ def code_of(error: BaseException) -> ExitCode:
     # 408: the service was too slow
     if isinstance(error, errors.InvalidRequestError) and error.retryable:
         return ExitCode.UNAVAILABLE
+    # the 404 of another server: the address is wrong
+    if isinstance(error, errors.ProtocolError) and error.status == 404:
+        return ExitCode.USAGE
     for code, kinds in _CODES:
         if isinstance(error, kinds):
             return code
@@ -135,6 +138,8 @@ def explain(error: BaseException) -> str:
 
 def _hint(error: SeoRepError) -> str:
     """Return the next step, or nothing."""
+    if error.message.endswith("check the address"):
+        return ""
     if isinstance(error, errors.NotFoundError):
         # a missing object means a wrong id, but a missing list means a wrong address
         is_about_object = re.search(r"\d$|address", f"{error.message} {error.path}")

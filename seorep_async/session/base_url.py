@@ -12,6 +12,9 @@ _LONGEST_HOST = 253
 """Characters of a DNS name."""
 _HOST_NAME = re.compile(r"([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?", re.ASCII | re.IGNORECASE)
 
+_ENDPOINT = re.compile(r"/v3/*(/(backlinks|campaigns|keywords|resources|users)(/.*)?)?$")
+"""The path of the service, or of one of its endpoints, at the end of an address."""
+
 
 class BaseURL:
     """The service's origin and the prefix of every path, taken from a checked address."""
@@ -73,7 +76,7 @@ def base_url_problem(  # noqa: C901, PLR0912, a list of checks
         return "base_url is not a valid address: its host is neither a name nor an IP address", ""
     if parts.query or parts.fragment or base_url.endswith(("?", "#")):
         return "base_url must not hold a query or a fragment", ""
-    if url.path.rstrip("/").endswith("/v3"):
+    if _ENDPOINT.search(url.path):
         return "base_url must not include /v3, because every path starts with it", ""
     if parts.scheme == "http" and not allow_insecure_http and not _is_this_machine(host):
         problem = "base_url must begin with https:// (http:// would send the key unencrypted)"

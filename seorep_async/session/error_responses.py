@@ -171,7 +171,10 @@ class ErrorReader:
         error_type = status_error_type(status)
         if status == 404 and not self.knows_service and not is_json(response.body):
             # The service may say that there is no object without a body.
-            return error_type(_WRONG_SERVER if response.body.strip() else _NO_OBJECT)
+            if not response.body.strip():
+                return error_type(_NO_OBJECT)
+            # Another server has no such page. That says nothing about an object of the service.
+            return ProtocolError(_WRONG_SERVER)
         default = "the service refused" if status < 500 else "the service failed"
         message = _MESSAGES.get(status, default)
         is_postponed = cause.retryable and response.retry_after is not None

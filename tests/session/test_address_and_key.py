@@ -83,6 +83,9 @@ REFUSED_ADDRESSES["must not include /v3"] = [
     "https://api.example.com/v3//",
     "https://api.example.com/prefix/v3",
     "https://api.example.com/v3/.",
+    "https://api.example.com/v3/campaigns",
+    "https://api.example.com/prefix/v3/users/",
+    "https://api.example.com/v3/resources/rankings/campaign",
     "https://api.example.com/%763",
 ]
 REFUSED_ADDRESSES["spaces or control characters"] = [

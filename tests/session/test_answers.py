@@ -42,7 +42,7 @@ STATUSES: dict[tuple[type[SeoRepError], str], list[int]] = {
     (StatusError, "permanent"): [300, 302, 306],  # without a Location, they are no redirects
     (InvalidRequestError, "permanent"): [400, 402, 405, 409, 410, 422],
     (AuthenticationError, "authentication"): [401, 403],
-    (NotFoundError, "permanent"): [404],
+    (ProtocolError, "permanent"): [404],
     (ServerError, "permanent"): [501, 505],
     (InvalidRequestError, "transient"): [408],
     (ServerError, "transient"): [500, 502, 504, 520],
@@ -342,9 +342,12 @@ async def test_404_of_something_else_names_the_wrong_server(
 ) -> None:
     path, message = about
     client, _ = await connect(answer(body, status=404))
-    with pytest.raises(NotFoundError) as caught:
+    # a visitor's 404 must not come from a wrong address
+    kind = ProtocolError if message == NO_SERVICE else NotFoundError
+    with pytest.raises(kind) as caught:
         await client.request("GET", path)
     assert caught.value.message.partition("; the service said: ")[0] == message
+    assert (caught.value.status, caught.value.retryable) == (404, False)
 
 
 TEXT = {"text/plain": b"default backend - 404", "text/html": HTML, "application/xml": b"<Error/>"}
