@@ -408,9 +408,12 @@ def log_notes(notes: Sequence[str], left_out: Mapping[int, str]) -> None:
     """Log the notes about a comparison, and the campaigns left out of it."""
     for note in notes:
         _log.warning("%s", note)
+    reasons = []
     for reason, campaign_ids in campaigns_by_reason(left_out).items():
         noun = "campaign" if len(campaign_ids) == 1 else "campaigns"
-        _log.warning("not compared, because %s: %s %s", reason, noun, listed(campaign_ids))
+        reasons.append(f"{noun} {listed(campaign_ids)}, because {reason}")
+    if reasons:
+        _log.warning("not compared: %s", "; ".join(reasons))
 
 
 def campaigns_by_reason(left_out: Mapping[int, str]) -> dict[str, list[int]]:
