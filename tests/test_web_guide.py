@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 import seorep_async
 from seorep_async import (
     AttemptTimeoutError,
+    ConfigurationError,
     ConnectionFailedError,
     DeadlineExceededError,
     RateLimitedError,
@@ -49,6 +50,7 @@ def test_no_response_contains_the_key(names: dict[str, Any]) -> None:
         ("/campaigns/0", 422),
         ("/campaigns/12", 403),
         ("/reports?start_date=2023-01-01&end_date=2022-01-01", 422),
+        ("/changes?kind=rose", 500),
     ],
 )
 def test_an_error_has_the_status_of_the_table(
@@ -56,6 +58,16 @@ def test_an_error_has_the_status_of_the_table(
 ) -> None:
     with TestClient(names["app"]) as web:
         assert web.get(path).status_code == status
+
+
+def test_visitors_see_no_path_and_no_other_account(names: dict[str, Any]) -> None:
+    database = names["DATABASE"]
+    for argument, shown in {
+        "before": "the database has no rankings",
+        "account": "the rankings are not available",
+    }.items():
+        problem = ConfigurationError(f"{database} has no rankings", argument=argument)
+        assert names["said"](problem, "/changes")["message"] == shown
 
 
 @pytest.mark.parametrize("error_class", [RateLimitedError, ServerError])
