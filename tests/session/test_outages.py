@@ -10,7 +10,7 @@ from seorep_async import DeadlineExceededError, Limits, SeoRepError
 from seorep_async.session import Request, Session
 from seorep_async.session.session import cancel_all
 from seorep_async.session.timeouts import Deadline
-from tests.session.simulated_service import Limited, SimulatedService, session_above
+from tests.session.simulated_service import Limited, SimulatedService, session_above, simulate
 from tests.session.virtual_loop import here
 
 pytestmark = pytest.mark.virtual
@@ -75,6 +75,16 @@ async def test_an_outage_after_a_refusal_keeps_the_rate(
     rate = int(limit.partition("/")[0])
     accepted = sum(end + 4 <= moment < end + 10 for moment in service.accepted[0])
     assert accepted >= 0.6 * 6 * rate
+
+
+@pytest.mark.parametrize("begins", [0.3, 0.8])
+@pytest.mark.parametrize("limit", ["40/s,burst=5", "5/s,burst=5"])
+def test_503s_just_after_the_first_successes_leave_no_crawl(limit: str, begins: float) -> None:
+    service = SimulatedService(limit, latency=0.05, down=(begins, begins + 6))
+    figures = simulate(service, 100)
+    assert figures.lost == 0
+    # Without a limit found before, the first rate is halved at most: this was 0.2 a second.
+    assert figures.rate(begins + 10, begins + 16) >= 2
 
 
 async def test_a_waiting_client_reports_the_last_failure_of_any_client() -> None:

@@ -164,8 +164,10 @@ class Pace:
         #    is the limit, or lies below it, depends on `seconds_open`, and `Rate.cut` decides it.
         delivered = self.delivered.per_second(now)
         if seconds_open > SPAN:
-            # An outage that answers 503 looks like a very low limit.
-            delivered = max(delivered, LARGEST_DROP * self.refusals.delivered_before)
+            # An outage that answers 503 looks like a very low limit. It may also begin before the
+            # first rate was ever cut.
+            limit_before = self.refusals.delivered_before or self.rate.refused_at
+            delivered = max(delivered, LARGEST_DROP * limit_before)
         self.refusals.compare_delivered(delivered)
         self.delivered.restart(now)
         return delivered
