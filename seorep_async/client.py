@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
@@ -130,6 +131,14 @@ class SeoRepClient:
     async def close(self) -> None:
         """Stop all running calls and close the connections. A borrowed session stays open."""
         await self._session.__aexit__(None, None, None)
+
+    def __del__(self) -> None:
+        # the constructor may have failed
+        session = getattr(self, "_session", None)
+        if session is not None and session.is_open:
+            problem = f"the client of {self._account} was not closed: {self!r}"
+            advice = "use `async with`, or `await client.close()`"
+            warnings.warn(f"{problem}; {advice}", ResourceWarning, stacklevel=2, source=self)
 
     async def __aenter__(self) -> SeoRepClient:
         return await self.open()

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+import aiohttp
 import pytest
 
 from seorep_async import (
@@ -311,3 +312,12 @@ def test_the_refusal_of_a_profile_names_its_mistake(options: Any, problem: str) 
     with pytest.raises(ConfigurationError, match=problem) as caught:
         SeoRepClient(**options)
     assert "broken-key" not in str(caught.value)
+
+
+async def test_a_forgotten_client_is_named() -> None:
+    async with aiohttp.ClientSession() as session:
+        forgotten = SeoRepClient("https://api.example.com", KEY, session=session, account="acme")
+        await forgotten.open()
+        with pytest.warns(ResourceWarning, match="the client of acme was not closed: <SeoRepCl"):
+            forgotten.__del__()
+        await forgotten.close()

@@ -121,6 +121,10 @@ class Session:
         # reach them. The crawl reports each of their listings as failed.
         await cancel_all(self._tasks)
 
+    @property
+    def is_open(self) -> bool:
+        return self.state is State.OPEN
+
     def require_open(self) -> None:
         """Raise a ConfigurationError unless requests can be sent from here."""
         if self.state is not State.OPEN:
