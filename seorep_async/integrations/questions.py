@@ -365,7 +365,9 @@ def _facts_of_comparison(
     """Return the facts about two days, and the omissions, for `excerpt`."""
     omissions = []
     if omitted:
-        omissions.append(f"{omitted} smaller ones, beyond the limit")
+        omissions.append(
+            f"{omitted} smaller ones, beyond the limit of at most 100; filter for others"
+        )
     not_compared = {}
     for reason, campaign_ids in campaigns_by_reason(result.left_out).items():
         not_compared[reason] = campaign_ids[:_MOST_IDS]

@@ -52,8 +52,12 @@ class RankingsArguments(Arguments):
 
 
 class ChangesArguments(Arguments):
-    before: Annotated[str | None, _about("Earlier day. Default: the last one before after.")] = None
-    after: Annotated[str | None, _about("Later day. Default: the last of most campaigns.")] = None
+    before: Annotated[
+        str | None, _about("Earlier ranking day. Default: the last one before after.")
+    ] = None
+    after: Annotated[
+        str | None, _about("Later ranking day: last of a window. Default: of most campaigns.")
+    ] = None
     campaign: Annotated[int | None, _about("Only this campaign id.")] = None
     group: Annotated[str | None, _about("Only this group's campaigns.")] = None
     kind: Annotated[

@@ -220,7 +220,9 @@ def test_rows_have_few_columns_and_the_omitted_are_counted(
     answer = changes_in(database, limit=3, by_campaign=by_campaign)
     assert answer["columns"] == columns.split()
     assert len(answer["rows"]) == 3
-    assert answer["left_out"] == [f"{omitted} smaller ones, beyond the limit"]
+    assert answer["left_out"] == [
+        f"{omitted} smaller ones, beyond the limit of at most 100; filter for others"
+    ]
 
 
 def test_campaigns_that_were_not_compared_are_named(tmp_path: Path) -> None:
