@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from seorep_async.cli.output import messages
 from seorep_async.cli.pull import Days, PullArguments
 from seorep_async.errors import PullPausedError, counted, duration, one_line
 from seorep_async.export import PullFailure, PullPreview, PullSummary
-from seorep_async.export.progress import fails_again
+from seorep_async.export.progress import fails_again, id_in_text
 from seorep_async.history.source import PulledWindow
 from seorep_async.session import Stats
 
@@ -200,11 +199,6 @@ def show_failures(run: PullRun) -> None:
             f"`seorep doctor -o {target}` prints the commands that fetch them"
         )
         messages().print(Text.assemble(("Failed: ", "bold red"), words))
-
-
-def id_in_text(failed_id: int) -> re.Pattern[str]:
-    """Return a pattern that finds an id, but not in an address, a time or a decimal number."""
-    return re.compile(rf"(?<![\w.:]){failed_id}(?![\w:]|\.\d)")
 
 
 def _reason_of(failure: PullFailure) -> str:

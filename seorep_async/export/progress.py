@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import enum
+import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -76,6 +77,11 @@ def fails_again(error: str, status: int | None) -> bool:
     """
     is_permanent = error in PERMANENT_ERRORS or error == "RedirectError"
     return is_permanent and status not in RETRYABLE_STATUSES
+
+
+def id_in_text(failed_id: int) -> re.Pattern[str]:
+    """Return a pattern that finds an id, but not in an address, a time or a decimal number."""
+    return re.compile(rf"(?<![\w.:]){failed_id}(?![\w:]|\.\d)")
 
 
 @attrs.frozen

@@ -7,12 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime as dt
 import itertools
 import logging
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+import re
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -31,14 +40,15 @@ from seorep_async.errors import (
     one_line,
     short_repr,
 )
-from seorep_async.export import PullProgress, PullSummary, pull_to
+from seorep_async.export import PullFailure, PullProgress, PullSummary, pull_to
 from seorep_async.export.files import has_content
 from seorep_async.export.lookups import look_up
-from seorep_async.export.progress import fails_again
+from seorep_async.export.progress import fails_again, id_in_text
 from seorep_async.export.progress_bar import in_words
 from seorep_async.history.source import listed
 from seorep_async.integrations.questions import (
     MOST_CHANGES,
+    MOST_IDS,
     ChangesQuestion,
     Question,
     SqlQuestion,
@@ -54,7 +64,7 @@ from seorep_async.integrations.tool_arguments import (
     RankingsArguments,
     read_arguments,
 )
-from seorep_async.models import Campaign, KeywordRanking, Page
+from seorep_async.models import Campaign, Feed, KeywordRanking, Page
 from seorep_async.resources.arguments import check_account_name, check_engine_names
 from seorep_async.tables.columns import columns_of_model, is_change, model_columns
 from seorep_async.tables.optional import require
@@ -371,18 +381,20 @@ async def _history(agent: _Agent, arguments: HistoryArguments, _: object) -> str
 async def _pull(agent: _Agent, arguments: PullArguments, report: ReportProgress) -> str:
     async with agent.pulling:
         try:
-            return _summarised(await _pulled(agent, arguments, report))
+            progress = _Progress(report)
+            summary = await _pulled(agent, arguments, progress)
+            return _summarised(summary, progress.last_rows_at)
         except SeoRepError as error:
             # a database is written in one step, at the end
             raise ConfigurationError(f"{error}; nothing was pulled into the database") from error
 
 
-async def _pulled(agent: _Agent, arguments: PullArguments, report: ReportProgress) -> PullSummary:
+async def _pulled(agent: _Agent, arguments: PullArguments, progress: _Progress) -> PullSummary:
     await _require_answer(agent.client)
     if arguments.campaign_ids is not None:
         await _refuse_unknown_campaigns(agent.client, arguments.campaign_ids)
     groups = () if arguments.group is None else (arguments.group,)
-    async with _Progress(report) as progress:
+    async with progress:
         return await pull_to(
             agent.client,
             arguments.campaign_ids,
@@ -434,16 +446,21 @@ async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) ->
 
 
 class _Progress:
-    """Reports the progress of a pull to the host each second, also while nothing arrives."""
+    """Reports the progress of a pull to the host each second, also while nothing arrives.
+
+    Attributes:
+        last_rows_at: the time at which the last rows arrived.
+    """
 
     def __init__(self, report: ReportProgress) -> None:
         self._report = report
         self._message = "looking up campaigns"
         self._quiet_seconds = 0
+        self._rows = 0
+        self.last_rows_at: dt.datetime | None = None
 
-    async def __aenter__(self) -> _Progress:
+    async def __aenter__(self) -> None:
         self._task = asyncio.create_task(self._run())
-        return self
 
     async def __aexit__(self, *_: object) -> None:
         self._task.cancel()
@@ -453,6 +470,10 @@ class _Progress:
         """Take the progress of a step, as `on_progress` of a pull."""
         self._message = in_words(progress)
         self._quiet_seconds = 0
+        # the last failures of an outage are progress as well, but bring no rows
+        if progress.rows > self._rows:
+            self._rows = progress.rows
+            self.last_rows_at = dt.datetime.now(dt.UTC)
 
     async def _run(self) -> None:
         # MCP's progress must rise, so it counts seconds, which also pass in an outage
@@ -465,7 +486,7 @@ class _Progress:
             await asyncio.sleep(_PROGRESS_SECONDS)
 
 
-def _summarised(summary: PullSummary) -> str:
+def _summarised(summary: PullSummary, last_rows_at: dt.datetime | None) -> str:
     may_pass = any(not fails_again(failure.error, failure.status) for failure in summary.failures)
     if summary.failures and not summary.received:
         reason = summary.failures[0].message
@@ -476,17 +497,27 @@ def _summarised(summary: PullSummary) -> str:
             f"requested were campaigns {listed(campaign_ids)}{advice}"
         )
     notes = list(summary.notes)
-    if may_pass:
+    if may_pass and "outage" in summary.stats.waited:
+        rows = "no rows arrived"
+        if last_rows_at is not None:
+            rows = f"the last rows arrived at {last_rows_at:%H:%M:%S} UTC"
+        complete = f"{summary.campaigns_complete} of {summary.campaigns} campaigns are complete"
+        notes.append(
+            f"the service stopped answering: {rows}; {complete}; repeat the same call later"
+        )
+    elif may_pass:
         notes.append("some failures may pass: repeat pull with campaign_ids of the rows")
-    columns = ("feed", "campaign_id", "keyword_id", "error", "status", "message")
-    # agents use the values of feeds
-    values_of = attrgetter("feed.value", *columns[1:])
+    ranking_day = None
+    if Feed.CAMPAIGN in summary.feeds:
+        # the day at which changes finds the rows
+        ranking_day = min(summary.end_date, max(summary.start_date, summary.snapshot_date))
     return excerpt(
-        columns,
-        list(map(values_of, summary.failures)),
+        ("feed", "error", "status", "message", "reports", "campaign_ids"),
+        _failures_by_reason(summary.failures),
         advice=lambda count: "the table failures has all of them",
         account=summary.account,
         snapshot_date=str(summary.snapshot_date),
+        ranking_day=ranking_day and str(ranking_day),
         campaigns=summary.campaigns,
         campaigns_complete=summary.campaigns_complete,
         rows_stored=summary.rows,
@@ -494,6 +525,31 @@ def _summarised(summary: PullSummary) -> str:
         requests=summary.requests,
         notes=notes or None,
     )
+
+
+def _failures_by_reason(failures: Iterable[PullFailure]) -> list[list[object]]:
+    """Return a row for each reason, with the first campaigns that failed for it."""
+    groups: dict[tuple[object, ...], list[PullFailure]] = {}
+    for failure in failures:
+        # reasons may differ only in ids, and in the seconds of a wait
+        reason = re.sub(r"\d+", "…", failure.message)
+        key = (failure.feed, failure.error, failure.status, reason)
+        groups.setdefault(key, []).append(failure)
+    rows: list[list[object]] = []
+    for group in groups.values():
+        first = group[0]
+        campaign_ids = list(dict.fromkeys(failure.campaign_id for failure in group))
+        message = first.message
+        if len(campaign_ids) > 1:
+            # the others failed for the same reason
+            message = id_in_text(first.campaign_id).sub("…", message)
+        ids: list[object] = [*campaign_ids[:MOST_IDS]]
+        if len(campaign_ids) > MOST_IDS:
+            ids.append(f"{len(campaign_ids) - MOST_IDS} more, in the table failures")
+        # agents use the values of feeds
+        feed = first.feed.value
+        rows.append([feed, first.error, first.status, message, len(group), ids])
+    return rows
 
 
 def _page(page: Page[Any], model: type[Any], names: Sequence[str]) -> str:

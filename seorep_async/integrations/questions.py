@@ -73,7 +73,7 @@ _COLUMNS_OF_COUNTS = (
     "new",
     "removed",
 )
-_MOST_IDS = 20
+MOST_IDS = 20
 """The most campaigns that an answer names for each reason why they were not compared."""
 MOST_CHANGES = 100
 _IN_TOOL_WORDS = (
@@ -370,9 +370,9 @@ def _facts_of_comparison(
         )
     not_compared = {}
     for reason, campaign_ids in campaigns_by_reason(result.left_out).items():
-        not_compared[reason] = campaign_ids[:_MOST_IDS]
-        if len(campaign_ids) > _MOST_IDS:
-            count = len(campaign_ids) - _MOST_IDS
+        not_compared[reason] = campaign_ids[:MOST_IDS]
+        if len(campaign_ids) > MOST_IDS:
+            count = len(campaign_ids) - MOST_IDS
             omissions.append(f"{count} ids of campaigns not compared because {reason}")
     return {
         "left_out": omissions,

@@ -8,8 +8,9 @@ import pytest
 from seorep_async import ConnectionFailedError, Feed, SeoRepClient
 from seorep_async.cli import pulling
 from seorep_async.cli.errors import ExitCode
-from seorep_async.cli.summary import code_of_pulls, id_in_text
+from seorep_async.cli.summary import code_of_pulls
 from seorep_async.export import CampaignOutcome, PullFailure, PullSummary, pull_to
+from seorep_async.export.progress import id_in_text
 from tests.cli.running import Seorep
 
 DAY = dt.date(2023, 3, 31)

@@ -298,6 +298,46 @@ async def test_failures_that_may_pass_are_worth_another_pull(tmp_path: Path) -> 
     assert answer["notes"] == ["some failures may pass: repeat pull with campaign_ids of the rows"]
 
 
+async def test_an_outage_in_a_pull_is_named_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def pull_in_an_outage(*arguments: Any, **options: Any) -> Any:
+        summary = await pull_to(*arguments, **options)
+        # a real one takes minutes
+        stats = attrs.evolve(summary.stats, waited={"outage": 300.0})
+        return attrs.evolve(summary, stats=stats)
+
+    monkeypatch.setattr(module, "pull_to", pull_in_an_outage)
+    settings = Settings(max_attempts=1)
+    failing = range(3, 30)
+    async with agent(
+        tmp_path / "a.duckdb", campaigns=29, keywords=2, failing=failing, settings=settings
+    ) as host:
+        answer = json.loads(await host.ask("pull", **DAYS))
+    (note,) = answer["notes"]
+    assert re.fullmatch(
+        r"the service stopped answering: the last rows arrived at \d\d:\d\d:\d\d UTC; "
+        "2 of 29 campaigns are complete; repeat the same call later",
+        note,
+    )
+    assert answer["columns"][-2:] == ["reports", "campaign_ids"]
+    ((feed, error, status, message, reports, campaign_ids),) = answer["rows"]
+    assert (feed, error, status, reports) == ("campaign", "ServerError", 500, 27)
+    assert "campaign … was asked to fail" in message
+    assert campaign_ids == [*range(3, 23), "7 more, in the table failures"]
+
+
+@pytest.mark.parametrize(
+    ("feed", "ranking_day"), [("campaign", "2023-01-31"), ("campaign-by-date", None)]
+)
+async def test_a_pull_names_the_day_of_its_ranks(
+    tmp_path: Path, feed: str, ranking_day: str | None
+) -> None:
+    async with agent(tmp_path / "a.duckdb", keywords=2) as host:
+        answer = json.loads(await host.ask("pull", **DAYS, feeds=feed))
+    assert answer.get("ranking_day") == ranking_day
+
+
 @pytest.mark.usefixtures("asked_here")
 @pytest.mark.parametrize("statement", [None, "CREATE TABLE own AS SELECT 1"])
 async def test_a_database_without_pulls_asks_for_one(tmp_path: Path, statement: str | None) -> None:
@@ -529,7 +569,7 @@ async def test_a_pull_stores_a_night_and_names_what_failed(tmp_path: Path) -> No
         ids = "SELECT DISTINCT account, campaign_id FROM keyword_rankings ORDER BY 2"
         stored = await host.rows("history", sql=ids)
     assert [row["campaign_id"] for row in stored] == [1, 3, 4]
-    assert failure["campaign_id"] == 2
+    assert failure["campaign_ids"] == [2]
     assert failure["error"] == "AuthenticationError"
     assert failure["status"] == 403
 
@@ -582,7 +622,7 @@ async def test_a_failed_lookup_does_not_stop_a_pull(
     async with agent(tmp_path / "rankings.duckdb", keywords=5, forbidden=[3]) as host:
         answer = json.loads(await host.ask("pull", **DAYS, campaign_ids=[1, 3]))
     assert answer["campaigns_complete"] == 1
-    assert [row[1] for row in answer["rows"]] == [3]
+    assert [row[-1] for row in answer["rows"]] == [[3]]
     # a 403 fails again
     assert "notes" not in answer
 
