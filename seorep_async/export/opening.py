@@ -23,7 +23,7 @@ from seorep_async.export.lookups import concerns_all
 from seorep_async.export.pieces import drop_staged, errors_of
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Beginning, Staging, opened
-from seorep_async.export.workbook import ENGINE_NAMES, WorkbookFile
+from seorep_async.export.workbook import WorkbookFile
 from seorep_async.plain_values import SURROGATE
 from seorep_async.settings import require_booleans
 from seorep_async.tables.optional import require
@@ -39,7 +39,7 @@ class Place:
 
     out: str | os.PathLike[str]
     force: bool = False
-    engine_names: tuple[str, str] = ENGINE_NAMES
+    engine_names: tuple[str, str] | None = None
 
     def __attrs_post_init__(self) -> None:
         require_booleans(force=self.force)

@@ -50,7 +50,6 @@ from seorep_async.export.staging import (
     Staging,
     columns_of,
 )
-from seorep_async.export.workbook import ENGINE_NAMES
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import check_engine_names
 from seorep_async.resources.rankings import FeedOptions
@@ -116,7 +115,7 @@ async def pull_to(
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
     tracker = Tracker(client, request.feeds[0], on_progress, max_requests)
     beginning = Beginning(restart=restart, retry_failed=retry_failed)
-    names = ENGINE_NAMES if engine_names is None else check_engine_names(engine_names)
+    names = None if engine_names is None else check_engine_names(engine_names)
     place = Place(out, force=force, engine_names=names)
     try:
         return await _pulled(client, request, place, beginning, tracker, feed_options(options))

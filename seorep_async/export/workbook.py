@@ -1,8 +1,7 @@
-"""A workbook as a target, for people who work in Excel or LibreOffice.
+"""A workbook as a target: a sheet for each table, for people who work in Excel or LibreOffice.
 
-The first sheet says what the workbook contains, and each table has a sheet. xlsxwriter writes them
-row by row, in constant memory. A table is therefore read twice: first to find out which columns
-have values and how wide they are, then to write the rows.
+xlsxwriter writes it row by row, in constant memory. A table is therefore read twice: first to find
+out which columns have values and how wide they are, then to write the rows.
 """
 
 from __future__ import annotations
@@ -57,7 +56,6 @@ _FIRST_MONTH = (1900, 3)
 _LONGEST_TEXT = 32_767
 _CUT_MARK = "… (cut)"
 _WIDEST_COLUMN = 50
-ENGINE_NAMES = ("Engine A", "Engine B")
 _MARGIN = 4
 """The width of an indent and of the button of a filter in a header."""
 _GAP = 3
@@ -122,12 +120,12 @@ class WorkbookFile(Target):
     """One file with a sheet for each table with rows.
 
     Attributes:
-        engine_names: names of engine A and engine B for the headers.
+        engine_names: names of engine A and engine B for the headers, or None.
     """
 
     format: WorkbookRows
     force: bool
-    engine_names: tuple[str, str]
+    engine_names: tuple[str, str] | None
 
     def check(self) -> None:
         """Refuse to replace a file that no pull wrote, or that a person changed, unless `force`."""
@@ -154,9 +152,7 @@ class WorkbookFile(Target):
             # a fixed time, so that equal rows always give equal bytes
             created = contents.request.started_at
             sheets = _sheets(contents, self.format, self.engine_names)
-            title = f"SEO rankings, {contents.request.start_date} to {contents.request.end_date}"
-            facts = _facts(contents)
-            write_workbook(file, title, facts, sheets, created, temporary_folder)
+            write_workbook(file, sheets, created, temporary_folder)
         finally:
             shutil.rmtree(temporary_folder, ignore_errors=True)
         sync_file(file)
@@ -168,17 +164,11 @@ class WorkbookFile(Target):
 
 
 def write_workbook(
-    file: Path,
-    title: str,
-    facts: Mapping[str, object],
-    sheets: Iterable[Sheet],
-    created: dt.datetime,
-    temporary_folder: Path,
+    file: Path, sheets: Iterable[Sheet], created: dt.datetime, temporary_folder: Path
 ) -> None:
     """Write sheets to a new file, in constant memory.
 
     Args:
-        title, facts: what the first sheet says about the others.
         created: the time of creation and of modification that the file names.
         temporary_folder: an empty folder for the rows of sheets that are not finished.
     """
@@ -188,14 +178,8 @@ def write_workbook(
     try:
         workbook.set_properties({"created": created})
         workbook.use_zip64()
-        summary = _started_summary(workbook, title)
-        rows = [*facts.items(), (), ("Sheet", "Rows", "A row is")]
         for sheet in sheets:
-            row_count = _write_sheet(workbook, sheet)
-            if row_count is not None and sheet.table.name not in _HIDDEN:
-                rows.append((in_words(sheet.table.name), row_count, sheet.table.description))
-        for number, row in enumerate(rows, 2):
-            _write_row(summary, number, row)
+            _write_sheet(workbook, sheet)
         workbook.close()
     except BaseException:
         # closes the temporary files
@@ -211,7 +195,7 @@ class Sheet:
     Attributes:
         may_be_left_out: whether a workbook lacks the sheet if it has no rows.
         heading: a line at the top of each printed page.
-        engine_names: names of engine A and engine B.
+        engine_names: names of engine A and engine B. Headers are in words if it is not None.
     """
 
     table: Table
@@ -219,7 +203,7 @@ class Sheet:
     parts: Callable[[], Iterator[Columns]]
     may_be_left_out: bool = False
     heading: str = ""
-    engine_names: tuple[str, str] = ENGINE_NAMES
+    engine_names: tuple[str, ...] | None = None
 
     @classmethod
     def of(
@@ -240,17 +224,15 @@ class Sheet:
         return cls(table, ordered_columns, parts, not isinstance(table, FeedTable))
 
     def in_words(self, text: str) -> str:
-        """Return a column's name or description for people."""
-        for ordinal, letter, name in zip(("first", "second"), "ab", self.engine_names, strict=True):
+        """Return a column's name or description for people who have named their engines."""
+        if self.engine_names is None:
+            return text
+        for ordinal, letter, name in zip(
+            ("first", "second"), "ab", self.engine_names, strict=False
+        ):
             text = text.replace(f"the {ordinal} search engine", name)
             text = text.replace(f"engine_{letter}_", f"{name} ")
-        return in_words(text)
-
-
-def in_words(name: str) -> str:
-    """Return a name in words, such as "Keyword rankings" for `keyword_rankings`."""
-    words = name.replace("_", " ")
-    return words[:1].upper() + words[1:]
+        return text.replace("_", " ")
 
 
 @attrs.frozen
@@ -297,21 +279,8 @@ def _place(name: str) -> int:
     return len(_ORDER)
 
 
-def _facts(contents: Contents) -> dict[str, object]:
-    """Return the facts of a pull for people."""
-    names = (column.name for column in pulls_table().columns)
-    pull = dict(zip(names, contents.pull, strict=True))
-    return {
-        "Account": pull["account"],
-        "Pulled": f"{pull['started_at']:%Y-%m-%d %H:%M} UTC",
-        "Service": pull["service"],
-        "Campaigns": pull["campaigns"],
-        "Failed reports": pull["failures"],
-    }
-
-
 def _sheets(
-    contents: Contents, format_: WorkbookRows, engine_names: tuple[str, str]
+    contents: Contents, format_: WorkbookRows, engine_names: tuple[str, str] | None
 ) -> Iterator[Sheet]:
     """Yield the sheets. Rows with the id of a campaign or keyword also have its name."""
 
@@ -372,29 +341,13 @@ def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
     return row_count, surveys
 
 
-def _started_summary(workbook: Any, title: str) -> Any:
-    """Return the first sheet, with its title in the first row."""
-    worksheet = workbook.add_worksheet("Summary")
-    worksheet.hide_gridlines(2)
-    worksheet.set_column(0, 0, 24, workbook.add_format({"bold": True}))
-    worksheet.set_column(1, 1, 12, workbook.add_format({"align": "left", "num_format": "#,##0"}))
-    worksheet.set_paper(_A4)
-    worksheet.fit_to_pages(1, 0)
-    title_format = workbook.add_format({"bold": True, "font_size": 16})
-    worksheet.write_string(0, 0, title, title_format)
-    return worksheet
-
-
-def _write_sheet(workbook: Any, sheet: Sheet) -> int | None:
-    """Write a table as a sheet, unless it may be left out and has no rows.
-
-    Return the number of rows of a sheet that was written.
-    """
+def _write_sheet(workbook: Any, sheet: Sheet) -> None:
+    """Write a table as a sheet, unless it may be left out and has no rows."""
     # a sheet contains the widths before the rows, so the rows are read twice
     row_count, surveys = _survey(sheet)
     if not row_count and sheet.may_be_left_out:
-        return None
-    worksheet = workbook.add_worksheet(in_words(sheet.table.name))
+        return
+    worksheet = workbook.add_worksheet(sheet.table.name)
     indexes = _shown(sheet, surveys)
     names = [sheet.columns[index].name for index in indexes]
     if sheet.table.name in _HIDDEN:
@@ -428,7 +381,6 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> int | None:
         note = sheet.in_words(column.description).replace("Null", "Empty").replace("null", "empty")
         worksheet.write_comment(0, place, note, _note_options(note))
     _write_rows(worksheet, sheet, indexes)
-    return row_count
 
 
 def _shown(sheet: Sheet, surveys: Sequence[_Survey]) -> list[int]:
@@ -607,26 +559,21 @@ def read_sheet(file: Path, table: Table) -> dict[str, Any]:
     except Exception:  # any error of a file that is not a workbook
         return {}
     try:
-        titles = {_plain_name(title): title for title in workbook.sheetnames}
-        if table.name not in titles:
+        if table.name not in workbook.sheetnames:
             return {}
         # Older versions of openpyxl keep the file open until the last row is read.
-        rows = [*workbook[titles[table.name]].iter_rows(max_row=2, values_only=True)]
+        rows = [*workbook[table.name].iter_rows(max_row=2, values_only=True)]
         header = rows[0] if rows else ()
         cells = rows[1] if len(rows) == 2 else [None] * len(header)
         kinds = {column.name: column.type for column in table.columns}
-        names = map(_plain_name, header)
+        # the names of columns may be in words
+        names = [str(name).replace(" ", "_") for name in header]
         return {
             name: _read_value(kinds.get(name), cell)
             for name, cell in zip(names, cells, strict=True)
         }
     finally:
         workbook.close()
-
-
-def _plain_name(words: object) -> str:
-    """Return the name that `in_words` made words of."""
-    return str(words).replace(" ", "_").lower()
 
 
 def _read_value(kind: ColumnType | None, cell: Any) -> Any:

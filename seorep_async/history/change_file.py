@@ -17,13 +17,7 @@ import attrs
 from seorep_async.errors import ExportError
 from seorep_async.export.files import check_file, has_content, refusal, replacing
 from seorep_async.export.formats import SHEET_ROWS
-from seorep_async.export.workbook import (
-    ENGINE_NAMES,
-    Sheet,
-    read_sheet,
-    was_changed,
-    write_workbook,
-)
+from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
 from seorep_async.history.comparing import ENGINES, KINDS, Change
 from seorep_async.history.counting import CampaignChanges, CountedChanges
 from seorep_async.resources.arguments import check_engine_names
@@ -96,8 +90,7 @@ def write_changes(
         changes: the result of `changes(…)`, or of `changes_by_campaign(…)`, or some of it, such as
             the first of its `campaigns`.
         out: the path of a workbook, `.xlsx` (extra `excel`), or of a `.csv` file.
-        engine_names: names for engine A and engine B; by default `engine_a`, `engine_b` and so
-            on in `.csv`, and "Engine A" in a workbook.
+        engine_names: names for engine A and engine B; by default `engine_a`, `engine_b` and so on.
 
     Raises:
         ConfigurationError: the path or the names are wrong, or the file contains something else.
@@ -217,13 +210,7 @@ class ChangeFile:
                 # Excel's times have no zone.
                 created = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0)
                 # `replacing` made this folder for the new file alone.
-                title = "Changes in rankings"
-                facts: dict[str, object] = {"Changes": "none"}
-                if rows:
-                    title += f", {_days(rows[0])}"
-                    facts = {"Account": rows[0].account}
-                sheets = _sheets(model, rows)
-                write_workbook(file, title, facts, sheets, created, file.parent)
+                write_workbook(file, _sheets(model, rows), created, file.parent)
             else:
                 _write_csv(file, _table(model), rows)
         return self.out
@@ -253,7 +240,7 @@ def _table(model: type[Row]) -> Table:
         attrs.evolve(columns[column_name], description=_DESCRIPTIONS[column_name])
         for column_name in column_names
     ]
-    return Table(name, "A campaign.", tuple(described_columns), key)
+    return Table(name, "", tuple(described_columns), key)
 
 
 def _value(row: Row, name: str) -> object:
@@ -280,17 +267,16 @@ def _sheets(model: type[Row], rows: Sequence[Any]) -> list[Sheet]:
         # if no campaign won, the one that lost most is the first
         has_winners = any(row.places > 0 for row in rows)
         return [_sheet(table, sorted(rows, key=lambda row: row.places, reverse=has_winners))]
-    named_rows = with_names_of_engines(rows, names_of_engines(ENGINE_NAMES))
     # the largest changes are first already, but without both ranks there is no number of places
-    ordered_rows = sorted(named_rows, key=lambda row: row.moved is None)
+    ordered_rows = sorted(rows, key=lambda row: row.moved is None)
     winners = [row for row in ordered_rows if _is_winner(row)]
     losers = [row for row in ordered_rows if not _is_winner(row)]
-    counts = _counts_by_campaign(named_rows)
-    better = attrs.evolve(
-        table, name="winners", description="A rank that became better, or is new."
-    )
-    worse = attrs.evolve(table, name="losers", description="A rank that became worse, or was lost.")
-    sheets = [_sheet(better, winners), _sheet(worse, losers), *_sheets(CampaignChanges, counts)]
+    counts = _counts_by_campaign(rows)
+    sheets = [
+        _sheet(attrs.evolve(table, name="winners"), winners),
+        _sheet(attrs.evolve(table, name="losers"), losers),
+        *_sheets(CampaignChanges, counts),
+    ]
     # a workbook has at least one sheet
     return [sheet for sheet in sheets if sheet.heading] or sheets
 
@@ -326,18 +312,17 @@ def _is_winner(change: Change) -> bool:
     return change.moved > 0
 
 
-def _days(row: Row) -> str:
-    # The caller may pass the changes of several comparisons: then only the first one is named.
-    return f"{row.before_date} to {row.after_date}"
-
-
 def _sheet(table: Table, rows: Sequence[Any]) -> Sheet:
     def parts() -> Iterator[Columns]:
         if rows:
             yield [[_in_words(row, name) for row in rows] for name in _names(table)]
 
-    heading = f"{_days(rows[0])}, {rows[0].account}" if rows else ""
-    return Sheet(table, table.columns, parts, heading=heading)
+    heading = ""
+    if rows:
+        # All rows are of one account. They are of the same days, unless the caller passes the
+        # changes of several comparisons: then the heading has the days of the first row.
+        heading = f"{rows[0].before_date} to {rows[0].after_date}, {rows[0].account}"
+    return Sheet(table, table.columns, parts, heading=heading, engine_names=())
 
 
 def _write_csv(file: Path, table: Table, rows: Iterable[Row]) -> None:

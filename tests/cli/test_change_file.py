@@ -7,7 +7,6 @@ import openpyxl
 import pytest
 
 from tests.cli.running import Seorep
-from tests.export.golden_nights import name_of
 from tests.history.databases import database_of, nightly
 
 BEFORE = {11: 12, 12: 40, 13: None, 21: 2}
@@ -29,10 +28,10 @@ def rows_of(file: Path) -> list[dict[str, object]]:
         rows = [[value_of(text) for text in line] for line in lines]
         return [dict(zip(header, row, strict=True)) for row in rows]
     all_rows = []
-    sheets = openpyxl.load_workbook(file).worksheets[1:]
-    for sheet in [sheet for sheet in sheets if sheet.title in ("Winners", "Losers")] or sheets:
+    sheets = openpyxl.load_workbook(file).worksheets
+    for sheet in [sheet for sheet in sheets if sheet.title in ("winners", "losers")] or sheets:
         header, *lines = sheet.values
-        names = [name_of(words) for words in header]
+        names = [name.replace(" ", "_") for name in header]
         all_rows += [dict(zip(names, line, strict=True)) for line in lines]
     return all_rows
 
@@ -70,20 +69,18 @@ def test_changes_are_a_file(
 
 def test_winners_and_losers_are_two_sheets(seorep: Seorep, database: Path) -> None:
     seorep("changes", database, "-o", "fell.xlsx")
-    summary, winners, losers, _ = openpyxl.load_workbook("fell.xlsx")
-    assert (summary.title, winners.title, losers.title) == ("Summary", "Winners", "Losers")
-    assert summary["A1"].value == "Changes in rankings, 2026-03-01 to 2026-03-02"
-    assert winners["C2"].value == "Engine A"
+    winners, losers, _ = openpyxl.load_workbook("fell.xlsx")
+    assert (winners.title, losers.title) == ("winners", "losers")
     # the keywords without both ranks are below
-    assert [cell.value for cell in winners["F"]] == ["Moved", 9, None]
-    assert [cell.value for cell in losers["F"]] == ["Moved", -7, None]
+    assert [cell.value for cell in winners["F"]] == ["moved", 9, None]
+    assert [cell.value for cell in losers["F"]] == ["moved", -7, None]
     assert winners["F2"].number_format == "+0;-0;0"
 
 
 def test_a_workbook_of_changes_counts_them_by_campaign(seorep: Seorep, database: Path) -> None:
     seorep("changes", database, "-o", "all.xlsx")
     seorep("changes", database, "--by-campaign", "-o", "counts.xlsx")
-    title = "Changes by campaign"
+    title = "changes_by_campaign"
     counts = [*openpyxl.load_workbook("all.xlsx")[title].values]
     assert counts == [*openpyxl.load_workbook("counts.xlsx")[title].values]
     assert len(counts) == 3
@@ -92,10 +89,10 @@ def test_a_workbook_of_changes_counts_them_by_campaign(seorep: Seorep, database:
 @pytest.mark.parametrize(
     ("kinds", "titles"),
     [
-        (["fell"], ["Losers"]),
-        (["found"], ["Winners"]),
-        (["rose", "lost"], ["Winners", "Losers"]),
-        (["removed"], ["Winners", "Losers"]),
+        (["fell"], ["losers"]),
+        (["found"], ["winners"]),
+        (["rose", "lost"], ["winners", "losers"]),
+        (["removed"], ["winners", "losers"]),
     ],
 )
 def test_a_workbook_has_the_sheets_that_have_rows(
@@ -103,17 +100,13 @@ def test_a_workbook_has_the_sheets_that_have_rows(
 ) -> None:
     options = [option for kind in kinds for option in ("--kind", kind)]
     assert seorep("changes", database, *options, "-o", "a.xlsx").code == 0
-    assert openpyxl.load_workbook("a.xlsx").sheetnames == [
-        "Summary",
-        *titles,
-        "Changes by campaign",
-    ]
+    assert openpyxl.load_workbook("a.xlsx").sheetnames == [*titles, "changes_by_campaign"]
 
 
 def test_a_workbook_of_changes_looks_like_that_of_a_pull(seorep: Seorep, database: Path) -> None:
     seorep("changes", database, "-o", "fell.xlsx")
-    for sheet in openpyxl.load_workbook("fell.xlsx").worksheets[1:]:
-        assert sheet.freeze_panes == ("B2" if sheet.title == "Changes by campaign" else "C2")
+    for sheet in openpyxl.load_workbook("fell.xlsx"):
+        assert sheet.freeze_panes == ("B2" if sheet.title == "changes_by_campaign" else "C2")
         assert sheet.auto_filter.ref == sheet.dimensions
         assert all(cell.font.b and cell.comment.text for cell in sheet[1])
         assert sheet.oddHeader.left.text.endswith("2026-03-01 to 2026-03-02, acme")
@@ -212,5 +205,5 @@ def test_a_workbook_of_a_pull_names_the_engines(
         monkeypatch.setenv("SEOREP_REPORT_ENGINES", "Google")
         ended = seorep("pull", "-o", "x.xlsx")
     assert "SEOREP_REPORT_ENGINES must be two names" in ended.err
-    header = openpyxl.load_workbook("x.xlsx")["Keyword rankings"][1]
+    header = openpyxl.load_workbook("x.xlsx")["keyword_rankings"][1]
     assert "Bing ranking" in {cell.value for cell in header}

@@ -124,23 +124,17 @@ def _from_database(out: Path) -> Tables:
 def _from_workbook(out: Path) -> Tables:
     sheets = {}
     workbook = openpyxl.load_workbook(out)
-    for sheet in workbook.worksheets[1:]:
+    for sheet in workbook:
         # A column that varies between pulls may be empty, and is not in the sheet then.
         columns = []
-        varying = VARYING.get(name_of(sheet.title), ())
+        varying = VARYING.get(sheet.title, ())
         for cells in sheet.iter_cols():
-            header, *values = (cell.value for cell in cells)
-            column = [name_of(header), *values]
+            column = [cell.value for cell in cells]
             if column[0] not in varying:
                 columns.append(column)
         header, *rows = map(list, zip(*columns, strict=True))
-        sheets[name_of(sheet.title)] = (header, rows)
+        sheets[sheet.title] = (header, rows)
     return sheets
-
-
-def name_of(words: Any) -> str:
-    """Return the name of a table or column that a workbook has in words."""
-    return str(words).replace(" ", "_").lower()
 
 
 def _from_file(path: Path) -> tuple[list[str], list[list[Any]]]:

@@ -25,7 +25,6 @@ from seorep_async.tables.columns import ColumnType
 from seorep_async.tables.output_tables import all_tables, table_of
 from tests.export import golden_nights
 from tests.export.accounts import Account, served
-from tests.export.golden_nights import name_of
 from tests.export.staged import folder_of
 
 NAMES = ("company", "keyword_phrase")
@@ -72,22 +71,13 @@ async def pull(client: SeoRepClient, out: Path, **options: Any) -> PullSummary:
 
 
 def sheets_by_openpyxl(out: Path) -> dict[str, list[list[Any]]]:
-    sheets = openpyxl.load_workbook(out).worksheets[1:]
-    return with_names({sheet.title: [list(row) for row in sheet.values] for sheet in sheets})
+    workbook = openpyxl.load_workbook(out)
+    return {sheet.title: [list(row) for row in sheet.values] for sheet in workbook}
 
 
 def sheets_by_calamine(out: Path) -> dict[str, list[list[Any]]]:
     workbook = python_calamine.CalamineWorkbook.from_path(str(out))
-    names = workbook.sheet_names[1:]
-    return with_names({name: workbook.get_sheet_by_name(name).to_python() for name in names})
-
-
-def with_names(sheets: dict[str, list[list[Any]]]) -> dict[str, list[list[Any]]]:
-    """Return sheets with the names of tables and columns in place of words."""
-    return {
-        name_of(title): [[name_of(words) for words in header], *rows]
-        for title, (header, *rows) in sheets.items()
-    }
+    return {name: workbook.get_sheet_by_name(name).to_python() for name in workbook.sheet_names}
 
 
 def comparable(column: str, value: Any) -> Any:
@@ -160,13 +150,13 @@ async def test_a_row_has_the_names_of_its_ids(
 async def test_a_printed_sheet_shows_names_and_ranks(tmp_path: Path) -> None:
     async with golden_nights.account() as client:
         await pull(client, tmp_path / "x.xlsx", account="A & B")
-    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["Keyword rankings"]
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"]
     assert sheet.page_setup.orientation == "landscape"
     assert sheet.sheet_properties.pageSetUpPr.fitToPage
     assert sheet.page_setup.fitToHeight == 0
     assert sheet.print_title_rows == "$1:$1"
     assert sheet.print_title_cols == "$A:$B"
-    assert sheet.print_area == f"'Keyword rankings'!$A$1:$G${sheet.max_row}"
+    assert sheet.print_area == f"'keyword_rankings'!$A$1:$G${sheet.max_row}"
     assert sheet.oddHeader.left.text == "&B&A&B 2023-02-01 to 2023-03-31, A and B"
     assert sheet.oddFooter.right.text == "&P / &N"
 
@@ -177,14 +167,14 @@ async def test_a_header_is_bold_frozen_filtered_and_explained(tmp_path: Path) ->
     descriptions = {
         column.name: column.description for table in all_tables() for column in table.columns
     }
-    for sheet in openpyxl.load_workbook(tmp_path / "x.xlsx").worksheets[1:]:
-        frozen_columns = [cell.value for cell in sheet[1] if name_of(cell.value) in NAMES]
+    for sheet in openpyxl.load_workbook(tmp_path / "x.xlsx"):
+        frozen_columns = [cell.value for cell in sheet[1] if cell.value in NAMES]
         assert sheet.freeze_panes == f"{'ABC'[len(frozen_columns)]}2"
         assert sheet.auto_filter.ref == sheet.dimensions
         for cell in sheet[1]:
             assert cell.font.b
             assert cell.comment.text
-            assert descriptions[name_of(cell.value)]
+            assert descriptions[cell.value]
             assert 8 <= sheet.column_dimensions[cell.column_letter].width <= 62
 
 
@@ -193,10 +183,10 @@ async def test_sheets_for_programs_are_hidden(tmp_path: Path) -> None:
         await pull(client, tmp_path / "x.xlsx")
     sheets = openpyxl.load_workbook(tmp_path / "x.xlsx").worksheets
     hidden = {sheet.title: sheet for sheet in sheets if sheet.sheet_state == "hidden"}
-    assert hidden.keys() == {"Keywords", "Pulls"}
+    assert hidden.keys() == {"keywords", "pulls"}
     # LibreOffice prints them, but no page for an empty cell
-    assert hidden["Keywords"].print_area == "'Keywords'!$XFD$1"
-    assert hidden["Keywords"].freeze_panes == "C2"
+    assert hidden["keywords"].print_area == "'keywords'!$XFD$1"
+    assert hidden["keywords"].freeze_panes == "C2"
 
 
 async def test_constant_columns_are_last(tmp_path: Path) -> None:
@@ -213,7 +203,7 @@ async def test_constant_columns_are_last(tmp_path: Path) -> None:
 async def test_numbers_stand_below_their_headers(tmp_path: Path) -> None:
     async with golden_nights.account() as client:
         await pull(client, tmp_path / "x.xlsx")
-    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["Keyword rankings"]
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"]
     for header, *cells in sheet.iter_cols(max_row=3):
         for cell in cells:
             if cell.value is None:
@@ -229,35 +219,15 @@ async def test_headers_name_the_engines(tmp_path: Path) -> None:
         await pull(client, tmp_path / "x.xlsx", engine_names=("Google", "Bing"))
         with pytest.raises(ConfigurationError, match="engine_names must be two names"):
             await pull(client, tmp_path / "x.xlsx", engine_names=("Google",))
-    header = [
-        cell.value for cell in openpyxl.load_workbook(tmp_path / "x.xlsx")["Keyword rankings"][1]
-    ]
-    assert {"Keyword phrase", "Google mobile ranking", "Last Bing ranking date"} <= {*header}
-
-
-async def test_the_first_sheet_says_what_the_workbook_contains(tmp_path: Path) -> None:
-    async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx")
-    workbook = openpyxl.load_workbook(tmp_path / "x.xlsx")
-    assert workbook.active is workbook["Summary"]
-    assert workbook.active.title == "Summary"
-    rows = [tuple(cell for cell in row if cell is not None) for row in workbook["Summary"].values]
-    assert rows[0] == ("SEO rankings, 2023-02-01 to 2023-03-31",)
-    for row in [
-        ("Account", "acme"),
-        ("Campaigns", 4),
-        ("Failed reports", 1),
-        ("Keyword rankings", 9, "A keyword of a campaign on one night. Feed campaign."),
-        ("Failures", 1, "A report that a pull could not fetch."),
-    ]:
-        assert row in rows
+    header = sheets_by_openpyxl(tmp_path / "x.xlsx")["keyword_rankings"][0]
+    assert {"keyword phrase", "Google mobile ranking", "last Bing ranking date"} <= {*header}
 
 
 async def test_dates_are_dates(tmp_path: Path) -> None:
     async with golden_nights.account() as client:
         await pull(client, tmp_path / "x.xlsx")
-    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["Keyword rankings"]
-    header = [name_of(cell.value) for cell in sheet[1]]
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"]
+    header = [cell.value for cell in sheet[1]]
     cell = sheet[2][header.index("start_date")]
     assert (cell.is_date, cell.number_format) == (True, "yyyy-mm-dd")
     assert cell.value == dt.datetime(2023, 2, 1)
@@ -266,8 +236,8 @@ async def test_dates_are_dates(tmp_path: Path) -> None:
 async def test_booleans_are_words(tmp_path: Path) -> None:
     async with golden_nights.account() as client:
         await pull(client, tmp_path / "x.xlsx")
-    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["Campaigns"]
-    header = [name_of(cell.value) for cell in sheet[1]]
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["campaigns"]
+    header = [cell.value for cell in sheet[1]]
     cell = sheet[2][header.index("engine_a_ignore_places")]
     assert cell.data_type == "b"
     assert cell.number_format == '"TRUE";;"FALSE"'
@@ -288,8 +258,8 @@ async def test_columns_without_values_are_left_out_but_for_keys(tmp_path: Path) 
 async def test_no_cell_is_a_formula_a_link_or_a_number_by_chance(tmp_path: Path) -> None:
     async with served(Account(campaigns=1, rows=hostile_rows)) as (client, _):
         await pull(client, tmp_path / "x.xlsx")
-    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx", rich_text=False)["Keyword rankings"]
-    header = [name_of(cell.value) for cell in sheet[1]]
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx", rich_text=False)["keyword_rankings"]
+    header = [cell.value for cell in sheet[1]]
     cells = [row[header.index("keyword_phrase")] for row in sheet.iter_rows(min_row=2)]
     assert {cell.data_type for cell in cells} <= {"s", "inlineStr"}
     assert not any(cell.hyperlink for cell in cells)
@@ -387,7 +357,7 @@ async def pull_an_hour_ago(
 
 def saved_by_openpyxl(file: Path) -> None:
     workbook = openpyxl.load_workbook(file)
-    workbook["Keyword rankings"]["A2"] = "my note"
+    workbook["keyword_rankings"]["A2"] = "my note"
     workbook.save(file)
 
 
