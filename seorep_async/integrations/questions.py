@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from seorep_async.errors import ConfigurationError, SeoRepError, short_repr
+from seorep_async.errors import ConfigurationError, SeoRepError, counted, short_repr
 from seorep_async.export.schema import first_line
 from seorep_async.history import open_history
 from seorep_async.history.comparing import (
@@ -99,7 +99,29 @@ _IN_TOOL_WORDS = (
 """The library's advice, and its counterpart for an agent, which has tools but no options."""
 _PLAIN_TYPES = re.compile("BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|VARCHAR")
 """The types of DuckDB whose values are values of JSON."""
+_UNKNOWN_TABLE = "DuckDB: Catalog Error: Table "
 _ACCOUNT = re.compile(r"\baccount\b", re.IGNORECASE)
+_READS_ROWS = re.compile(r"\b(FROM|PIVOT|SUMMARIZE|TABLE)\b", re.IGNORECASE)
+_RANKS = re.compile(r"engine_[ab](_mobile|_places)?_ranking\b", re.IGNORECASE)
+_WITHOUT_0 = re.compile(
+    r">\s*0\b|>=\s*[1-9]|BETWEEN\s+[1-9]|NULLIF|(<>|!=)\s*0\b|_ranking\s*=", re.IGNORECASE
+)
+"""Conditions that seem to exclude ranks of 0."""
+_LATEST_DAYS = """
+    WITH latest AS (
+        SELECT
+            campaign_id,
+            max(least(end_date, greatest(start_date, snapshot_date))) AS as_of
+        FROM keyword_rankings
+        WHERE $account IS NULL OR account = $account
+        GROUP BY account, campaign_id
+    )
+    SELECT as_of, count(*)
+    FROM latest
+    GROUP BY as_of
+    ORDER BY as_of DESC
+"""
+"""The days of keyword_rankings_latest, and how many campaigns have each."""
 _MISLEADING = re.compile(r"\n+(?:Did you mean|LINE) ")
 """The parts of DuckDB's errors about names of its own, and about lines of our query."""
 _PIVOT_QUERY = re.compile(
@@ -272,7 +294,12 @@ def reply_to(question: Question) -> Reply:
     except (duckdb.OutOfMemoryException, MemoryError) as error:
         return Reply(error=_out_of_memory(first_line(error) or "Python has no memory left"))
     except duckdb.Error as error:
-        return Reply(error=f"DuckDB: {_MISLEADING.split(str(error))[0]}")
+        problem = f"DuckDB: {_MISLEADING.split(str(error))[0]}"
+        if isinstance(error, duckdb.CatalogException) and problem.startswith(_UNKNOWN_TABLE):
+            problem = f"{problem}; SHOW TABLES lists those that do"
+        elif isinstance(error, duckdb.BinderException):
+            problem = f"{problem}; DESCRIBE lists the columns of a table"
+        return Reply(error=problem)
 
 
 def _out_of_memory(problem: str) -> str:
@@ -284,7 +311,12 @@ def _answer_query(question: SqlQuestion) -> str:
         connection = history.connection
         statement = _only_query(connection, question.sql)
         # asked first, because a further query would end one whose rows are being read
-        notes = _notes_on_accounts(history, question)
+        accounts = history.accounts()
+        notes = [
+            *_notes_on_accounts(accounts, question),
+            *_notes_on_ranks_of_0(question.sql),
+            *_notes_on_latest_days(history, accounts, question),
+        ]
         relation = connection.sql(statement.query)
         # Python has no months and no infinite days, so other types are read as DuckDB's own text
         columns = []
@@ -297,7 +329,7 @@ def _answer_query(question: SqlQuestion) -> str:
                 columns.append(f"#{number}::VARCHAR")
         result = connection.execute(relation.project(", ".join(columns)).sql_query())
         rows = iter(result.fetchone, None)
-        return excerpt(relation.columns, rows, advice=_select_less, notes=notes)
+        return excerpt(relation.columns, rows, advice=_select_less, notes=notes or None)
 
 
 def _only_query(connection: Any, sql: str) -> Any:
@@ -320,19 +352,42 @@ def _only_reads(statement: Any) -> bool:
 
 
 def _select_less(count: int) -> str:
-    return f"aggregate, select fewer columns, or add LIMIT and OFFSET {count} to read on"
+    return f"aggregate, select fewer columns, or add ORDER BY and OFFSET {count} to read on"
 
 
-def _notes_on_accounts(history: History, question: SqlQuestion) -> list[str] | None:
+def _notes_on_accounts(accounts: Sequence[str], question: SqlQuestion) -> list[str]:
     """Return a note for a query that seems to mix the accounts of a database."""
-    accounts = history.accounts()
-    if len(accounts) < 2 or _ACCOUNT.search(question.sql):
-        return None
+    if len(accounts) < 2 or _ACCOUNT.search(question.sql) or not _READS_ROWS.search(question.sql):
+        return []
     names = listed(map(short_repr, accounts))
     note = f"the database has several accounts, {names}, and the query does not filter by account"
     if question.account in accounts:
         note = f"{note}; that of this server is {short_repr(question.account)}"
     return [note]
+
+
+def _notes_on_ranks_of_0(sql: str) -> list[str]:
+    """Return a note for a query that seems to count ranks of 0 as the best ones."""
+    if not _RANKS.search(sql) or _WITHOUT_0.search(sql):
+        return []
+    return [
+        "a rank of 0 means not ranked, and the query does not exclude it: write BETWEEN 1 AND 10, "
+        "not <= 10, or nullif(rank, 0)"
+    ]
+
+
+def _notes_on_latest_days(
+    history: History, accounts: Sequence[str], question: SqlQuestion
+) -> list[str]:
+    """Return a note for a query of the latest ranks, if campaigns have them of different days."""
+    if "keyword_rankings_latest" not in question.sql.lower() or "as_of" in question.sql.lower():
+        return []
+    account = question.account if question.account in accounts else None
+    rows = history.connection.execute(_LATEST_DAYS, {"account": account}).fetchall()
+    if len(rows) < 2:
+        return []
+    days = listed(f"{day} ({counted(campaigns, 'campaign')})" for day, campaigns in rows)
+    return [f"keyword_rankings_latest mixes days: {days}; to use one, filter by as_of"]
 
 
 def _answer_comparison(question: ChangesQuestion) -> str:

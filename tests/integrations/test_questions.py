@@ -98,14 +98,16 @@ def test_a_missing_duckdb_is_named(database: Path, monkeypatch: pytest.MonkeyPat
     ("query", "problem"),
     [
         ("SELECT rank FROM keyword_rankings", 'Referenced column "rank" not found'),
+        ("SELECT rank FROM keyword_rankings", "; DESCRIBE lists the columns of a table"),
         ("SELECT", "DuckDB: "),
-        ("FROM rankings", "rankings does not exist!"),
+        ("FROM rankings", "rankings does not exist!; SHOW TABLES lists those that do"),
         ("SELECT 1; SELECT 2", "ask for each by itself"),
         ("  ", "sql must be one SELECT"),
         (f"SELECT {', '.join(f'1 AS a{n}' for n in range(3000))}", "no room for 3000 columns"),
     ],
     ids=[
         "unknown column",
+        "advice on columns",
         "syntax",
         "unknown table",
         "two statements",
@@ -130,6 +132,8 @@ def test_a_failed_conversion_counts_no_lines_of_another_query(database: Path) ->
         ("SELECT count(*) FROM keyword_rankings WHERE account = 'acme'", 0),
         ("SELECT max(account_id) FROM campaigns", 1),
         ("SELECT Account, count(*) FROM keyword_rankings GROUP BY ALL", 0),
+        ("SELECT 1", 0),
+        ("DESCRIBE pulls", 0),
     ],
 )
 def test_a_query_that_mixes_accounts_is_noted(tmp_path: Path, query: str, notes: int) -> None:
@@ -139,6 +143,36 @@ def test_a_query_that_mixes_accounts_is_noted(tmp_path: Path, query: str, notes:
     answer = json.loads(sql(file, query))
     assert len(answer.get("notes", [])) == notes
     assert ("that of this server is 'mine'" in str(answer)) == bool(notes)
+
+
+@pytest.mark.parametrize(
+    ("counted", "notes"),
+    [
+        ("engine_a_ranking <= 10", 1),
+        ("r.engine_a_places_ranking<4 AND campaign_id = 7 AND keyword_id > 10", 1),
+        ("engine_a_ranking BETWEEN 1 AND 10", 0),
+        ("engine_a_ranking <= 10 AND engine_a_ranking > 0", 0),
+        ("nullif(engine_b_ranking, 0) <= 10", 0),
+        ("engine_a_ranking = 1", 0),
+        ("keyword_id < 10", 0),
+    ],
+)
+def test_ranks_of_0_in_a_query_are_noted(database: Path, counted: str, notes: int) -> None:
+    answer = json.loads(sql(database, f"FROM keyword_rankings r SELECT count_if({counted})"))
+    assert len(answer.get("notes", [])) == notes
+    assert ("write BETWEEN 1 AND 10" in str(answer)) == bool(notes)
+
+
+def test_latest_ranks_of_several_days_are_noted(tmp_path: Path) -> None:
+    file = database_of(tmp_path / "a.duckdb", nightly({11: 1, 21: 1, 31: 1}, {11: 1, 21: 1}))
+    query = "SELECT count(*) FROM keyword_rankings_latest"
+    (note,) = json.loads(sql(file, query))["notes"]
+    assert note == (
+        "keyword_rankings_latest mixes days: 2026-03-02 (2 campaigns), 2026-03-01 (1 campaign); "
+        "to use one, filter by as_of"
+    )
+    assert "notes" not in sql(file, f"{query} WHERE as_of = '2026-03-02'")
+    assert "notes" not in sql(file, "SELECT count(*) FROM keyword_rankings_by_day")
 
 
 @pytest.mark.parametrize(
