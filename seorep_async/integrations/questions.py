@@ -29,7 +29,9 @@ from seorep_async.history.comparing import (
     compare,
 )
 from seorep_async.history.counting import CountedChanges, count_changes
+from seorep_async.history.selection import Selection
 from seorep_async.history.source import WAIT_SECONDS, History, listed
+from seorep_async.resources.arguments import day_of_month
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import excerpt
 
@@ -89,7 +91,10 @@ _IN_TOOL_WORDS = (
     (r"; name a database that pulls wrote \(\.duckdb\)", ""),
     (r"give this account a name of its own with account=…", "this server needs another account"),
     (r"restart=True", "restart true"),
-    (r"a datetime\.date or a string", "a day"),
+    (
+        r'a datetime\.date or a string "YYYY-MM-DD"',
+        'a day "YYYY-MM-DD" or a month "YYYY-MM"',
+    ),
     (
         r"several accounts; name one with account=…:",
         "several accounts, and this server has no name of one; the tool history sees them all:",
@@ -395,7 +400,8 @@ def _answer_comparison(question: ChangesQuestion) -> str:
         account = question.account
         if account is None and question.default_account in history.accounts():
             account = question.default_account
-        request = ComparisonRequest.of(account=account, **question.options)
+        options = _with_days_for_months(history, account, question.options)
+        request = ComparisonRequest.of(account=account, **options)
         if question.by_campaign:
             counted, notes = count_changes(history, request)
             campaigns = counted.campaigns[: request.limit]
@@ -406,6 +412,26 @@ def _answer_comparison(question: ChangesQuestion) -> str:
         omitted = changes.total - len(changes)
         facts = _facts_of_comparison(changes, omitted, notes, question.database)
         return _described(changes, _COLUMNS_OF_CHANGES, facts)
+
+
+def _with_days_for_months(
+    history: History, account: str | None, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the options of a comparison, with the last ranking day of each month in them."""
+    replaced = dict(options)
+    for argument in ("before", "after"):
+        month = options.get(argument)
+        last_day = day_of_month(month, first=False)
+        if last_day == month:
+            continue
+        # the error about this day names the nearest ones
+        replaced[argument] = last_day
+        name = history.account(account)
+        selection = Selection.of(history, name, options.get("campaign"), options.get("group"))
+        for day in selection.days():
+            if f"{day:%Y-%m}" == month:
+                replaced[argument] = day
+    return replaced
 
 
 def _described(rows: Sequence[object], columns: Sequence[str], facts: Mapping[str, Any]) -> str:

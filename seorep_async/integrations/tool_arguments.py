@@ -34,7 +34,9 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class CampaignsArguments(Arguments):
-    filter: Annotated[str | None, _about("Only campaigns whose name has this text.")] = None
+    filter: Annotated[str | None, _about("Only campaigns whose name (or URL) has this text.")] = (
+        None
+    )
     page: PageNumber = 1
     limit: PageSize = 50
 
@@ -53,7 +55,7 @@ class RankingsArguments(Arguments):
 
 class ChangesArguments(Arguments):
     before: Annotated[
-        str | None, _about("Earlier ranking day. Default: the last one before after.")
+        str | None, _about("Earlier ranking day, or a month. Default: the last before after.")
     ] = None
     after: Annotated[
         str | None, _about("Later ranking day: last of a window. Default: of most campaigns.")
@@ -109,7 +111,12 @@ _SYNONYMS = (
 _ABSENT = (None, "", "null")
 """The values that hosts send for omitted arguments."""
 _LISTS_IDS = "the tool campaigns lists ids"
+_FORMS_OF_DAYS = "write 2023-03-01, or 2023-03 for a month"
 _ADVICE = {
+    "start_date": _FORMS_OF_DAYS,
+    "end_date": _FORMS_OF_DAYS,
+    "before": _FORMS_OF_DAYS,
+    "after": _FORMS_OF_DAYS,
     "campaign": _LISTS_IDS,
     "campaign_id": _LISTS_IDS,
     "campaign_ids": _LISTS_IDS,
@@ -155,7 +162,10 @@ def read_arguments(
     missing = [name for name, field in fields.items() if field.required and name not in arguments]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
-        raise ConfigurationError(f"{' and '.join(missing)} {verb} missing")
+        problem = f"{' and '.join(missing)} {verb} missing"
+        if missing == ["end_date"]:
+            problem = f"{problem}; it may be the same month as start_date"
+        raise ConfigurationError(problem)
     return kind(**arguments)
 
 
@@ -181,9 +191,7 @@ def _converted(field: FieldInfo, value: object, engine_names: tuple[str, str] | 
         expected_type, _ = get_args(expected_type)
     converted = value
     if get_origin(expected_type) is list:
-        converted = _as_list(value)
-        if name == "engine":
-            converted = [engine_called(str(item), engine_names) for item in converted]
+        converted = [_documented_item(name, item, engine_names) for item in _as_list(value)]
     elif isinstance(value, list) and len(value) == 1:
         converted = value[0]
     try:
@@ -196,6 +204,15 @@ def _converted(field: FieldInfo, value: object, engine_names: tuple[str, str] | 
         if name in _ADVICE:
             problem = f"{problem}; {_ADVICE[name]}"
         raise ConfigurationError(problem) from None
+
+
+def _documented_item(name: str, item: object, engine_names: tuple[str, str] | None) -> object:
+    """Return an item of a list as the schema spells it."""
+    if name == "engine":
+        return engine_called(str(item), engine_names)
+    if name == "kind":
+        return str(item).lower()
+    return item
 
 
 def _as_list(value: object) -> list[object]:

@@ -200,15 +200,15 @@ def check_dates(start_date: object, end_date: object) -> tuple[dt.date, dt.date]
 
     A month, such as 2023-03, starts with its first day and ends with its last one.
     """
-    start = check_date("start_date", _day_of_month(start_date, first=True))
-    end = check_date("end_date", _day_of_month(end_date, first=False))
+    start = check_date("start_date", day_of_month(start_date, first=True))
+    end = check_date("end_date", day_of_month(end_date, first=False))
     if end < start:
         problem = f"end_date {end} is before start_date {start}; swap them"
         raise ConfigurationError(problem, argument="end_date")
     return start, end
 
 
-def _day_of_month(value: object, *, first: bool) -> object:
+def day_of_month(value: object, *, first: bool) -> object:
     """Return the first or the last day of a month. Return other values unchanged."""
     if not isinstance(value, str) or not _MONTH.fullmatch(value):
         return value

@@ -252,7 +252,7 @@ async def test_an_error_says_what_is_wrong(
         ),
         (
             'after must be a datetime.date or a string "YYYY-MM-DD"',
-            'after must be a day "YYYY-MM-DD"',
+            'after must be a day "YYYY-MM-DD" or a month "YYYY-MM"',
         ),
         ("x" * 5000, "…"),
     ],
@@ -478,6 +478,7 @@ TWO_FEEDS = {"feeds": ["campaign", "keyword-by-date"]}
         (ChangesArguments, {"campaign": "3", "moved": 2.0}, {"campaign": 3, "moved": 2}),
         (ChangesArguments, {"kind": "left_top_10, lost"}, {"kind": ["left_top_10", "lost"]}),
         (ChangesArguments, {"kinds": "lost"}, {"kind": ["lost"]}),
+        (ChangesArguments, {"kind": ["FELL", "Lost"]}, {"kind": ["fell", "lost"]}),
         (ChangesArguments, {"before": "null"}, {"before": None}),
         (CampaignsArguments, {"search": "shoes"}, {"filter": "shoes"}),
         (RankingsArguments, {"campaign": 3, **WINDOW, "filter": "x"}, {"campaign_id": 3}),
@@ -504,6 +505,17 @@ def test_arguments_are_taken_as_hosts_send_them(
         (CampaignsArguments, {"filter": 5}, "filter must be text, got 5"),
         (CampaignsArguments, {"company": "x"}, "no argument 'company'; there are filter, page, li"),
         (RankingsArguments, {"campaign_id": 1}, "start_date and end_date are missing"),
+        (
+            PullArguments,
+            {"start_date": "2023-03", "end_date": None},
+            "end_date is missing; it may be the same month as start_date",
+        ),
+        (
+            PullArguments,
+            {**WINDOW, "start_date": 20230301},
+            "start_date must be text, got 20230301; write 2023-03-01, or 2023-03 for a month",
+        ),
+        (ChangesArguments, {"before": 2023}, "got 2023; write 2023-03-01, or 2023-03 for a month"),
         (HistoryArguments, {"sql": ""}, "sql is missing"),
         (
             RankingsArguments,

@@ -20,7 +20,7 @@ from seorep_async.integrations.questions import (
     environment_of_process,
     reply_to,
 )
-from tests.history.databases import Pull, database_of, day, nightly
+from tests.history.databases import Pull, database_of, day, nightly, pull_of_night
 
 ENDLESS = "WITH RECURSIVE t AS (SELECT 1 n UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t"
 RANKS = [{n: n % 97 for n in range(11, 300)}, {n: (n * 7) % 97 for n in range(11, 300)}]
@@ -267,6 +267,29 @@ def test_campaigns_that_were_not_compared_are_named(tmp_path: Path) -> None:
     reason = "there are no rows of 2026-03-01 and the report of 2026-03-02 failed (ServerError)"
     assert answer["not_compared"] == {reason: [2]}
     assert "notes" not in answer
+
+
+@pytest.mark.parametrize(
+    ("days", "compared"),
+    [
+        ({"before": "2026-02"}, ("2026-02-27", "2026-03-02")),
+        ({"before": "2026-02-26", "after": "2026-02"}, ("2026-02-26", "2026-02-27")),
+        ({"before": "2026-02", "campaign": 2}, ("2026-02-26", "2026-03-02")),
+    ],
+)
+def test_a_month_is_its_last_ranking_day(
+    tmp_path: Path, days: dict[str, Any], compared: tuple[str, str]
+) -> None:
+    all_ranks = {11: 1, 21: 1}
+    ranks = {-3: all_ranks, -2: {11: 3}, 0: all_ranks, 1: all_ranks}
+    pulls = [pull_of_night(number, ranks_of_day) for number, ranks_of_day in ranks.items()]
+    answer = changes_in(database_of(tmp_path / "a.duckdb", pulls), **days)
+    assert (answer["before"], answer["after"]) == compared
+
+
+@pytest.mark.parametrize("month", ["2026-01", "2026-04"])
+def test_a_month_without_ranking_days_names_the_nearest(database: Path, month: str) -> None:
+    assert "the nearest day is 2026-03-0" in changes_in(database, before=month)["error"]
 
 
 def test_changes_are_counted_by_campaign(tmp_path: Path) -> None:
