@@ -42,6 +42,7 @@ from seorep_async.tables.output_tables import table_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_ADDRESS = "SEOREP_BASE_URL"
 _KEY = "SEOREP_API_KEY"
 _DAYS = ("snapshot_date", "start_date", "end_date")
 
@@ -113,6 +114,13 @@ def pull_table(
         raise ConfigurationError(
             f"the environment variable {name} is not set on this machine", argument="api_key_env"
         )
+    # the client's own message would advise a stored profile, and those are not read here
+    if base_url is None and not os.environ.get(_ADDRESS):
+        raise ConfigurationError(
+            f"the environment variable {_ADDRESS} is not set on this machine: set it, or pass "
+            "base_url",
+            argument="base_url",
+        )
     work = partial(_pull, request, base_url, api_key_env, settings, account)
     return _run(work)
 
@@ -172,8 +180,8 @@ async def _pull(
     def note(attempt: Attempt) -> None:
         errors.add(attempt.error)
 
-    # the client refuses a missing address, and its message says what to do
-    service = base_url or os.environ.get("SEOREP_BASE_URL")
+    # the client refuses an address that is no URL
+    service = base_url or os.environ.get(_ADDRESS)
     with _limits_of(str(service), settings) as limits:
         async with SeoRepClient(
             base_url,

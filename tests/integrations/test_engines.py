@@ -159,6 +159,15 @@ def test_the_variable_of_the_key_may_be_missing(monkeypatch: pytest.MonkeyPatch)
         pull_table([1], **WINDOW, base_url="https://api.example.com")
 
 
+def test_the_variable_of_the_address_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEOREP_BASE_URL", raising=False)
+    monkeypatch.setenv("SEOREP_API_KEY", KEY)
+    message = "variable SEOREP_BASE_URL is not set on this machine: set it, or pass base_url"
+    with pytest.raises(ConfigurationError, match=message) as caught:
+        pull_table([1], **WINDOW)
+    assert caught.value.argument == "base_url"
+
+
 async def test_it_may_be_called_where_an_event_loop_runs() -> None:
     with served():
         inside = pull_table([1], **WINDOW)
