@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import attrs
 
 
-class _Calendar(NamedTuple):
+class _DateClasses(NamedTuple):
     date: type[dt.date]
     datetime: type[dt.datetime]
 
@@ -27,12 +27,12 @@ def _real(kind: type) -> Any:
     return next(base for base in kind.__mro__ if base.__module__ == "datetime")
 
 
-CALENDAR = _Calendar(_real(dt.date), _real(dt.datetime))
+UNFROZEN = _DateClasses(_real(dt.date), _real(dt.datetime))
 """The real classes. Freezegun replaces module attributes, but not members of a tuple."""
 _REAL_NAMES = {
-    "dt": SimpleNamespace(date=CALENDAR.date, datetime=CALENDAR.datetime),
-    "date": CALENDAR.date,
-    "datetime": CALENDAR.datetime,
+    "dt": SimpleNamespace(date=UNFROZEN.date, datetime=UNFROZEN.datetime),
+    "date": UNFROZEN.date,
+    "datetime": UNFROZEN.datetime,
 }
 
 
@@ -64,19 +64,20 @@ def plain_integer(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     try:
-        return int.__index__(operator.index(value))  # type: ignore[arg-type]  # it raises a TypeError
+        # `operator.index` may return an object of a subclass, and `int.__index__` a plain integer
+        return int.__index__(operator.index(value))  # type: ignore[arg-type]
     except TypeError:
         return None
 
 
 def plain_date(value: dt.date) -> dt.date:
     """Convert a date to a plain `datetime.date`."""
-    return CALENDAR.date(value.year, value.month, value.day)
+    return UNFROZEN.date(value.year, value.month, value.day)
 
 
 def are_dates_frozen() -> bool:
     """Return whether freezegun has replaced the classes in `datetime`."""
-    return dt.date is not CALENDAR.date
+    return dt.date is not UNFROZEN.date
 
 
 @contextmanager
@@ -86,16 +87,16 @@ def real_dates() -> Generator[None, None, None]:
     Importing pandas while freezegun's fakes are there crashes the process, because the fakes are
     larger objects.
     """
-    found = _Calendar(dt.date, dt.datetime)
+    found = _DateClasses(dt.date, dt.datetime)
     try:
-        _install(CALENDAR)
+        _install(UNFROZEN)
         yield
     finally:
         _install(found)
 
 
-def _install(calendar: _Calendar) -> None:
-    vars(dt).update(date=calendar.date, datetime=calendar.datetime)
+def _install(classes: _DateClasses) -> None:
+    vars(dt).update(date=classes.date, datetime=classes.datetime)
 
 
 def field_types(model: type[Any]) -> dict[str, Any]:

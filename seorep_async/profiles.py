@@ -120,8 +120,9 @@ def find_access(  # noqa: C901, the cases of its docstring
     if profile is not None:
         if base_url is not None or api_key is not None:
             name = "base_url" if base_url is not None else "api_key"
-            problem = f"profile and {name}=… can't be combined: a profile has both of its own"
-            raise ConfigurationError(problem, argument="profile")
+            problem = f"profile and {name}=… can't be combined"
+            reason = "a profile already has an address and a key"
+            raise ConfigurationError(f"{problem}: {reason}", argument="profile")
         return access_of(profile, load_profile(profile))
 
     # 2. An address and a key, each from the caller or otherwise from the environment.
@@ -265,7 +266,7 @@ def stored_profiles() -> dict[str, Mapping[str, object]]:
 
 
 def stored_tables() -> dict[str, object]:
-    """Read all top-level values of the file, by name, also those that are not profiles.
+    """Read all top-level values of the file, by name, including those that are not profiles.
 
     Raises:
         ConfigurationError: the file can't be read, or others can read or change it.

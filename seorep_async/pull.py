@@ -51,10 +51,10 @@ class Pull(NotAwaited, Generic[R_co]):
     add up, it is read again up to 3 times. After a transient failure, an id is tried once more when
     nothing else is in progress (not with `on_error="raise"`). Leaving the context stops the pull.
 
-    A 401 means that the key is refused, but a 403 may be about a single id. After eight 403s in a
-    row, and at its end if the last 403 left a doubt, the pull therefore repeats a request that the
-    service accepted before. If there was none, it requests one campaign. Once the key is refused,
-    nothing more is sent, and unfinished ids end in an AuthenticationError.
+    A 401 means that the key is refused, but a 403 may be about a single id. The pull therefore
+    repeats a request that the service accepted before: after eight 403s in a row, and at the end if
+    the last 403 may have been about the key. If no request was accepted, it requests one campaign.
+    Once the key is refused, nothing more is sent, and unfinished ids end in an AuthenticationError.
     """
 
     _session: Session
@@ -165,7 +165,7 @@ class Pull(NotAwaited, Generic[R_co]):
         if self._run is None:
             state = ", not started: await it, or use `async with`"
         elif not self._run.is_over:
-            state = ", started: take outcomes by `async for`"
+            state = ", started: take outcomes with `async for`"
         return f"<Pull of feed {self._feed.value} for {len(self)} ids{state}>"
 
 

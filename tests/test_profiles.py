@@ -171,7 +171,7 @@ def test_an_account_is_found_in_one_order(
         pytest.param(
             {},
             {"profile": "acme", "base_url": ENV},
-            "profile and base_url=… can't be combined: a profile has both of its own",
+            "profile and base_url=… can't be combined: a profile already has an address and a key",
             id="a profile beside an address",
         ),
         pytest.param(

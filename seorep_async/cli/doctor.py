@@ -148,7 +148,7 @@ def _add_source(findings: Findings, settings: Settings, name: str, source: str) 
 async def _check_service(
     findings: Findings, client: SeoRepClient, answers: Sequence[RawAnswer], window: Days
 ) -> None:
-    """Fetch the campaigns, and a page of each feed.
+    """Fetch the campaigns, and a page of each feed. The client adds each answer to `answers`.
 
     Raises:
         SeoRepError: the key was refused, or the service failed.
@@ -177,7 +177,9 @@ async def _check_service(
                 "campaign", f"campaign {campaign.id}: {reason(error)} (status {error.status})"
             )
     advice = "ask for its rights, or use another key"
-    findings.fail("responses", _NoAccessError(f"the key may not see these campaigns; {advice}"))
+    findings.fail(
+        "responses", _NoAccessError(f"the key has no access to these campaigns; {advice}")
+    )
 
 
 def _add_answer(findings: Findings, client: SeoRepClient, answer: RawAnswer) -> None:

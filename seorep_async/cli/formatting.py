@@ -98,7 +98,7 @@ def _table(objects: Sequence[Any], columns: Sequence[str]) -> str:
         table.add_column(name, justify=justify, no_wrap=is_number, overflow="fold")
     for item in objects:
         table.add_row(*[Text(cell(getattr(item, name))) for name in columns])
-    # into a string, because `write` reports errors; FORCE_COLOR would put escapes into it
+    # without colours, because FORCE_COLOR would add escapes
     text = io.StringIO()
     Console(file=text, width=stdout_width(), highlight=False, color_system=None).print(table)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())

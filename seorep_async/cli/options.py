@@ -153,8 +153,8 @@ def later(module: str, name: str) -> Any:
     return getattr(importlib.import_module(f"seorep_async.cli.{module}"), name)
 
 
-# --- Values. They are read by functions, because click's parameter types are generic classes in
-# some versions only, and can't be inherited from in all.
+# --- Values. They are read by functions, because click's parameter types are generic in some
+# versions only, so no subclass works in all of them.
 
 
 def count(value: str) -> int:
@@ -202,7 +202,7 @@ def name_and_value(pair: str) -> tuple[str, str]:
     name, equals, value = pair.partition("=")
     if not name or not equals:
         raise click.BadParameter(f"{pair!r} is not of the form NAME=VALUE.")
-    # bytes of the shell that are not UTF-8; the value may be a secret, so it is not shown
+    # The shell may pass bytes that are not UTF-8. The value may be a secret, so it is not shown.
     if not _is_unicode(name):
         raise click.BadParameter(f"the name {name!r} is not UTF-8.")
     if not _is_unicode(value):

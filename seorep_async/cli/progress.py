@@ -55,7 +55,7 @@ class Display:
         if state is None or state.total is None:
             return ""
         place = f" at {state.done:,} of {state.total:,} reports"
-        # the failures are those of all feeds, and may be of an earlier round of the same reports
+        # `failures` counts all feeds, including reports that are being retried
         if state.failures:
             place = f"{place}, with {counted(state.failures, 'failure')} so far"
         return place
@@ -123,7 +123,7 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
     """Update the bar twice a second. Without a bar, print a line every minute."""
     task = bar.add_task(display.activity, total=None, words="")
     stage = None
-    shown_state = None
+    previous_state = None
     waiting = ""
     stats_before = client.stats
     line_at = time.monotonic()
@@ -139,11 +139,12 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
         stats = client.stats
         # only waits since the last update, because a finished wait is not shown
         new_waiting = _waiting(client, stats.since(stats_before))
-        # in an outage, attempts are so rare that a wait is the reason until something arrives
-        if new_waiting or state != shown_state:
+        # In an outage, many ticks pass between two attempts, so the last reason is shown until
+        # something arrives.
+        if new_waiting or state != previous_state:
             waiting = new_waiting
         stats_before = stats
-        shown_state = state
+        previous_state = state
         words = display.details(waiting, bar.tasks[0].time_remaining)
         bar.update(task, description=display.activity, words=words)
         if bar.disable and time.monotonic() - line_at >= _LINE_SECONDS:
@@ -163,7 +164,7 @@ def _waiting(client: SeoRepClient, stats: Stats) -> str:
 
 
 class _Lines(logging.Handler):
-    """Prints what the library logs, in the words of the shell; a warning once."""
+    """Prints log messages with options instead of arguments, and each warning only once."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(logging.DEBUG)
@@ -186,7 +187,7 @@ def logged(console: Console | None = None, *, verbose: bool = False) -> Generato
     """Print what the library logs while the block runs: warnings, or everything.
 
     Returns:
-        A context manager that gives the list of warnings, which grows.
+        A context manager that yields the growing list of warnings.
     """
     handler = _Lines(console or messages())
     # an embedding program's own level is put back afterwards

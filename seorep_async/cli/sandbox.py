@@ -76,16 +76,16 @@ def build_embedded(options: Mapping[str, str]) -> Sandbox:
         UsageError: an option is not known, or its value is wrong.
     """
     # the sandbox of -s has its own key and port
-    choices = [_written(name) for name in READERS if name not in _NOT_EMBEDDED]
+    choices = [_as_option(name) for name in READERS if name not in _NOT_EMBEDDED]
     for name in options:
-        written_name = _written(name)
-        if written_name not in choices:
-            advice = suggestion(written_name, choices) or f" The options are {', '.join(choices)}."
-            raise UsageError(f"-s: an embedded sandbox has no option {written_name!r}.{advice}")
-    return _build(options, "-s ")
+        option_name = _as_option(name)
+        if option_name not in choices:
+            advice = suggestion(option_name, choices) or f" The options are {', '.join(choices)}."
+            raise UsageError(f"-s: an embedded sandbox has no option {option_name!r}.{advice}")
+    return _build(options, prefix="-s ")
 
 
-def _build(options: Mapping[str, str], before_name: str) -> Sandbox:
+def _build(options: Mapping[str, str], prefix: str) -> Sandbox:
     values = {}
     for name, text in options.items():
         reader = READERS[name]
@@ -93,16 +93,16 @@ def _build(options: Mapping[str, str], before_name: str) -> Sandbox:
             values[name] = reader.read(text)
         except ValueError:
             raise UsageError(
-                f"{before_name}{_written(name)}: {text!r} is not {reader.expected}."
+                f"{prefix}{_as_option(name)}: {text!r} is not {reader.expected}."
             ) from None
     try:
         return Sandbox(**values)
     except ValueError as error:
         name, _, problem = str(error).partition(" ")  # the message begins with the option's name
-        raise UsageError(f"{before_name}{_written(name)} {problem}") from None
+        raise UsageError(f"{prefix}{_as_option(name)} {problem}") from None
 
 
-def _written(name: str) -> str:
+def _as_option(name: str) -> str:
     return name.replace("_", "-")
 
 
@@ -119,7 +119,7 @@ async def start_embedded(sandbox: Sandbox, stack: AsyncExitStack) -> Sandbox:
 def serve(options: Mapping[str, str | bool | None]) -> ExitCode:
     """Run a sandbox until Ctrl-C."""
     texts = {name: str(value) for name, value in options.items() if value not in (None, False)}
-    sandbox = _build(texts, "--")
+    sandbox = _build(texts, prefix="--")
     try:
         wait_for(_serve_until_interrupted(sandbox))
     except KeyboardInterrupt:

@@ -36,13 +36,13 @@ from seorep_async.export.request import ExportRequest
 from seorep_async.export.schema import (
     NO_DATABASE,
     THIS_PROGRAM,
-    first_line,
     found_columns,
     holder_of,
     is_damaged,
     make_tables,
     may_be_database,
     problems,
+    reason_in_one_line,
     why_closed,
 )
 from seorep_async.export.staging import Contents
@@ -295,7 +295,7 @@ class Database(Target):
     def _refusal(self, error: Exception) -> Exception:
         reason = why_closed(error)
         if reason is None:
-            return refusal(self.out, f"{first_line(error)}; name another file")
+            return refusal(self.out, f"{reason_in_one_line(error)}; name another file")
         return ExportError(f"can't write {self.out}: {reason}", file=self.path)
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
@@ -312,8 +312,8 @@ class Database(Target):
             for original in self.format.problems:
                 raise original from error
             raise ExportError(
-                f"can't write {self.out}: {first_line(error)}; nothing has changed in it, and the "
-                "fetched reports are kept: correct that, and run this again",
+                f"can't write {self.out}: {reason_in_one_line(error)}; nothing has changed in it, "
+                "and the fetched reports are kept: correct that, and run this again",
                 file=self.path,
             ) from error
         return [self.out] if contents.received else []
@@ -330,7 +330,7 @@ class Database(Target):
                 "%s has its new rows, but some are in %s.wal still; keep both together: %s",
                 self.path,
                 self.path.name,
-                first_line(error),
+                reason_in_one_line(error),
             )
 
     def _make(self, contents: Contents, folder: Path) -> bool:

@@ -227,20 +227,7 @@ class Fetcher:
 
     async def _check_staged_account(self, plan: Plan) -> None:
         """Look up a staged campaign again, because another account's key would mix rows."""
-        campaigns: list[Campaign] = []
-        if plan.sample is not None:
-            try:
-                campaigns = [await self.client.campaigns.get(plan.sample)]
-            except SeoRepError as error:
-                if concerns_all(error):
-                    raise
-        # The campaign may be gone, hidden from another account's key, or of no known account. A
-        # list that failed before is requested again, and checked then.
-        if not campaigns and (plan.account_ids or not self.staging.failures(campaigns_table())):
-            # a service without a list does not say whose its other campaigns are
-            with suppress(NotFoundError):
-                campaigns = await listed(self.client)
-        visible = Plan.of((), campaigns)
+        visible = Plan.of((), await self._visible_campaigns(plan))
         owners = plan.account_ids or visible.account_ids
         # campaigns without account ids may be of the same account
         if visible.account_ids and set(owners).isdisjoint(visible.account_ids):
@@ -251,6 +238,24 @@ class Fetcher:
                 argument="account",
             )
         await self.run(self.check_accounts, owners)
+
+    async def _visible_campaigns(self, plan: Plan) -> list[Campaign]:
+        """Return a staged campaign, or all campaigns if the key can't see that one."""
+        if plan.sample is not None:
+            try:
+                return [await self.client.campaigns.get(plan.sample)]
+            except SeoRepError as error:
+                if concerns_all(error):
+                    raise
+        # The campaign is gone or hidden from another account's key, or no account is known.
+        was_listed = not self.staging.failures(campaigns_table())
+        # a list that failed before is requested again, and checked then
+        if not was_listed and not plan.account_ids:
+            return []
+        # a service without a list can't say whose its other campaigns are
+        with suppress(NotFoundError):
+            return await listed(self.client)
+        return []
 
     async def _fetch_feed(self, feed: Feed, *, retried: set[int]) -> None:
         """Fetch missing reports of a feed.

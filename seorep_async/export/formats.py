@@ -24,7 +24,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from seorep_async.export.pieces import RECENT, Record
-from seorep_async.plain_values import CALENDAR
+from seorep_async.plain_values import UNFROZEN
 from seorep_async.tables.arrow import arrow_schema, record_batch
 from seorep_async.tables.columns import Column, Columns, ColumnType, Table
 from seorep_async.tables.optional import require
@@ -111,7 +111,7 @@ class Format:
     def encode(
         self, table: Table, columns: Columns, sizes: Sequence[int]
     ) -> tuple[bytes, list[Slice]]:
-        """Return rows as a piece, and the slice of each report in it.
+        """Encode the rows of several reports as one piece. Return it and the slice of each report.
 
         Args:
             columns: the values of the rows without their lead.
@@ -304,8 +304,8 @@ def _row_type(table: Table) -> type[msgspec.Struct]:
 
 
 _JSON_TYPES: dict[ColumnType, Any] = {
-    ColumnType.DATE: CALENDAR.date | None,
-    ColumnType.DATETIME: CALENDAR.datetime | None,
+    ColumnType.DATE: UNFROZEN.date | None,
+    ColumnType.DATETIME: UNFROZEN.datetime | None,
 }
 
 
@@ -332,6 +332,7 @@ class Arrow(Format):
     def tables(self, source: Source) -> Iterator[pa.Table]:
         """Yield the rows of a table, whole reports of about `_ROW_GROUP` rows at once."""
         pa = require("pyarrow")
+        # a source has either `columns` or `reports`
         for columns in source.columns:
             yield pa.Table.from_batches([record_batch(source.table, columns)])
         schema = arrow_schema(without_lead(source.table))

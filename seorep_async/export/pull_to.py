@@ -363,8 +363,8 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
 
 
 def _notes_on_future_days(request: ExportRequest) -> tuple[str, ...]:
-    """Return a note if a service has ranks of days that had not begun."""
-    # in some time zones it was already tomorrow
+    """Return a note if rows arrived for days that had not begun."""
+    # without rows, `require_begun` refused the pull; in some time zones it was already tomorrow
     if request.start_date <= request.snapshot_date + dt.timedelta(1):
         return ()
     return (

@@ -197,11 +197,12 @@ def _process_of(error: Exception) -> str:
     return "" if process is None else f" (process {process[1]})"
 
 
-def first_line(error: Exception) -> str:
+def reason_in_one_line(error: Exception) -> str:
     """Return DuckDB's description of a problem as one line."""
     message = str(error)
     if any(words in message for words in _NO_DATABASE):
         return NO_DATABASE
+    # DuckDB ends some messages with an exclamation mark
     return message.partition("\n")[0].rstrip("!")
 
 

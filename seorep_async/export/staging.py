@@ -137,7 +137,7 @@ class Staging:
 
     def _note(self, number: int, block: Block) -> None:
         """Record the contents of a block."""
-        # any block after the end is of a retry, which has not ended
+        # a block after an `ended` one belongs to a retry that is still running
         self.ended = block.ended
         if block.plan is not None:
             self.request = block.request or self.request
@@ -474,7 +474,7 @@ def staged_in(folder: Path, format_: Format, request: ExportRequest) -> StagedPu
 def _refusal_of_another(
     staging: Staging, beginning: Beginning, differences: Sequence[Mapping[str, str]]
 ) -> ConfigurationError | None:
-    """Return the error for a request other than the staged one, if it must not start over."""
+    """Return an error if starting over for another request would lose something."""
     # There are four cases:
     # 1. No report is staged, so nothing is lost.
     if staging.earlier_pull is None or not staging.earlier_pull.reports:
@@ -504,9 +504,8 @@ def other_row_options(differences: Mapping[str, str]) -> ConfigurationError:
     """Return the error for a retry of failed reports with other row options."""
     how = "; ".join(differences.values())
     return ConfigurationError(
-        f"retry_failed=…: the pull whose reports failed was made with {how}; the rows of both "
-        "would differ in one target: pass the same, or leave out retry_failed=True to fetch "
-        "everything again",
+        f"retry_failed=…: the pull whose reports failed was made with {how}, and one target can't "
+        "mix both: pass the same, or leave out retry_failed=True to fetch everything again",
         argument="retry_failed",
     )
 

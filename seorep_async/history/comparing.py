@@ -60,7 +60,7 @@ _SHOWN_COLUMNS = (
     "engine",
     "company",
     "location",
-    # not `kind`: of a keyword that left the top 10, it hides that it fell
+    # not `kind`, which is `left_top_10` alone for a keyword that also fell
     "kinds",
     "campaign_id",
     "keyword_id",
@@ -74,7 +74,7 @@ _CAMPAIGNS = f"""
     {REPORTS}
     SELECT
         campaign_id,
-        -- a failure is nothing where the day has rows
+        -- a failed report doesn't count if another of the same day succeeded
         count(*) FILTER (as_of = $before AND error IS NULL) > 0 AS has_before,
         count(*) FILTER (as_of = $after AND error IS NULL) > 0 AS has_after,
         arg_max(error, snapshot_date) FILTER (as_of = $before) AS error_before,
@@ -338,7 +338,7 @@ def _shown_values(change: Change) -> tuple[object, ...]:
     values = []
     for name in _SHOWN_COLUMNS:
         value = getattr(change, name)
-        # a notebook hides columns without any value
+        # `html_table` leaves out columns that are all None, and these must stay
         if value is None and name in ("before", "after", "moved"):
             value = "\N{EN DASH}"
         values.append(value)
@@ -367,8 +367,8 @@ def changes(
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
         account: the name of the account, if there are several.
-        before: the earlier ranking day; by default the last one before the later that most
-            campaigns have.
+        before: the earlier ranking day; by default, the last one before `after` that was
+            pulled for most campaigns.
         after: the later ranking day; by default the last that was pulled for most campaigns, and
             had begun.
         campaign: the id of one campaign, which is compared on its own days; by default all.
@@ -635,7 +635,8 @@ def changes_between(
 ) -> Changes:
     """Return the largest changes between two days, of the comparable campaigns.
 
-    `kinds` and `engines` restrict both. `only_ranked` leaves out keywords without any rank.
+    `kinds` and `engines` restrict the changes and their total. `only_ranked` leaves out
+    keywords without any rank.
     """
     before, after = compared.days
     account = compared.selection.account

@@ -22,7 +22,7 @@ from seorep_async.history.comparing import (
 from seorep_async.history.selection import REPORTS, DayOfPulls, Selection, last_day
 from seorep_async.history.source import listed
 
-BANDS = ("1 to 3", "4 to 10", "11 to 20", "21 to 50", "51 on", "not ranked")
+BANDS = ("1 to 3", "4 to 10", "11 to 20", "21 to 50", "51+", "not ranked")
 """The bands of ranks that a standing counts. A rank of null, 0 or less means "not ranked"."""
 _MOST_DAYS = 90
 _MOST_LISTED = 10
@@ -102,7 +102,7 @@ _STANDINGS = """
     )
     SELECT
         as_of,
-        strftime(as_of, '%-d %b %Y') AS date,
+        strftime(as_of, '%-d %b %Y') AS date_in_words,
         engine,
         [
             count(*) FILTER (rank BETWEEN 1 AND 3),
@@ -203,7 +203,7 @@ _GROUPS = """
 """
 
 Day: TypeAlias = dict[str, Any]
-"""`as_of`, its `date` in words, and a standing for each engine: `bands` and `average`."""
+"""`as_of`, its `date_in_words`, and a standing for each engine: `bands` and `average`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -294,7 +294,7 @@ def _dates(
     first: dt.date | None,
     last: dt.date | None,
 ) -> list[dt.date]:
-    """Return the ranking days between two bounds. Without `last`, the pulls tell the last day."""
+    """Return the ranking days between two bounds. By default, the pulls determine the last day."""
     all_days = selection.days()
     end = last
     if end is None:
@@ -354,8 +354,9 @@ def _note_on_missing_campaigns(selection: Selection, ends: Days) -> str | None:
 def _days(selection: Selection, dates: Sequence[dt.date]) -> list[Day]:
     """Return each of these days, with its standings."""
     days: dict[dt.date, Day] = {}
-    for as_of, date, engine, bands, average in selection.execute(_STANDINGS, days=dates).fetchall():
-        day = days.setdefault(as_of, {"as_of": as_of, "date": date})
+    rows = selection.execute(_STANDINGS, days=dates).fetchall()
+    for as_of, date_in_words, engine, bands, average in rows:
+        day = days.setdefault(as_of, {"as_of": as_of, "date_in_words": date_in_words})
         day[engine] = {"bands": bands, "average": average}
     return list(days.values())
 
@@ -398,5 +399,5 @@ def _notes(dates: Sequence[dt.date], drawn: Collection[dt.date], incomplete: int
     if incomplete:
         notes.append(f"{incomplete:,} of {len(dates):,} days lack a campaign that others have.")
     if len(drawn) < len(dates):
-        notes.append(f"The charts show {len(drawn):,} of {len(dates):,} days, at even distances.")
+        notes.append(f"The charts show {len(drawn):,} of {len(dates):,} days, evenly spaced.")
     return notes

@@ -121,14 +121,14 @@ class DayOfPulls:
 
 
 def usual_days(pulls: Sequence[DayOfPulls]) -> list[dt.date]:
-    """Return the ranking days pulled for most campaigns, the last first.
+    """Return the days with more than half as many campaigns as the largest recent one, last first.
 
     A separately pulled campaign doesn't make its day a usual one. Failed reports count, so a bad
     night is still usual.
     """
     with_rankings = _with_rankings(pulls)
-    most = max(pull.campaigns for pull in with_rankings[:_RECENT_DAYS])
-    return [pull.day for pull in with_rankings if pull.campaigns * 2 > most]
+    largest = max(pull.campaigns for pull in with_rankings[:_RECENT_DAYS])
+    return [pull.day for pull in with_rankings if pull.campaigns > largest / 2]
 
 
 def last_day(pulls: Sequence[DayOfPulls]) -> dt.date:
@@ -175,9 +175,8 @@ class Selection:
         Raises:
             ConfigurationError: no campaign of such a group has rankings.
         """
-        # with None, the statements read every campaign without a list of ids
         if campaign_id is None and group is None:
-            return cls(history, account, None, account)
+            return cls(history, account, campaign_ids=None, name=account)
         rows = history.connection.execute(_CAMPAIGNS, {"account": account}).fetchall()
         if campaign_id is not None:
             companies = {row_id: company for row_id, company, _ in rows}
@@ -191,9 +190,9 @@ class Selection:
             if title.casefold() == folded_title:
                 campaign_ids.append(row_id)
         if not campaign_ids:
-            others = listed(sorted(set(titles.values()))) or "none"
+            known_groups = listed(sorted(set(titles.values()))) or "none"
             where = f"{history.label} has no rankings of group {short_repr(group)}"
-            problem = f"{where}; it has {others}"
+            problem = f"{where}; it has {known_groups}"
             raise ConfigurationError(problem, argument="group")
         return cls(history, account, campaign_ids, titles[campaign_ids[0]])
 

@@ -21,11 +21,11 @@ from seorep_async.export.schema import (
     NO_DATABASE,
     THIS_PROGRAM,
     VIEWS,
-    first_line,
     found_columns,
     holder_of,
     may_be_database,
     problems,
+    reason_in_one_line,
     why_closed,
 )
 from seorep_async.models import Feed
@@ -204,7 +204,7 @@ def open_history(
             problem = why_closed(error)
             if problem is not None:
                 raise ExportError(f"can't read {path}: {problem}", file=path) from error
-            raise _refusal(path, first_line(error)) from error
+            raise _refusal(path, reason_in_one_line(error)) from error
         try:
             yield History(str(path), connection)
         except RuntimeError as error:
@@ -320,7 +320,7 @@ def opened(database: str | os.PathLike[str]) -> Generator[History, None, None]:
         with open_history(database, wait_seconds=WAIT_SECONDS) as history:
             yield history
     except duckdb.Error as error:
-        problem = why_closed(error) or first_line(error)
+        problem = why_closed(error) or reason_in_one_line(error)
         raise ExportError(f"can't read {database}: {problem}") from error
 
 

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from seorep_async.errors import ConfigurationError, SeoRepError, counted, short_repr
-from seorep_async.export.schema import first_line
+from seorep_async.export.schema import reason_in_one_line
 from seorep_async.history import open_history
 from seorep_async.history.comparing import (
     Changes,
@@ -261,7 +261,8 @@ async def _output_of(process: Process, question: bytes) -> bytes:
 
 def main() -> None:
     """Read a question from stdin, and write the reply to stdout."""
-    # imported before the first word, which starts the clock; the reply says if it is missing
+    # Imported before `_READY` is sent, because QUERY_SECONDS start then. If DuckDB is missing,
+    # `reply_to` says so.
     with contextlib.suppress(ImportError):
         require("duckdb")
     question: Question = msgspec.json.decode(sys.stdin.buffer.readline(), type=Question)
@@ -297,7 +298,7 @@ def reply_to(question: Question) -> Reply:
     except (SeoRepError, ImportError) as error:
         return Reply(error=str(error))
     except (duckdb.OutOfMemoryException, MemoryError) as error:
-        return Reply(error=_out_of_memory(first_line(error) or "Python has no memory left"))
+        return Reply(error=_out_of_memory(reason_in_one_line(error) or "Python has no memory left"))
     except duckdb.Error as error:
         problem = f"DuckDB: {_MISLEADING.split(str(error))[0]}"
         if isinstance(error, duckdb.CatalogException) and problem.startswith(_UNKNOWN_TABLE):
@@ -408,6 +409,7 @@ def _answer_comparison(question: ChangesQuestion) -> str:
             omitted = len(counted.campaigns) - len(campaigns)
             facts = _facts_of_comparison(counted, omitted, notes, question.database)
             return _described(campaigns, _COLUMNS_OF_COUNTS, facts)
+        # `compare` applies the limit itself
         changes, notes = compare(history, request)
         omitted = changes.total - len(changes)
         facts = _facts_of_comparison(changes, omitted, notes, question.database)

@@ -18,7 +18,8 @@ M = TypeVar("M", bound=attrs.AttrsInstance)
 Descriptions: TypeAlias = dict[str, str]
 
 # `textwrap` would take 6 ms of the import
-_LINE = re.compile(r"\S.{0,85}(?= |$)")
+_WRAPPED_LINE = re.compile(r"\S.{0,85}(?= |$)")
+"""A line of at most 86 characters that ends at a space."""
 
 _ENGINES = {
     "engine_a": "the first search engine",
@@ -291,9 +292,10 @@ def with_descriptions(model: type[M]) -> type[M]:
     # attribute docstrings are for editors; `help()` shows only that of the class
     lines = ["\n\n    Attributes:"]
     for field in attrs.fields(model):
-        first, *others = _LINE.findall(f"{field.name}: {description_of(model, field.name)}")
-        lines.append(f"        {first}")
-        lines += [f"            {line}" for line in others]
+        text = f"{field.name}: {description_of(model, field.name)}"
+        first_line, *next_lines = _WRAPPED_LINE.findall(text)
+        lines.append(f"        {first_line}")
+        lines += [f"            {line}" for line in next_lines]
     docstring = model.__doc__ or ""
     model.__doc__ = docstring.rstrip() + "\n".join(lines) + "\n    "
     return model

@@ -21,7 +21,7 @@ from seorep_async.errors import DecodeError
 from seorep_async.models import KeywordRanking, SearchLanguage, SearchLocation, Tag
 from seorep_async.normalisation import values
 from seorep_async.normalisation.wire_names import wire_names
-from seorep_async.plain_values import CALENDAR, field_types
+from seorep_async.plain_values import UNFROZEN, field_types
 from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
@@ -30,8 +30,8 @@ Take: TypeAlias = Callable[[Any], Any]
 _REFUSALS = (ClassValidationError, IterableValidationError, ValueError)
 _SPLITS: dict[Any, Take] = {
     float | None: values.total,
-    CALENDAR.date | None: values.day,
-    CALENDAR.date: values.period,
+    UNFROZEN.date | None: values.day,
+    UNFROZEN.date: values.period,
 }
 """For each type, a function that splits a wire value into the attribute's value and a second part,
 which is stored in another attribute or in `extra`.
@@ -48,7 +48,7 @@ class ModelConverter:
         self._cattrs.register_structure_hook(int, _as_hook(values.integer))
         self._cattrs.register_structure_hook(str, _as_hook(values.string))
         self._cattrs.register_structure_hook(bool, _as_hook(values.boolean))
-        self._register(CALENDAR.datetime | None, values.date_time)
+        self._register(UNFROZEN.datetime | None, values.date_time)
         self._register(SearchLocation | None, partial(self._optional, SearchLocation))
         self._register(SearchLanguage | None, partial(self._optional, SearchLanguage))
         self._register(tuple[Tag, ...], self._tags)
@@ -89,7 +89,7 @@ class ModelConverter:
             for name in splits:
                 # The attribute now holds the pair, or its default if the field was absent.
                 changes[name], rest = getattr(instance, name) or (None, None)
-                if types[name] is CALENDAR.date:
+                if types[name] is UNFROZEN.date:
                     changes["date_precision"] = rest
                 elif rest is not None:
                     extra[names[name]] = rest

@@ -69,7 +69,7 @@ class RankingValues:
         languages = self._languages
         tags = self._tags
         flags = self._flags
-        # Raw JSON has no hash. Adding it to empty bytes makes a key faster than `bytes` does.
+        # Raw JSON has no hash. `b"" + raw` makes a key faster than `bytes(raw)`.
         for row in rows:
             row.search_location = locations[b"" + row.search_location]
             row.search_language = languages[b"" + row.search_language]
@@ -93,7 +93,7 @@ class PeriodValues:
 
 
 def _has_no_extra(model: Any) -> bool:
-    """Return whether rows may share a model: its user can change `extra` unless that is empty."""
+    """Return whether rows may share a model: not if it has an `extra`, which users could change."""
     objects = model if isinstance(model, tuple) else (model,)
     return not any(item.extra for item in objects if item is not None)
 

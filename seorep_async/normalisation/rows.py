@@ -38,7 +38,7 @@ from seorep_async.normalisation import values
 from seorep_async.normalisation.envelope import Metadata, Subject, refuse_another_row
 from seorep_async.normalisation.row_values import Memo, PeriodValues, RankingValues
 from seorep_async.normalisation.wire_names import wire_names
-from seorep_async.plain_values import CALENDAR, field_types
+from seorep_async.plain_values import UNFROZEN, field_types
 from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
@@ -56,15 +56,15 @@ CURRENT: WireTypes = {
     str: str,
     str | None: str | None,
     bool | None: Literal["true", "false"] | None,
-    CALENDAR.date | None: CALENDAR.date | None,
-    CALENDAR.date: str,
+    UNFROZEN.date | None: UNFROZEN.date | None,
+    UNFROZEN.date: str,
     SearchLocation | None: msgspec.Raw,
     SearchLanguage | None: msgspec.Raw,
     tuple[Tag, ...]: msgspec.Raw,
 }
 """The type on the wire of a current row, for each type of an attribute."""
 
-OLDER: WireTypes = CURRENT | {bool | None: bool | str | None, CALENDAR.date | None: str | None}
+OLDER: WireTypes = CURRENT | {bool | None: bool | str | None, UNFROZEN.date | None: str | None}
 """The same for older rows, whose dates have a time of day and whose flags may be any string."""
 
 ACCEPTED: WireTypes = OLDER | {int: int | str, int | None: int | str | None}
@@ -111,19 +111,21 @@ class RowReader(Generic[M]):
         Raises:
             DecodeError: a row is about another campaign or keyword.
         """
-        # Nearly every page is read here, and `suppress` would cost more than a row.
+        # Nearly every page is read here, and `suppress` would cost more than a row. Current rows
+        # have no unknown fields, so none can name another campaign.
         try:
             return self._page(self._current_page.decode(body), number, self._make_current)
         except REFUSALS:
             pass
+        # Raises a ValueError if the first row doesn't show how to read the others.
         self._learn_names(self._first_row(body))
         names = self._unknown_names
         older_page, odd_page = self._other_page_decoders(names)
-        make_models = partial(self._make_models, unknown_names=names)
+        make_older = partial(self._make_models, unknown_names=names)
         with suppress(*REFUSALS):
-            return self._page(older_page.decode(body), number, make_models, subject)
-        make_models = partial(make_models, integers=self._integers)
-        return self._page(odd_page.decode(body), number, make_models, subject)
+            return self._page(older_page.decode(body), number, make_older, subject)
+        make_odd = partial(self._make_models, integers=self._integers, unknown_names=names)
+        return self._page(odd_page.decode(body), number, make_odd, subject)
 
     def read_rows(self, json_rows: list[msgspec.Raw]) -> list[M]:
         """Read rows of any kind, or raise one of `REFUSALS`."""
@@ -242,7 +244,7 @@ class RowReader(Generic[M]):
         """Place, wire name and memo of each value that a model may hold only a part of."""
         memos: WireTypes = {
             bool | None: Memo(values.flag),
-            CALENDAR.date | None: Memo(values.day, limit=16 * 1024),
+            UNFROZEN.date | None: Memo(values.day, limit=16 * 1024),
         }
         return [
             (place, self._names[name], memos[type_])

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from seorep_async.plain_values import CALENDAR
+from seorep_async.plain_values import UNFROZEN
 
 D = TypeVar("D")
 
@@ -87,7 +87,7 @@ def date_time(value: object) -> dt.datetime | None:
 
     Hours may be unpadded.
     """
-    moment = _read(_DATE_TIME, CALENDAR.datetime, value)
+    moment = _read(_DATE_TIME, UNFROZEN.datetime, value)
     if moment is None and not _is_no_date(value):
         raise refusal('a date-time "YYYY-MM-DD HH:MM:SS"', value)
     return moment
@@ -98,11 +98,11 @@ def day(value: Any) -> tuple[dt.date | None, str | None]:
 
     If the time is not midnight, the whole string is the rest.
     """
-    moment = _read(_DATE_TIME, CALENDAR.datetime, value)
+    moment = _read(_DATE_TIME, UNFROZEN.datetime, value)
     if moment is not None:
         is_midnight = moment.time() == dt.time()
         return moment.date(), None if is_midnight else value
-    date = _read(_DATE, CALENDAR.date, value)
+    date = _read(_DATE, UNFROZEN.date, value)
     if date is None and not _is_no_date(value):
         raise refusal('a date "YYYY-MM-DD"', value)
     return date, None
@@ -110,10 +110,11 @@ def day(value: Any) -> tuple[dt.date | None, str | None]:
 
 def period(value: object) -> tuple[dt.date, Literal["month", "day"]]:
     """Take `YYYY-MM` or `YYYY-MM-DD` as a date (the first of the month) and its precision."""
-    month = _read(_MONTH, partial(CALENDAR.date, day=1), value)
+    # `_read` passes the year and the month
+    month = _read(_MONTH, partial(UNFROZEN.date, day=1), value)
     if month is not None:
         return month, "month"
-    date = _read(_DATE, CALENDAR.date, value)
+    date = _read(_DATE, UNFROZEN.date, value)
     if date is not None:
         return date, "day"
     raise refusal('a period "YYYY-MM" or "YYYY-MM-DD"', value)

@@ -155,11 +155,13 @@ class Crawl(Generic[T]):
             del reading
 
     def _following(self, reading: Reading[T]) -> Job[T] | None:
-        """Return the page that a worker requests next, after one of this listing."""
+        """Return the page that a worker requests next, after a response of this listing."""
         if not self.is_open:
             return None
+        # Without a total, only this worker can go on with the listing.
         if reading.wants_request and reading.last_page is None:
             return self._take_page(reading)
+        # This worker ends if there are enough others.
         if self._has_room(self.other_workers):
             return self._next_page()
         return None

@@ -54,8 +54,8 @@ class _Responses(aioresponses.aioresponses):
         # a client would retry.
         if response is None:
             self._fail(
-                f"{method} {url} is not mocked, or its response was used: pass repeat=True for "
-                "several, and a pattern (re.compile) for a query that varies"
+                f"{method} {url} is not mocked, or its response was used up: pass repeat=True for "
+                "several requests, and a pattern (re.compile) for a query that varies"
             )
         return response
 
@@ -73,6 +73,6 @@ class _Responses(aioresponses.aioresponses):
             pytest.fail(message, pytrace=False)
         # Another thread runs another event loop, such as that of FastAPI's TestClient. pytest's
         # own exception would end that loop, and its message would be lost. If the application
-        # catches this error, the test fails when it ends.
+        # catches this error, the test still fails at its end.
         self.unmocked_elsewhere.append(message)
         raise AssertionError(message)

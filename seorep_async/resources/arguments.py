@@ -20,8 +20,8 @@ import msgspec
 from seorep_async.errors import ConfigurationError, DecodeError, short_repr, suggestion
 from seorep_async.models import Backlink, Campaign, Feed, Keyword, User
 from seorep_async.plain_values import (
-    CALENDAR,
     SURROGATE,
+    UNFROZEN,
     plain_date,
     plain_integer,
     plain_string,
@@ -114,7 +114,7 @@ def check_count(name: str, value: object) -> int:
 
 
 def listed_ids(ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
-    """Return the valid ids among those that the service listed, and an error for each other."""
+    """Return the valid ids among those that the service listed, and an error for each other id."""
     valid_ids: list[int] = []
     errors: dict[int, DecodeError] = {}
     for id_ in ids:
@@ -146,7 +146,7 @@ def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
 
 
 def _is_iterable(values: object) -> bool:
-    # an array of NumPy without a dimension has the method, which then raises the error
+    # a zero-dimensional NumPy array has `__iter__`, but calling it raises a TypeError
     try:
         iter(values)  # type: ignore[call-overload]
     except TypeError:
@@ -183,7 +183,7 @@ def check_date(name: str, value: object) -> dt.date:
     # `fromisoformat` alone would also accept weeks, such as 2023-W05
     if isinstance(value, str) and _DATE.fullmatch(value):
         try:
-            return CALENDAR.date.fromisoformat(value)
+            return UNFROZEN.date.fromisoformat(value)
         except ValueError:
             problem = f"{name}: the date {plain_string(value)} does not exist"
             raise ConfigurationError(problem, argument=name) from None

@@ -19,8 +19,8 @@ from seorep_async.tables.tabular import ModelList
 class Campaigns(DeletableEndpoint[Campaign]):
     """The account's campaigns (the service's reference, section 4.1).
 
-    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a
-    ConfigurationError, and nothing is sent.
+    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument raises
+    a ConfigurationError before anything is sent.
     """
 
     _model = Campaign

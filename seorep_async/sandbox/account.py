@@ -44,7 +44,7 @@ class Records:
         return None
 
     def ids(self, seeded: Sequence[int] | None = None) -> list[int]:
-        """Return the seeded ids (or some of them) that remain, then the added ones."""
+        """Return the remaining ids: first the seeded ones (all, or those given), then the added."""
         if seeded is None:
             seeded = self.seeded
         added = [record_id for record_id in self._written if record_id not in self.seeded]
@@ -70,8 +70,8 @@ class Records:
 class Account:
     """One account. A seed may be any integer; the same seed makes the same account.
 
-    Campaigns and users are numbered from 1. `keywords` and `backlinks` are numbers
-    per campaign.
+    Campaigns and users are numbered from 1. `keywords` and `backlinks` are counts
+    for each campaign.
     """
 
     def __init__(

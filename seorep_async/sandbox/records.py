@@ -231,10 +231,11 @@ class UserEndpoints(RecordEndpoints):
     def values(
         self, service: SandboxService, request: ApiRequest, record: RecordData
     ) -> RecordData:
+        # A password is never stored.
         values = {name: value for name, value in request.sent.items() if name != "password"}
         if "username" not in values:
             return values
-        # A user may keep the own name, but not take that of another.
+        # A user may keep its own name, but not take another's.
         for user_id in self._records(service).ids():
             username = self.record(service, user_id)["username"]
             if username == values["username"] and user_id != record.get("id"):

@@ -48,7 +48,7 @@ class UnaskedResponse(aiohttp.ServerDisconnectedError):
 class UsedConnections:
     """Connections that have carried a request.
 
-    If a response arrives on one of them before the next request is sent, aiohttp would take it for
+    If a response arrives on one of them before the next request is sent, aiohttp takes it for
     the response to that request (aiohttp 3.14). On a new connection, such a response is a refusal:
     an overloaded service may send one at once.
     """
@@ -68,7 +68,7 @@ class UsedConnections:
         if protocol not in self._protocols:
             self._protocols.add(protocol)
         elif len(protocol) > 0:  # the number of responses
-            raise WireError(UnaskedResponse("the service sent a response to no request"))
+            raise WireError(UnaskedResponse("the service sent a response before the request"))
 
     def watch(self, request: aiohttp.ClientRequest) -> None:
         """Call `add` when a request is sent in a borrowed session, which has its own classes."""

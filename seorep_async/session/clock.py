@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from seorep_async.plain_values import CALENDAR
+from seorep_async.plain_values import UNFROZEN
 
 
 def _wall_clock() -> float:
@@ -40,7 +40,7 @@ class Clock:
 
     def now(self) -> dt.datetime:
         """Return the time in UTC, without a zone."""
-        return CALENDAR.datetime.fromtimestamp(self.wall_clock(), dt.UTC).replace(tzinfo=None)
+        return UNFROZEN.datetime.fromtimestamp(self.wall_clock(), dt.UTC).replace(tzinfo=None)
 
 
 SYSTEM = Clock()

@@ -38,7 +38,7 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         body: the encoded body of a write.
         subject: the object's name in errors, such as `campaign 42`.
         priority: the lowest gets its permit first.
-        deadline: of the call, or None for that of a stream that begins with this request.
+        deadline: the call's, or None for the first request of a stream, which gets its own.
         idempotent: whether to resend a request that may have been executed.
         max_attempts: a limit below `Settings.max_attempts`, if any.
         lane: of its pull, or None for the lane of single calls and listings.
@@ -74,7 +74,8 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         idle_since: monotonic time at which its wait began: at its beginning, or at the end of the
             previous attempt.
         started, ended: monotonic times of the last attempt.
-        throttled: attempts that count as a third: see `Failure.counts_a_third`, and failed probes.
+        throttled: failed attempts that count a third each against `max_attempts`: see
+            `Failure.counts_a_third`, and failed probes.
         spent: tokens of the retry quota that its retries cost.
         may_have_run: whether the service may have already carried out the request.
         failure: the latest one, or None.
@@ -96,7 +97,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         """Whether the next attempt may reuse a connection.
 
         After an attempt without a response, it must not: a failover kills all idle connections. If
-        our process can't open another connection, it must.
+        our process can't open another connection, the attempt has no choice but to reuse one.
         """
         if self.failure is None or self.failure.no_room:
             return True

@@ -18,7 +18,7 @@ from msgspec.structs import astuple
 
 from seorep_async.models import Feed, Tag
 from seorep_async.models.descriptions import description_of
-from seorep_async.plain_values import CALENDAR, field_types
+from seorep_async.plain_values import UNFROZEN, field_types
 
 
 class ColumnType(enum.Enum):
@@ -50,8 +50,8 @@ _TYPES: dict[object, ColumnType] = {
     float: ColumnType.NUMBER,
     str: ColumnType.STRING,
     bool: ColumnType.BOOLEAN,
-    CALENDAR.date: ColumnType.DATE,
-    CALENDAR.datetime: ColumnType.DATETIME,
+    UNFROZEN.date: ColumnType.DATE,
+    UNFROZEN.datetime: ColumnType.DATETIME,
     tuple[Tag, ...]: ColumnType.TAGS,
     Mapping[str, Any]: ColumnType.FIELDS,
     tuple[str, ...]: ColumnType.ANY,

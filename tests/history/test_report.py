@@ -93,7 +93,7 @@ def test_zero_and_null_are_not_ranked_and_in_no_average(page_of_two_days: str) -
     assert to_10 == ["4 to 10", "0", "1", "+1"]
     assert to_20 == ["11 to 20", "1", "0", "\N{MINUS SIGN}1"]
     assert to_50 == ["21 to 50", "1", "0", "\N{MINUS SIGN}1"]
-    assert beyond == ["51 on", "0", "0", "±0"]
+    assert beyond == ["51+", "0", "0", "±0"]
     assert not_ranked == ["not ranked", "1", "2", "+1"]
     cards = [words(card) for card in parsed(page).iter("dl")]
     assert [re.sub(r"\W*since 1 Mar 2026\W*", "; ", card) for card in cards] == [
@@ -269,7 +269,7 @@ def test_keywords_that_are_never_ranked_make_a_page(tmp_path: Path) -> None:
 def test_of_many_days_90_at_most_are_drawn(tmp_path: Path) -> None:
     nights = nightly(*({11: 1 + number % 7} for number in range(100)))
     page = page_of(database_of(tmp_path / "a.duckdb", nights))
-    assert "The charts show 51 of 100 days, at even distances." in page
+    assert "The charts show 51 of 100 days, evenly spaced." in page
 
 
 def test_a_title_takes_the_place_of_the_account(database: Path, page_of_two_days: str) -> None:

@@ -1,4 +1,7 @@
-"""A circuit breaker: after too many refusals or failures, nothing but probes goes out."""
+"""A circuit breaker: after too many refusals or failures, nothing but probes goes out.
+
+Rules are listed in `pace.py`.
+"""
 
 from __future__ import annotations
 

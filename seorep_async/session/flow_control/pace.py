@@ -183,17 +183,12 @@ class Pace:
         """Record a refusal. `waits` says whether it pauses everybody."""
         is_first = subject not in self.subjects
         self.subjects.refuse(subject, now)
-        # Rule 3: another refusal of a subject does not count if others were accepted since the
-        # first one, because the subject may be the cause. A refusal that pauses everybody may be
-        # repeated by chance, so it counts until the subject is surely the cause.
-        if waits:
-            says_nothing = self.subjects.is_cause(subject)
-        else:
-            says_nothing = self.subjects.may_be_cause(subject)
         self.later.refuse(started)
+        # The attempt was in flight when the breaker opened, so it is already accounted for.
         if started <= self.breaker.opened_at:
             return
-        if self.breaker.is_open or says_nothing:
+        # A refused probe only leaves the breaker open.
+        if self.breaker.is_open or self._says_nothing(subject, waits):
             return
         # Without a subject, refusals of one request can't be told from those of others.
         if is_first and subject is not None:
@@ -207,7 +202,16 @@ class Pace:
         if too_many or (waits and knows_limit):
             self._open(Circuit.OPEN_BY_REFUSALS, now)
         else:
+            # Rule 4: ten failures in a row open the breaker as well.
             self.fail(started, now)
+
+    def _says_nothing(self, subject: Subject | None, waits: bool) -> bool:
+        # Rule 3: another refusal of a subject does not count if others were accepted since the
+        # first one, because the subject may be the cause. A refusal that pauses everybody may be
+        # repeated by chance, so it counts until the subject is surely the cause.
+        if waits:
+            return self.subjects.is_cause(subject)
+        return self.subjects.may_be_cause(subject)
 
     def turn_away(self, started: float, subject: Subject | None, now: float) -> None:
         """Record the page of a firewall or an ingress, which says nothing about the rate."""

@@ -1,4 +1,7 @@
-"""The rate at which attempts may start, and the delivered rate from which it is learnt."""
+"""The rate at which attempts may start, and the delivered rate from which it is learnt.
+
+Rules are listed in `pace.py`.
+"""
 
 from __future__ import annotations
 

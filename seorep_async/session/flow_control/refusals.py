@@ -1,4 +1,7 @@
-"""Decide which refusals count, and whether there are too many."""
+"""Decide which refusals count, and whether there are too many.
+
+Rules are listed in `pace.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How many attempts may be in flight: additive increase, multiplicative decrease (AIMD)."""
+"""How many attempts may be in flight: additive increase, multiplicative decrease (AIMD).
+
+Rules are listed in `pace.py`.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ class ConcurrencyWindow(msgspec.Struct, eq=False):
 
     @property
     def will_open_to(self) -> int:
-        """Attempts that may be in flight once the window has opened."""
+        """Attempts that may be in flight once the window has grown to its full size."""
         if self.shrunk_at == -math.inf:
             return self.ceiling
         return int(self.size)
