@@ -13,7 +13,13 @@ import pytest
 
 from seorep_async import RequestEncoding, SeoRepClient, Settings
 from seorep_async.plain_values import plain
-from seorep_async.resources.arguments import check_account_name, check_date, check_id, check_ids
+from seorep_async.resources.arguments import (
+    check_account_name,
+    check_date,
+    check_dates,
+    check_id,
+    check_ids,
+)
 from tests.processes import run_python
 from tests.session.calls import Connect
 from tests.session.scripted_server import EMPTY_PAGE, answer
@@ -23,6 +29,7 @@ class Word(str, enum.Enum):  # noqa: UP042  # its own str() is not its value
     SECRET = "correct-horse-9"
     PATH = "/v3/campaigns"
     DAY = "2023-01-31"
+    MONTH = "2023-02"
 
 
 class Number(enum.IntEnum):
@@ -74,6 +81,11 @@ def test_a_value_of_a_subclass_becomes_plain(value: Any, expected: Any) -> None:
 )
 def test_a_checked_argument_is_plain(check: Callable[[], object]) -> None:
     assert type(check()) in (str, int, dt.date)
+
+
+def test_a_month_may_be_an_enum_member() -> None:
+    days = check_dates(Word.MONTH, Word.MONTH)
+    assert days == (dt.date(2023, 2, 1), dt.date(2023, 2, 28))
 
 
 async def test_a_page_and_a_timeout_may_be_integers_of_another_type(connect: Connect) -> None:

@@ -282,17 +282,19 @@ def _sheets(model: type[Row], rows: Sequence[Any]) -> list[Sheet]:
 
 
 def _counts_by_campaign(changes: Iterable[Change]) -> list[CampaignChanges]:
-    """Count changes as `changes_by_campaign` does."""
-    by_campaign: dict[int, list[Change]] = {}
+    """Count changes as `changes_by_campaign` does, for each account and comparison by itself."""
+    by_campaign: dict[tuple[object, ...], list[Change]] = {}
     for change in changes:
-        by_campaign.setdefault(change.campaign_id, []).append(change)
+        days = (change.before_date, change.after_date)
+        key = (change.account, change.campaign_id, *days)
+        by_campaign.setdefault(key, []).append(change)
     counts = []
-    for campaign_id, its_changes in by_campaign.items():
+    for its_changes in by_campaign.values():
         first = its_changes[0]
         kinds = Counter(chain.from_iterable(change.kinds for change in its_changes))
         counts.append(
             CampaignChanges(
-                campaign_id=campaign_id,
+                campaign_id=first.campaign_id,
                 company=first.company,
                 changes=len(its_changes),
                 places=sum(change.moved or 0 for change in its_changes),
@@ -319,8 +321,8 @@ def _sheet(table: Table, rows: Sequence[Any]) -> Sheet:
 
     heading = ""
     if rows:
-        # All rows are of one account. They are of the same days, unless the caller passes the
-        # changes of several comparisons: then the heading has the days of the first row.
+        # All rows are of one account and the same days, unless the caller passes the changes of
+        # several comparisons: then the heading is of the first row.
         heading = f"{rows[0].before_date} to {rows[0].after_date}, {rows[0].account}"
     return Sheet(table, table.columns, parts, heading=heading, engine_names=())
 

@@ -212,9 +212,10 @@ def day_of_month(value: object, *, first: bool) -> object:
     """Return the first or the last day of a month. Return other values unchanged."""
     if not isinstance(value, str) or not _MONTH.fullmatch(value):
         return value
-    year, month = map(int, value.split("-"))
+    year_and_month = plain_string(value)
+    year, month = map(int, year_and_month.split("-"))
     day = 1 if first else calendar.monthrange(year, month)[1]
-    return f"{value}-{day:02}"
+    return f"{year_and_month}-{day:02}"
 
 
 def check_limit(value: object) -> int | None:

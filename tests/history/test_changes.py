@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import attrs
+import openpyxl
 import pytest
 
 from seorep_async import ConfigurationError
@@ -486,6 +487,17 @@ def test_changes_are_written_from_python(two_days: Path, tmp_path: Path) -> None
     assert header.startswith("company,keyword_phrase,location,engine,before,after,moved")
     assert first.startswith("Company 2,shoes 21,")
     assert ",Google,2,,," in first
+
+
+def test_a_workbook_of_two_accounts_counts_each_of_them(tmp_path: Path) -> None:
+    database = database_of(tmp_path / "a.duckdb", nightly({11: 1}, {11: 9}))
+    database_of(database, nightly({11: 9}, {11: 2}, account="other"))
+    both = [*changes(database, account="acme"), *changes(database, account="other")]
+    workbook = openpyxl.load_workbook(write_changes(both, tmp_path / "a.xlsx"))
+    header, *rows = workbook["changes_by_campaign"].values
+    columns = [header.index(name) for name in ("account", "campaign id", "changes", "places")]
+    counts = [tuple(row[column] for column in columns) for row in rows]
+    assert counts == [("other", 1, 1, 7), ("acme", 1, 1, -8)]
 
 
 @pytest.mark.parametrize("kind", [None, "lost", "found"])
