@@ -6,6 +6,7 @@ campaign's address does not change them. No password is stored.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from typing import overload
 
 from seorep_async.sandbox.seeds import (
     IDS_PER_CAMPAIGN,
@@ -67,6 +68,32 @@ class Records:
         self._written[record_id] = None
 
 
+class KeywordIds(Sequence[int]):
+    """The ids of all keywords of some campaigns. There may be 2 billion, so none is kept."""
+
+    def __init__(self, campaign_ids: Sequence[int], keywords: int) -> None:
+        self._campaign_ids = campaign_ids
+        self._keyword_count = keywords
+
+    def __len__(self) -> int:
+        return len(self._campaign_ids) * self._keyword_count
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[int]: ...
+    def __getitem__(self, index: int | slice) -> int | list[int]:
+        positions = range(len(self))[index]
+        if isinstance(positions, range):
+            return [self._id_at(position) for position in positions]
+        return self._id_at(positions)
+
+    def _id_at(self, position: int) -> int:
+        campaign_position, number = divmod(position, self._keyword_count)
+        campaign_id = self._campaign_ids[campaign_position]
+        return _numbered_ids(campaign_id, self._keyword_count)[number]
+
+
 class Account:
     """One account. A seed may be any integer; the same seed makes the same account.
 
@@ -102,6 +129,12 @@ class Account:
         if not is_seeded or self.campaigns.get(campaign_id) is None:
             return range(0)
         return _numbered_ids(campaign_id, self._keyword_count)
+
+    def all_keyword_ids(self) -> KeywordIds:
+        """Return the ids of the keywords of all campaigns, oldest campaign first."""
+        seeded = self.campaigns.seeded
+        campaign_ids = [id_ for id_ in self.campaigns.ids() if id_ in seeded]
+        return KeywordIds(campaign_ids, self._keyword_count)
 
     def keywords(self, campaign_id: int) -> tuple[SeededKeyword, ...]:
         """Return all keywords of a campaign in the order of their ids."""

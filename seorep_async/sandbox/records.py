@@ -272,13 +272,9 @@ class KeywordEndpoints(RecordEndpoints):
 
         An unknown campaign has no keywords.
         """
-        account = service.account
         if request["campaign_id"]:
-            return account.keyword_ids(request["campaign_id"])
-        ids: list[int] = []
-        for campaign_id in account.campaigns.ids():
-            ids += account.keyword_ids(campaign_id)
-        return ids
+            return service.account.keyword_ids(request["campaign_id"])
+        return service.account.all_keyword_ids()
 
     def record(self, service: SandboxService, record_id: int) -> RecordData:
         keyword = found_record(self.name, record_id, service.account.keyword(record_id))

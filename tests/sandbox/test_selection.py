@@ -1,5 +1,6 @@
 """Filtering, ordering, and the limits of a page."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -116,6 +117,28 @@ async def test_keywords_of_a_campaign_are_those_listed_with_its_id(call: Caller)
     keywords = await call.data("/v3/keywords", limit=500, campaign_id=4)
     assert keywords == [keyword for keyword in every_keyword if keyword["campaign_id"] == 4]
     assert len(keywords) == 40
+
+
+async def test_a_page_of_many_keywords_needs_little_memory() -> None:
+    async with calling(campaigns=21_473, keywords=2000) as call:
+        tracemalloc.start()
+        try:
+            page = await call.get("/v3/keywords", limit=1, page=40_000_000)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert page["metadata"]["total_records"] == 21_473 * 2000
+    assert [keyword["id"] for keyword in page["data"]] == [2_000_002_000]
+    assert peak < 30_000_000
+
+
+async def test_keywords_of_deleted_campaigns_are_left_out(call: Caller) -> None:
+    await call.send("/v3/campaigns/2", method="DELETE")
+    await call.create("/v3/campaigns")
+    every_keyword = await call.get("/v3/keywords", limit=500)
+    campaign_ids = {keyword["campaign_id"] for keyword in every_keyword["data"]}
+    assert campaign_ids == {1, 3, 4, 5, 6}
+    assert every_keyword["metadata"]["total_records"] == 5 * 40
 
 
 # --- The list of a campaign's backlinks
