@@ -266,6 +266,30 @@ def test_a_campaign_that_fails_later_keeps_its_rows(tmp_path: Path) -> None:
     assert len(after) == len(before)
 
 
+def test_the_guides_run_loads_its_source_after_a_failed_load(tmp_path: Path) -> None:
+    (lines,) = re.findall(
+        r"```python engines\n(import sys\n.*?\n)\n\nrun\(", pages()["engines"], re.DOTALL
+    )
+    loaded = Loaded("duckdb", tmp_path, "")
+    names: dict[str, Any] = {"pipeline": loaded.pipeline}
+    exec(lines, names)  # noqa: S102
+
+    def rename_column(old_name: str, new_name: str) -> None:
+        with loaded.pipeline.sql_client() as client:
+            client.execute_sql(f"ALTER TABLE keyword_rankings RENAME {old_name} TO {new_name}")
+
+    with served(campaigns=1):
+        names["run"](dlt_source([1], **WINDOW))
+        rename_column("engine_a_ranking", "broken")
+        with pytest.raises(Exception, match="engine_a_ranking"):
+            names["run"](dlt_source([1], **LATER))
+        rename_column("broken", "engine_a_ranking")
+        latest = {**WINDOW, "snapshot_date": "2023-04-03"}
+        names["run"](dlt_source([1], **latest))
+    days = {row["snapshot_date"].day for row in loaded.rows("keyword_rankings")}
+    assert days == {1, 2, 3}
+
+
 def test_a_filesystem_without_a_table_format_is_refused(tmp_path: Path) -> None:
     pipeline = dlt.pipeline(
         "plain", destination=dlt.destinations.filesystem(str(tmp_path)), pipelines_dir=str(tmp_path)
