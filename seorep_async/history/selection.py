@@ -25,7 +25,13 @@ _CAMPAIGNS = """
 _RANKED_CAMPAIGNS = """
     SELECT DISTINCT campaign_id FROM keyword_rankings WHERE account = $account ORDER BY campaign_id
 """
-FAILURE_REASON = "CASE WHEN status = 403 THEN 'not open to the API key' ELSE error END"
+FAILURE_REASON = """
+    CASE status
+        WHEN 403 THEN 'not open to the API key'
+        WHEN 404 THEN 'there is no such object'
+        ELSE error
+    END
+"""
 """The reason of a row of `failures`, in SQL. A 403 is about one campaign: of all of a refused key,
 nothing is stored."""
 _ERRORS = f"""

@@ -113,6 +113,10 @@ _RANKING_COLUMNS = (
     "engine_b_ranking_url",
 )
 """The default columns of the tool rankings."""
+_NOTE_ON_CHANGES = (
+    "the service does not say which sign of a column ..._change is an improvement; to compare "
+    "ranks, use the tool changes"
+)
 _log = logging.getLogger("seorep_async")
 
 # --- The server
@@ -332,15 +336,11 @@ async def _rankings(agent: _Agent, arguments: RankingsArguments, _: object) -> s
         with agent.client.timeout(_ANSWER_SECONDS):
             page = await listing.page(arguments.page)
     except NotFoundError:
-        raise _no_campaigns([arguments.campaign_id]) from None
-    return _page(page, KeywordRanking, columns)
-
-
-def _no_campaigns(ids: Sequence[int]) -> ConfigurationError:
-    return ConfigurationError(
-        f"the service has no campaign {', '.join(map(str, ids))}; the tool campaigns lists those "
-        "that exist"
-    )
+        with agent.client.timeout(_ANSWER_SECONDS):
+            await _refuse_unknown_campaigns(agent.client, [arguments.campaign_id])
+        # the campaign exists, but not its report
+        raise
+    return _page(page, KeywordRanking, columns, [_NOTE_ON_CHANGES] if wants_changes else None)
 
 
 def _ranking_columns(names: Sequence[str] | None) -> Sequence[str]:
@@ -442,7 +442,10 @@ async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) ->
         if len(unknown) == _MOST_UNKNOWN:
             break
     if unknown:
-        raise _no_campaigns(unknown)
+        raise ConfigurationError(
+            f"the service has no campaign {', '.join(map(str, unknown))}; the tool campaigns lists "
+            "those that exist"
+        )
 
 
 class _Progress:
@@ -552,7 +555,9 @@ def _failures_by_reason(failures: Iterable[PullFailure]) -> list[list[object]]:
     return rows
 
 
-def _page(page: Page[Any], model: type[Any], names: Sequence[str]) -> str:
+def _page(
+    page: Page[Any], model: type[Any], names: Sequence[str], notes: Sequence[str] | None = None
+) -> str:
     """Return the answer of a page: the columns of these names."""
     all_names = [column.name for column in columns_of_model(model)]
     columns = dict(zip(all_names, model_columns(model, page.items), strict=True))
@@ -575,6 +580,7 @@ def _page(page: Page[Any], model: type[Any], names: Sequence[str]) -> str:
         page=page.number,
         pages=pages,
         records=page.total_records,
+        notes=notes,
     )
 
 

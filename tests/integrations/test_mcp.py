@@ -175,6 +175,23 @@ async def test_changes_of_ranks_are_requested_where_they_are_named(database: Pat
     assert any(row["engine_a_ranking_change"] for row in rows)
 
 
+async def test_changes_from_the_service_advise_the_tool_changes(database: Path) -> None:
+    asked: dict[str, Any] = {"campaign_id": 1, **DAYS, "limit": 1}
+    async with agent(database) as host:
+        with_changes = await host.ask("rankings", **asked, columns=["engine_a_ranking_change"])
+        without = await host.ask("rankings", **asked)
+    (note,) = json.loads(with_changes)["notes"]
+    assert note.endswith("to compare ranks, use the tool changes")
+    assert "notes" not in json.loads(without)
+
+
+async def test_a_campaign_without_a_report_is_not_called_unknown(database: Path) -> None:
+    async with agent(database, failing={3: 404}) as host:
+        answer = await host.ask("rankings", campaign_id=3, **DAYS)
+    assert "there is no such object" in answer
+    assert "the service has no campaign" not in answer
+
+
 async def test_truncated_rows_can_be_continued(database: Path) -> None:
     """Follow the advice of each answer, and return all keywords."""
     phrases = set()
