@@ -66,3 +66,16 @@ def test_a_failed_report_is_no_row(store: Any) -> None:
     table = deltalake.DeltaTable("delta").to_pyarrow_table()
     assert table.schema.names == table_schema(Feed.CAMPAIGN).names
     assert rows_of_campaigns() == {1: 10, 3: 10}
+
+
+def test_only_the_rows_of_its_own_account_are_replaced(store: Any) -> None:
+    for account in ("d'Arc", "d'Arc", "acme"):
+        store(night(account=account))
+    accounts = deltalake.DeltaTable("delta").to_pyarrow_table()["account"].to_pylist()
+    assert Counter(accounts) == {"d'Arc": 30, "acme": 30}
+
+
+def test_two_months_in_one_table_are_refused(store: Any) -> None:
+    months = [night(), night(start_date="2023-02-01")]
+    with pytest.raises(ValueError, match="too many values to unpack"):
+        store(pa.concat_tables(months))
