@@ -189,7 +189,7 @@ def changes(
     **choices: Any,
 ) -> int:
     database, *others = databases
-    # people name the files of two months
+    # people try to compare the files of two months
     if others:
         raise click.UsageError(
             "changes compares two days of one database: pull both into it, such as by "
@@ -323,7 +323,7 @@ def api(
     json: bool,
     service: Service,
 ) -> None:
-    # whether an error is JSON was found before the options were parsed
+    # `json` is not passed on: `app` has read it before the options were parsed
     later("calls", "send_any")(service, method=method, path=path, parameters=parameters, yes=yes)
 
 

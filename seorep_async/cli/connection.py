@@ -90,7 +90,7 @@ def connect(service: Service) -> Connection:
     try:
         settings = access.make_settings()
     except ConfigurationError as error:
-        # the message already names the line of a profile, or -c
+        # the message already names its source: a profile's line, or -c
         raise UsageError(error.message) from None
     return Connection(access=access, settings=settings, sandbox=sandbox)
 

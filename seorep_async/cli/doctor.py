@@ -117,7 +117,7 @@ def _add_sources(findings: Findings, connection: Connection) -> None:
     settings = connection.settings
     if access.profile is not None:
         findings.fact("profile", f"{access.profile}, from {config_file()}")
-    # a person who set it expects that account
+    # a person who set the variable expects that account
     elif PROFILE in os.environ:
         findings.note("profile", f"{PROFILE} is set, and not used: address and key are given")
     if access.account is not None:
@@ -138,7 +138,7 @@ def _add_source(findings: Findings, settings: Settings, name: str, source: str) 
     elif name == "api_key":
         findings.fact("key", f"from {source}")
     elif name == "proxy":
-        # its address may hold a password
+        # the proxy's address may hold a password
         findings.fact(name, f"{without_password(settings.proxy or '')}, from {source}")
     elif hasattr(settings, name):
         value = getattr(settings, name)

@@ -73,7 +73,7 @@ def cell(value: object) -> str:
     """Return a value as one line of a table."""
     if isinstance(value, dt.datetime):
         return value.isoformat(" ")
-    # roles or labels
+    # a tuple of roles or labels
     if isinstance(value, tuple):
         return ", ".join(map(cell, value))
     return "-" if value is None else one_line(_string(value))

@@ -91,7 +91,7 @@ def show_changes(
     arguments = _arguments(choices, engines)
     file = None if out is None else ChangeFile.of(out)
     is_for_people = format == "table"
-    # a table on stdout includes the notes
+    # a table on stdout includes the notes, so they are not logged as well
     with logged(messages(quiet=is_for_people and file is None)) as notes:
         if by_campaign:
             counts = history.changes_by_campaign(database, **arguments)
@@ -110,7 +110,7 @@ def show_changes(
         write(as_json(_facts(answer, notes)))
     else:
         write(format_objects(answer.rows, answer.columns, format))
-    # includes changes beyond --limit
+    # the total includes changes beyond --limit
     if exit_code and answer.result.total:
         return ExitCode.CHANGED
     return ExitCode.OK

@@ -89,7 +89,7 @@ def _ask_for_key_that_works(name: str, profile: Mapping[str, object]) -> tuple[S
         # a service behind a proxy answers only with the settings of the profile
         settings = attrs.evolve(access.make_settings(), max_attempts=2)
         try:
-            # counting tries the key
+            # this request tests the key
             campaigns = wait_for(_count_campaigns(Connection(access=access, settings=settings)))
         except AuthenticationError as error:
             messages().print(f"Error: {error.message}; check the key, and type it again.")
@@ -105,7 +105,7 @@ def _prompt(question: str, *, hide_input: bool = False) -> str:
         return reply.strip()
     except UnicodeError:
         reply = ""
-    # raised here, because the other error contains the input, perhaps a key
+    # raised outside the `except`, because the UnicodeError contains the reply, perhaps a key
     raise UsageError("the reply is not UTF-8; check the terminal's encoding, and try again.")
 
 

@@ -130,7 +130,7 @@ class PullArguments:
                 f"{' and '.join(names)} can't be combined; give one of --last and --month, or "
                 "--from and --to."
             )
-        # a lost night is pulled later, with the days that it would have had
+        # a missed night is pulled later, with the days that it would have had
         night = self.snapshot_date or today
         try:
             if self.month is not None:
@@ -174,7 +174,7 @@ class PullArguments:
                 "-o: several months, or --skip-complete, need a .duckdb file. For Excel, pull each "
                 "month into its own .xlsx file."
             )
-        # otherwise each run would fetch the first months again, and never reach the last ones
+        # without --skip-complete, each run would fetch the first months again, and never the last
         if self.max_requests and len(windows) > 1 and not self.goes_on:
             raise click.UsageError(
                 "--max-requests with several months needs --skip-complete, otherwise each run "

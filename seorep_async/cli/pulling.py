@@ -123,7 +123,7 @@ def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> 
 def _engine_names(arguments: PullArguments, service: Service) -> tuple[str, str] | None:
     """Return the names of engine A and B for the headers of a workbook, or None."""
     are_named = arguments.engines or REPORT_ENGINES in os.environ
-    # the sandbox has no profile, only the option and the variable
+    # the sandbox has no profile, so only the option or the variable can name its engines
     if service.embedded is not None and not are_named:
         return None
     return find_engine_names(arguments.engines, service.profile)
@@ -138,7 +138,7 @@ async def _run(
     engine_names: tuple[str, str] | None,
 ) -> ExitCode:
     async with connection.opened(**arguments.settings) as client:
-        # several months have one target
+        # several months share one target
         target = arguments.target(windows[0])
         options = _export_options(arguments)
         task = _Task(arguments, client, target, options, console, engine_names)
@@ -155,7 +155,7 @@ async def _run(
         else:
             pull_run = await _pull_each(task, months, by_month=by_month)
             code = await _report(pull_run, connection.label, console, warnings)
-        # the exit code is known, and no signal may change it while connections are closed
+        # no signal may change the exit code while connections are closed
         signals.ignore()
         return code
 
@@ -257,7 +257,7 @@ async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullP
                 **task.manner,
                 **task.options,
             )
-        # with --retry-failed, no campaign means that none has failed
+        # with --retry-failed, an estimate without campaigns means that none has failed
         if not last.campaigns and not arguments.retry_failed:
             raise NoCampaignsError(arguments)
         previews[month_of((first_day, last_day))] = last
@@ -386,7 +386,7 @@ async def _report(
         try:
             await in_daemon_thread(write, as_json(summary.facts_of(pull_run, warnings)))
         except ExportError as unwritten:
-            # an exit code that says more about the pull is kept
+            # the exit code of a failed pull says more than this error
             code = code or failed(unwritten)
         except (asyncio.CancelledError, click.exceptions.Exit):
             pass  # the reader has stopped, but the export succeeded, so this is not an error

@@ -178,7 +178,7 @@ def show_failures(run: PullRun) -> None:
             if failure.keyword_id is not None:
                 kind = f"campaign {failure.campaign_id}, keyword"
                 failed_id = failure.keyword_id
-            # the reason may name the campaign, but one line is for all campaigns
+            # a line is for all campaigns with this reason, so their ids in it are left out
             reason = _reason_of(failure)
             line = f"{month}{feed}{kind}", id_in_text(failed_id).sub("…", reason)
             reasons_by_line[line][failed_id] = reason
@@ -322,7 +322,7 @@ def _show_next_step(run: PullRun, console: Console) -> None:
         elif run.arguments.skip_complete:
             advice = f"{advice} in place of --skip-complete"
         later = ""
-        # the pulls of months are looked up by their night
+        # failed reports of months are found by their night, and a later day is another night
         if run.by_month and run.arguments.snapshot_date is None:
             target = shlex.quote(str(run.arguments.out))
             later = f" On a later day, `seorep doctor -o {target}` prints the commands for that."

@@ -92,9 +92,8 @@ async def _check_file(
     window: Days,
     account: str | None,
 ) -> None:
-    # these are the checks of a real pull before its first request
-    # without a name, a database of two names for the account would be refused before its nights
-    # are looked at
+    # The checks are those of a real pull before its first request. Without an account name, a
+    # database that has two for this account would be refused before its nights are checked.
     options: ExportOptions = {"account": account or client.account}
     request = ExportRequest.of(client, None, window, options)
     warnings: list[str] = []
@@ -113,7 +112,7 @@ async def _check_file(
         for warning in warnings:
             problem = warning.rpartition(";")[0]
         findings.note("target", f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it")
-        # a program that only reads it keeps a pull out, but not another reader
+        # a program that only reads the database keeps a pull out, but not another reader
         try:
             await asyncio.to_thread(add_nights, findings, out, account, client.now().date())
         except (ConfigurationError, ExportError) as error:

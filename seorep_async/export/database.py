@@ -217,7 +217,8 @@ class Database(Target):
                 return Retry()
             pulls = _ask(database, _PULLS_OF_FEEDS, parameters)
             failures = _ask(database, _FAILED_CAMPAIGNS, parameters)
-        # the rows beside the failures that are fetched again are of this pull, or of a newer one
+        # The rows that stay are from the last complete request or from newer pulls, so all of these
+        # must have the same row options.
         refused = None
         for row_options, has_requested_all in pulls:
             refused = refused or check_row_options(request, row_options)

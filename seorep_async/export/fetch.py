@@ -119,7 +119,7 @@ class Group:
             await self._store()
 
     async def _store(self) -> None:
-        # take them before the first await: others may be added while these are stored
+        # taken before the first await, because others may arrive while these are stored
         outcomes = self._waiting
         self._waiting = []
         self._rows = 0
@@ -192,7 +192,7 @@ class Fetcher:
                 f"stopped at max_requests=…, {done}; run the same pull again, without "
                 "restart=True, to fetch the rest"
             )
-        # this must never happen, and would otherwise go unnoticed
+        # only a bug leads here; without this error, it would go unnoticed
         raise ExportError(
             f"{len(untried)} reports were neither stored nor failed, such as {feed.value} "
             f"{min(untried)}; run the same pull again, or start over with restart=True"
@@ -212,7 +212,7 @@ class Fetcher:
             campaign_ids = list(request.campaigns)
         plan = Plan.of(campaign_ids, campaigns)
         if not plan.account_ids:
-            # staged reports still belong to that account, even if the service no longer says so
+            # the service no longer names the account, but the staged reports still belong to it
             staged = staging.plan
             plan = msgspec.structs.replace(
                 plan, account_ids=staged.account_ids, sample=staged.sample

@@ -125,7 +125,7 @@ class Target:
             complete: campaigns without a failure in this pull.
         """
         pull = self.earlier_pull()
-        # nothing is replaced
+        # there is no earlier pull to replace
         if not pull.get("start_date"):
             return ()
         requested = self.requested_pull()
@@ -199,7 +199,7 @@ def is_mounted(file: Path) -> bool:
         mounts = os.fsdecode(_MOUNTS.read_bytes())
     except OSError:
         return os.path.ismount(path)
-    # devices can't be compared instead, because overlay file systems give files their own
+    # The numbers of devices would not tell, because overlay file systems give files their own.
     return any(_mount_point(line) == path for line in mounts.splitlines())
 
 

@@ -373,7 +373,7 @@ class Parquet(Arrow):
         row_count = 0
         with parquet.ParquetWriter(file, arrow_schema(source.table), compression="zstd") as writer:
             for table in self.tables(source):
-                # joined, so that equal rows give equal bytes regardless of their groups
+                # one chunk, so that equal rows give equal bytes, however they were grouped
                 writer.write_table(table.combine_chunks(), row_group_size=2 * _ROW_GROUP)
                 row_count += table.num_rows
         return row_count

@@ -151,7 +151,7 @@ async def require_begun(
     has_answer = False
     async with aclosing(_samples(client, request, campaign_ids, [feed], options)) as samples:
         async for _, pages in samples:
-            # a service with another clock, or a forecast, may have rows of tomorrow
+            # a service may have another clock, or forecasts
             if pages[feed].items or pages[feed].total_records:
                 return
             has_answer = True

@@ -109,9 +109,8 @@ async def _checked_target(
     target = await run(_target, place, request, run.stop)
     with errors_of(target.staging_folder):
         if beginning.restart and not beginning.only_look:
-            # This comes before anything that may fail for now, such as a database that is open
-            # elsewhere. The call is then repeated without `restart`, and must not resume an
-            # older night.
+            # The first step, because a later one may fail, such as a check of a database that is
+            # open elsewhere. A repeated call without `restart` must not resume the older night.
             await run(drop_staged, target.staging_folder)
         await run(target.check)
         # files don't record the names of accounts

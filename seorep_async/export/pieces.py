@@ -198,10 +198,10 @@ class BlockFile:
                 self._check_pieces(number, block)
             except DamagedError:
                 self._positions.pop()
-                # the record may be in memory, and another block will get this number
+                # the next block gets this number, so the cached record would be wrong
                 self._cached_block.cache_clear()
                 is_last = record > size or (is_head and end >= size)
-                # a crash may also leave zeros where space was only reserved
+                # a crash may also leave zeros, in space that was reserved but not written
                 if not is_last and not self._is_zero(start, size):
                     raise
                 self._file.truncate(start)
@@ -276,12 +276,12 @@ class BlockFile:
         """Close the file. If it is empty, remove it and its folder."""
         with self._file:
             is_empty = not os.fstat(self._file.fileno()).st_size
-            # removed while it is locked, because another pull may then create a new one
+            # removed before it is unlocked, because another pull may use it afterwards
             if is_empty and os.name != "nt":
                 self._path.unlink(missing_ok=True)
         if not is_empty:
             return
-        # this fails if another pull already uses the folder
+        # `rmdir` fails if another pull already uses the folder
         with contextlib.suppress(OSError):
             # Windows can't remove open files
             if os.name == "nt":

@@ -49,7 +49,7 @@ def in_words(progress: PullProgress) -> str:
 
 def _part_done(progress: PullProgress) -> tuple[int, int]:
     """Return how much of the bar is filled, and its length."""
-    # all reports are there by then
+    # all reports have arrived before these stages
     if progress.stage in (Stage.WRITING, Stage.DONE):
         return 1, 1
     return progress.done, progress.total or 1

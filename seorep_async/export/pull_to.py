@@ -120,7 +120,7 @@ async def pull_to(
     try:
         return await _pulled(client, request, place, beginning, tracker, feed_options(options))
     except asyncio.CancelledError as error:
-        # what was written to the end stays written, so the caller gets its summary
+        # if the target was already written, the caller gets the summary
         if tracker.written is None:
             error.add_note("the reports that arrived are kept: the same call of pull_to resumes")
             raise
@@ -138,7 +138,7 @@ async def _pulled(
     """Fetch what the target lacks, and write it."""
     async with opened_target(client, request, place, beginning) as target:
         staging = target.staging
-        # retry_failed, and nothing has failed
+        # no campaigns: this is a retry, and no report had failed
         if staging.request.campaigns == ():
             tracker.start(Stage.DONE, staging.request.feeds[-1])
             return tracker.summary(request)
@@ -148,7 +148,7 @@ async def _pulled(
             await fetcher.fetch()
         except ExportError:
             if staging.is_too_large:
-                # this format can never hold that number of rows
+                # reports that are too many for the format are useless, so they are removed
                 await target.run(staging.file.clear)
             raise
         tracker.start(Stage.WRITING, staging.request.feeds[-1])

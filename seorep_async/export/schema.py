@@ -156,7 +156,7 @@ def may_be_database(file: Path) -> bool:
             opened.seek(_MAGIC_AT)
             return opened.read(len(_MAGIC)) == _MAGIC
     except OSError:
-        # on Windows, nobody can read a database that is open; DuckDB says why it can't be opened
+        # On Windows, an open database can't be read. DuckDB's own error will give the reason.
         return True
 
 
@@ -295,7 +295,7 @@ def _changed_columns(table: Table, existing: Columns) -> Iterator[str]:
     own_names = existing.keys() - {column.name for column in table.columns}
     for name in sorted(own_names):
         _, type_name = existing[name]
-        # a pull has no value for it
+        # a pull has no value for a column of somebody else
         if type_name.endswith("NOT NULL"):
             yield f"{changed} {name} is {type_name}, without a default; allow NULL in it"
     for column in table.columns:

@@ -170,7 +170,7 @@ class Staging:
 
         for part in in_groups(campaigns, lambda _: 1, _PIECE_ROWS):
             for campaign, _ in _add_without_unstorable(add, part):
-                # the table of failures could not hold this id either
+                # an id that is too large can't be stored as a failure either
                 if not fits(campaign.id):
                     raise ExportError(
                         f"{self._format.ending} can't hold campaign {campaign.id}: its id has "

@@ -61,7 +61,7 @@ _MARGIN = 4
 _GAP = 3
 """The width that the indent of a cell needs."""
 _NUMBER_FORMATS = {
-    # LibreOffice would show 1 and 0
+    # without a format, LibreOffice shows booleans as 1 and 0
     ColumnType.BOOLEAN: '"TRUE";;"FALSE"',
     ColumnType.DATE: "yyyy-mm-dd",
     ColumnType.DATETIME: "yyyy-mm-dd hh:mm:ss",
@@ -156,7 +156,7 @@ class WorkbookFile(Target):
         finally:
             shutil.rmtree(temporary_folder, ignore_errors=True)
         sync_file(file)
-        # somebody may have saved it while the reports were fetched
+        # somebody may have saved the workbook while the reports were fetched
         self.check()
         put(file, self.path, permissions_of=self.path)
         sync_folder(self.path.parent)
@@ -326,7 +326,7 @@ def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
     surveys = []
     for column in sheet.columns:
         header = sheet.in_words(column.name)
-        # the words of a header need at most two lines
+        # a header is wrapped into at most two lines
         longest_word = max(map(len, header.split()))
         width = (len(header) + longest_word) // 2 + _MARGIN
         surveys.append(_Survey(max(width, _WIDTHS.get(column.type, 0))))
@@ -387,7 +387,7 @@ def _shown(sheet: Sheet, surveys: Sequence[_Survey]) -> list[int]:
     """Return the indexes of the columns that a sheet shows, in their order."""
     indexes = []
     for index, column in enumerate(sheet.columns):
-        # half of the 48 columns may be empty, but those of the key are always shown
+        # empty columns are left out, except those of the key
         if surveys[index].sample - {None} or column.name in sheet.table.key:
             indexes.append(index)
 
@@ -566,7 +566,7 @@ def read_sheet(file: Path, table: Table) -> dict[str, Any]:
         header = rows[0] if rows else ()
         cells = rows[1] if len(rows) == 2 else [None] * len(header)
         kinds = {column.name: column.type for column in table.columns}
-        # the names of columns may be in words
+        # headers may have spaces instead of underscores
         names = [str(name).replace(" ", "_") for name in header]
         return {
             name: _read_value(kinds.get(name), cell)

@@ -264,10 +264,10 @@ def _has_sheet(file: Path, table: Table) -> bool:
 def _sheets(model: type[Row], rows: Sequence[Any]) -> list[Sheet]:
     table = _table(model)
     if model is CampaignChanges:
-        # if no campaign won, the one that lost most is the first
+        # if no campaign won, the one that lost most comes first
         has_winners = any(row.places > 0 for row in rows)
         return [_sheet(table, sorted(rows, key=lambda row: row.places, reverse=has_winners))]
-    # the largest changes are first already, but without both ranks there is no number of places
+    # the rows are already sorted by size; those with only one rank have none, and come last
     ordered_rows = sorted(rows, key=lambda row: row.moved is None)
     winners = [row for row in ordered_rows if _is_winner(row)]
     losers = [row for row in ordered_rows if not _is_winner(row)]

@@ -297,7 +297,7 @@ class Changes(ModelList[Change]):
 
     def __getitem__(self, index: Any, /) -> Any:
         item = super().__getitem__(index)
-        # a slice has the same days and the same total
+        # a slice keeps the days and the total of the whole list
         if isinstance(item, Changes):
             vars(item).update(vars(self))
         return item
@@ -545,7 +545,7 @@ def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
     notes: list[str | None] = []
     if request.before is None:
         notes.append(selection.note_on_days_between(*days))
-    # a caller who names a day knows its nights
+    # a caller who names a day needs no notes on how it was chosen
     if request.after is None:
         notes.append(selection.note_on_nights())
         notes.append(selection.note_on_a_later_day(pulls, days[1]))
@@ -593,7 +593,7 @@ def _nothing_before(
 ) -> ConfigurationError:
     ranking_days = f"{selection.history.label} has rankings of {selection.name} for {listed(days)}"
     problem = f"there is no day before {after} to compare it with: {ranking_days}"
-    # with several days, another one can be named; with one, only more pulls help
+    # with several days, the caller can name another; with one, only more pulls help
     if len(days) == 1:
         advice = (
             selection.note_on_nights()

@@ -299,7 +299,7 @@ def _dates(
     end = last
     if end is None:
         end = last_day(pulls)
-        # a person who names a later first day means the days after it
+        # a first day after the usual last day asks for the days from there
         if first is not None and first > end:
             end = all_days[-1]
     days = [day for day in all_days if day <= end]

@@ -32,8 +32,8 @@ FAILURE_REASON = """
         ELSE error
     END
 """
-"""The reason of a row of `failures`, in SQL. A 403 is about one campaign: of all of a refused key,
-nothing is stored."""
+"""The reason of a row of `failures`, in SQL. A 403 is about one campaign, because nothing is
+stored once the key is refused."""
 _ERRORS = f"""
     SELECT DISTINCT {FAILURE_REASON} AS reason
     FROM failures
@@ -260,7 +260,7 @@ class Selection:
     def note_on_nights(self) -> str | None:
         """Return a sentence about the last nights if several have the same ranking day."""
         days = self.first_column(_LAST_DAYS_OF_NIGHTS)
-        # only the latest nights, because earlier ones may have been pulled differently
+        # only the latest run of nights counts: earlier ones may have been pulled differently
         nights = 0
         for day in days:
             if day != days[0]:

@@ -208,7 +208,7 @@ def open_history(
         try:
             yield History(str(path), connection)
         except RuntimeError as error:
-            # this is how DuckDB reports a signal
+            # DuckDB turns a Ctrl-C into this RuntimeError
             if "interrupted" in str(error):
                 raise KeyboardInterrupt from error
             raise
@@ -248,7 +248,7 @@ def _connected(
         except library.Error as error:
             # the holder may be another process, or a reader of this process with other limits
             holder = holder_of(error)
-            # a notebook that has it open would wait for itself
+            # without this check, a notebook that has the database open would wait for itself
             is_callers = holder == THIS_PROGRAM and not use.readers
             if holder is None or is_callers or is_late:
                 raise
@@ -261,7 +261,7 @@ def _connected(
 def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Refuse a database that no pull created, or whose tables were changed."""
     columns = found_columns(connection)
-    # an unrelated database has none of them
+    # an unrelated database lacks the first table already
     for table in all_tables():
         if table.name not in columns:
             raise _refusal(path, f"it has no table {table.name}")

@@ -152,7 +152,7 @@ class WriteResponse(OwnResponse):
     async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         protocol = connection.protocol
         if protocol is not None:
-            # only on this connection
+            # replaced only for this connection
             receiver = _BodyOf204(protocol.data_received)
             protocol.data_received = receiver  # type: ignore[method-assign]
             if connection.transport is not None:

@@ -65,7 +65,7 @@ def _string(value: str | float | dt.date) -> str:
         return value.isoformat()
     if isinstance(value, str):
         return plain_string(value)
-    # the repr of a masked number is its mask
+    # `repr` would return the mask of a masked number
     if isinstance(value, int):
         return int.__repr__(value)
     return float.__repr__(value)

@@ -97,7 +97,7 @@ def is_of_gateway(response: Response) -> bool:
     """
     if response.status == 403:
         return is_page(response)
-    # The service may say that there is no object without a body, apart from a line break.
+    # The service's own 404 may have no body, or only a line break.
     if response.status != 404 or not response.body.strip():
         return False
     return not is_json(response.body)
@@ -170,10 +170,10 @@ class ErrorReader:
         status = response.status
         error_type = status_error_type(status)
         if status == 404 and not self.knows_service and not is_json(response.body):
-            # The service may say that there is no object without a body.
+            # The service's own 404 may have no body.
             if not response.body.strip():
                 return error_type(_NO_OBJECT)
-            # Another server has no such page. That says nothing about an object of the service.
+            # A body means that another server has no such page, not that there is no object.
             return ProtocolError(_WRONG_SERVER)
         default = "the service refused" if status < 500 else "the service failed"
         message = _MESSAGES.get(status, default)

@@ -26,7 +26,7 @@ from seorep_async.settings import Settings
 
 N = TypeVar("N", int, float)
 
-# links may hold a login URL
+# `Location`, `Link` and `Refresh` may hold a login URL
 _SECRET_HEADERS = re.compile(
     "cookie|authorization|authentication-info"
     "|(token|secret|password|api-?key)$|location$|^(link|refresh)$",

@@ -79,7 +79,7 @@ class ResponseReader:
         result: T
         try:
             if size <= SMALL:
-                # `check` has decoded it.
+                # `check` has already decoded a small body.
                 result = response.decoded
             elif size <= LARGE:
                 result = request.decode(response.body)

@@ -122,7 +122,7 @@ def deadline_exceeded(
     message += f"; last error: {cause.message}"
     if was_sent:
         return _caused_by(cause, DeadlineExceededError, message)
-    # The response was that of another call, perhaps of another account.
+    # The cause is from another call, perhaps of another account, so its excerpt is removed.
     error = DeadlineExceededError(message)
     error.__cause__ = cause.evolve(body_excerpt=None)
     return error

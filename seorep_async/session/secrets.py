@@ -27,7 +27,7 @@ def key_problem(api_key: str) -> str | None:
     if len(api_key) > 1 and api_key[0] == api_key[-1] and api_key[0] in "'\"":
         return "api_key begins and ends with a quotation mark: leave them out"
     for character in api_key:
-        # A reader can't see it, such as a control character or a byte order mark.
+        # The user can't see such a character, for example a byte order mark.
         if not character.isprintable():
             code = f"U+{ord(character):04X}"
             return f"api_key holds an invisible character, {code}: copy the key again"
@@ -70,7 +70,7 @@ class Scrubber:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         forms = {secret for secret in secrets if len(secret) >= _SHORTEST}
-        # these remain unchanged by any kind of escaping
+        # no kind of escaping changes these parts
         runs = {run for form in forms for run in _LONG_RUN.findall(form)}
         latest = forms
         for _round in range(3):  # for example JSON as a string in JSON, with slashes escaped
@@ -95,7 +95,7 @@ class Scrubber:
         while match := self._heads.search(string, end):
             start = match.start()
             parts += [string[end:start], "***"]
-            # A head begins a secret. As much of it as follows is replaced.
+            # A head begins a secret. All of the secret that follows is replaced.
             rest = string[start:]
             longest = max(_common_length(rest, form) for form in self._forms)
             end = max(match.end(), start + longest)

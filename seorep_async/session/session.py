@@ -90,7 +90,7 @@ class Session:
         try:
             self._transport.open()
         except BaseException:
-            # There is no open client that could close it later.
+            # A client that failed to open is never closed.
             self.share.close()
             raise
         self._loop = asyncio.get_running_loop()
@@ -104,7 +104,7 @@ class Session:
             raise ConfigurationError("this client was opened in another event loop; close it there")
         self.state = State.CLOSED
         try:
-            # If its loop is closed, everything that ran there has ended.
+            # If the client's loop is closed, everything that ran there has ended.
             if not self._loop.is_closed():
                 await self._end_calls()
         finally:

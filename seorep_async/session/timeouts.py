@@ -80,7 +80,7 @@ class AttemptTimeouts:
         if self._alarm is not None and not self.loop.is_closed():
             self._alarm.cancel()
             for limit in self.running:
-                # The alarm may have ended it in this iteration of the loop.
+                # The alarm may have ended this attempt in the same iteration of the loop.
                 if not limit.is_over:
                     limit.expire()
 
@@ -119,7 +119,7 @@ class TimeLimit:
     def __init__(self, timeouts: AttemptTimeouts, seconds: float, remaining: float) -> None:
         self._timeouts = timeouts
         self._started = timeouts.loop.time()
-        # The alarms since it was due, and how many of them it outlasts.
+        # The alarms since `due`, and how many of them the attempt outlasts.
         self.alarms: int = 0
         self.most_alarms: int = 1
         self.is_over: bool = False

@@ -139,7 +139,7 @@ class Transport:
     async def close(self) -> None:
         """End running attempts, and close our own sessions."""
         self._timeouts.close()
-        # closes the second session even if closing the first is cancelled
+        # the stack closes the second session even if closing the first is cancelled
         await self._closing.aclose()
 
     async def attempt(  # noqa: C901, PLR0912, each kind of error
@@ -182,7 +182,7 @@ class Transport:
         except Exception as error:
             if is_lack_of_threads(error):
                 return failure_of(error, request)
-            # a bug of ours, or of a borrowed session
+            # only a bug of ours, or of a borrowed session, leads here
             frames = traceback.format_tb(error.__traceback__)  # without locals
             error.add_note("".join(frames))
             raise error.with_traceback(None) from None

@@ -136,10 +136,10 @@ class CircuitBreaker(msgspec.Struct, eq=False):
     def fail(self, started: float, now: float) -> bool:
         """Record a failure. Return whether the breaker must open."""
         if self.state is Circuit.OPEN_BY_REFUSALS and started > self.opened_at:
-            # Rule 4: the service refused the rate, and is now down.
+            # Rule 4: a probe failed but was not refused, so the service is now down.
             self.state = Circuit.OPEN_BY_OUTAGE
         if not self.failures:
             self.failing_since = now
         self.failures += 1
-        # Rule 4: ten failures in a row open it.
+        # Rule 4: ten failures in a row open the breaker.
         return self.failures >= _FAILURES and not self.is_open

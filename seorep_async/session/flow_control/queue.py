@@ -195,7 +195,7 @@ class PermitQueue:
     def take_back(self, permit: Permit) -> bool:
         """Remove a permit from those in flight. Return whether it was one of them."""
         if permit not in self._in_flight:
-            # Its loop was closed, and the garbage collector has ended its attempt.
+            # The permit's loop was closed, and the garbage collector has ended the attempt.
             return False
         self._in_flight.remove(permit)
         if self.pace.breaker.is_probing:
@@ -236,11 +236,12 @@ class PermitQueue:
 
     def _is_of_service(self, permit: Permit, failure: Failure, is_short: bool) -> bool:
         """Return whether a refusal with a Retry-After pauses everybody."""
-        # A 429 concerns the rate of all requests. A 503 may concern its subject alone …
+        # 1. A 429 concerns the rate of all requests.
         if failure.cause is Cause.THROTTLE:
             return True
-        # … if it comes again while others are accepted. A pause for all would then be useless.
+        # 2. A repeated 503, while others are accepted, may concern its subject alone. A pause for
+        #    all would then be useless.
         if self.pace.subjects.may_be_cause(permit.subject):
             return False
-        # … or if its pause is longer than calls wait, unless a probe received it.
+        # 3. A 503 with a pause longer than calls wait may as well, unless a probe received it.
         return is_short or permit.is_probe

@@ -64,8 +64,8 @@ class DeliveredRate(msgspec.Struct, eq=False):
         """Return the accepted attempts per second without pauses: overall, or in slow start."""
         overall = self.accepted / max(SPAN, now - self.since - self.paused)
         accepted_doubling = self.accepted - self.accepted_before
-        # Without this, a limit that rose would be averaged with the lower rate before. Without the
-        # rate overall, a slow start into the end of a window would find too low a limit.
+        # Without `doubling`, a limit that rose would be averaged with the lower rate before.
+        # Without `overall`, a slow start into the end of a window would find too low a limit.
         doubling = accepted_doubling / max(SPAN, self.seconds_of_doubling(now))
         return max(overall, doubling)
 

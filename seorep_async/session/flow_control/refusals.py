@@ -163,8 +163,8 @@ class RefusedSubjects:
 
     def may_be_cause(self, subject: Subject | None) -> bool:
         """Return whether a subject may be the cause: others were accepted since its refusal."""
-        # Time does not end this: a dead campaign stays dead for hours, and a rate limiter sooner or
-        # later accepts one of its requests.
+        # No time limit: a dead campaign stays dead for hours, and a rate limiter accepts one of the
+        # subject's requests sooner or later.
         refused = self._refused.get(subject)
         return refused is not None and self._accepted > refused.accepted_before
 
