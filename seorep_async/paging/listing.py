@@ -85,7 +85,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
         cleaned up eventually, or at once within `async with contextlib.aclosing(listing.pages())`.
         """
         schedule = Schedule(self._session.call_timeout.stream_deadline())
-        reading = Reading(self.query, schedule, settings=self._session.settings)
+        reading = self._reading(schedule, page_size=None)
         async with aclosing(self._read(reading)) as pages:
             async for page in pages:
                 yield page
@@ -121,8 +121,20 @@ class Listing(NotAwaited, Generic[T, R_co]):
 
     def reading(self, schedule: Schedule, place: int = 0) -> Reading[T]:
         """Begin to read the whole listing; `place` is its place in a crawl."""
-        settings = self._session.settings
-        return Reading(self.query, schedule, place, settings=settings, page_size=self._page_size)
+        return self._reading(schedule, place, page_size=self._page_size)
+
+    def _reading(
+        self, schedule: Schedule, place: int = 0, *, page_size: PageSize | None
+    ) -> Reading[T]:
+        return Reading(
+            self.query,
+            schedule,
+            place,
+            max_pages=self._session.settings.max_pages,
+            # Shared limits may have more permits than the settings.
+            most_ahead=2 * self._session.share.max_concurrency,
+            page_size=page_size,
+        )
 
     async def _read_whole(self, schedule: Schedule) -> R_co:
         reading = self.reading(schedule)

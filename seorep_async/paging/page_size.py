@@ -103,10 +103,14 @@ class PageSize:
 
     def _patience(self, page: Page[Any], seconds: float) -> float:
         """Return the seconds to wait for an answer, after page 1 took `seconds`."""
-        patience = max(SHORTEST_PATIENCE, PATIENCE * seconds)
+        patience = self._patience_of_attempt(page, seconds)
         if self._session.share.only_probes:
             # The further pages would not be sent now either.
             patience = max(patience, LONGEST_LIMIT)
+        return patience
+
+    def _patience_of_attempt(self, page: Page[Any], seconds: float) -> float:
+        patience = max(SHORTEST_PATIENCE, PATIENCE * seconds)
         pace = self._session.share.pace
         if pace is None:
             return patience
@@ -144,6 +148,8 @@ class PageSize:
             listing.request(1),
             deadline=Deadline(end, seconds_from_permit=patience),
             max_attempts=QUESTION_ATTEMPTS,
+            # Refusals may take longer than the usual patience, but a missing answer may not.
+            attempt_seconds=self._patience_of_attempt(page, seconds),
         )
         try:
             large_page = await self._session.send(question)

@@ -22,7 +22,6 @@ from seorep_async.paging.checks import Ledger, is_whole
 from seorep_async.paging.page_size import PageSize
 from seorep_async.paging.query import SizedQuery
 from seorep_async.session import Session
-from seorep_async.settings import Settings
 
 T = TypeVar("T")
 
@@ -40,7 +39,8 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
     """One listing while it is read.
 
     Attributes:
-        settings: of the client.
+        max_pages: the number of pages after which a listing without an end is given up.
+        most_ahead: the number of pages that are requested after the last checked one.
         page_size: finds the limit with page 1. None keeps the default size.
         blamed: the found size at which it failed before.
         requested: pages 1 to this one were requested.
@@ -52,7 +52,8 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
         is_given_up: whether nobody waits for its pages any more.
     """
 
-    settings: Settings
+    max_pages: int
+    most_ahead: int
     page_size: PageSize | None = None
     blamed: PageSize | None = None
     requested: int = 0
@@ -80,7 +81,8 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
             self.query,
             self.schedule,
             self.place,
-            settings=self.settings,
+            max_pages=self.max_pages,
+            most_ahead=self.most_ahead,
             page_size=self.page_size,
             blamed=self.blamed,
         )
@@ -102,8 +104,7 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
             # Without a total, each page says whether there is another.
             return self.requested == self.checked
         # Pages that arrive before an earlier one take memory, and are wasted if that one fails.
-        most_ahead = 2 * self.settings.max_concurrency
-        return self.requested < min(self.ledger.last_page, self.checked + most_ahead)
+        return self.requested < min(self.ledger.last_page, self.checked + self.most_ahead)
 
     @property
     def arrived(self) -> int:
@@ -152,7 +153,7 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
             self._complete()
             return True
         else:
-            self.ledger = Ledger(page, self.query.key, self.query.subject, self.settings.max_pages)
+            self.ledger = Ledger(page, self.query.key, self.query.subject, self.max_pages)
         if not self.ledger.wants_more():
             self.ledger.finish()
             self._complete()

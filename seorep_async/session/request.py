@@ -41,6 +41,7 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         deadline: the call's, or None for the first request of a stream, which gets its own.
         idempotent: whether to resend a request that may have been executed.
         max_attempts: a limit below `Settings.max_attempts`, if any.
+        attempt_seconds: a limit below `Settings.attempt_timeout`, if any.
         lane: of its pull, or None for the lane of single calls and listings.
         secrets: strings of the request that must not appear in an error, such as a password.
         private: whether the response contains secrets, so that no error may quote it.
@@ -57,6 +58,7 @@ class Request(msgspec.Struct, Generic[T], eq=False):
     deadline: Deadline | None = None
     idempotent: bool = True
     max_attempts: float = math.inf
+    attempt_seconds: float = math.inf
     lane: Lane | None = None
     private: bool = False
     secrets: tuple[str, ...] = ()

@@ -265,7 +265,7 @@ class Session:
 
     async def _receive(self, call: Call[Any], permit: Permit) -> Response | Failure:
         """Send the request once. Its permit ends with the last byte of the response."""
-        seconds = call.deadline.at - call.started
+        seconds = min(call.deadline.at - call.started, call.request.attempt_seconds)
         try:
             received = await self._transport.attempt(call.request, seconds, call.may_reuse)
         except BaseException:

@@ -1,6 +1,7 @@
 """Crawls: many listings at once, and each is read to its end first."""
 
 import asyncio
+import gc
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from seorep_async import PullOutcomes
+from seorep_async import Limits, PullOutcomes
 from seorep_async.resources import Rankings
 from seorep_async.session.response import Response
 from tests.rankings import rankings_of, report_page
@@ -84,6 +85,49 @@ async def test_pages_behind_a_late_one_are_fetched_within_the_budget() -> None:
         await asyncio.sleep(30)
         assert len(service.paths) == 1 + 2 * 2
         pulling.cancel()
+
+
+@pytest.mark.virtual
+async def test_a_long_report_uses_all_permits_of_shared_limits() -> None:
+    limits = Limits(max_concurrency=64)
+    async with serving(lambda request: page_of(request, 200), 1.0, limits=limits) as (rankings, _):
+        begun = here().now
+        assert (await pulled(rankings, 1))[0].ok
+        assert here().now - begun < 7
+        begun = here().now
+        await rankings.campaign(1, *JANUARY)
+        assert here().now - begun < 7
+
+
+@pytest.mark.virtual
+async def test_at_a_low_rate_reports_are_read_one_by_one() -> None:
+    async with serving(lambda request: page_of(request, 8), requests_per_second=5) as served:
+        rankings, service = served
+        await pulled(rankings, 10)
+    ids = [request_of(path).id for path in service.paths]
+    assert ids == sorted(ids)
+
+
+@pytest.mark.virtual
+async def test_a_streamed_pull_keeps_nothing_of_taken_reports() -> None:
+    """This is the memory of row 24 of the fault matrix."""
+
+    def answer(request: ApiRequest) -> Response | int:
+        return page_of(request, 3) if request.id % 11 else 404
+
+    objects = []
+    async with (
+        serving(answer, attempt_timeout=1) as (rankings, _),
+        rankings.pull(range(1, 641), *JANUARY) as outcomes,
+    ):
+        for taken in range(1, 601):
+            await anext(outcomes)
+            if taken in (60, 600):
+                # The simulated service keeps each answer until the end of its time limit.
+                await asyncio.sleep(2)
+                gc.collect()
+                objects.append(len(gc.get_objects()))
+    assert objects[1] < objects[0] + 200
 
 
 @pytest.mark.virtual

@@ -330,6 +330,20 @@ async def test_a_question_without_an_answer_is_waited_for_five_seconds() -> None
         assert 5 <= here().now < 6
 
 
+async def test_an_outage_does_not_prolong_a_hanging_question() -> None:
+    paging = Paging(lambda campaign_id: 60, 25, 25, None)
+
+    def answer(path: str) -> Any:
+        # Page 1 of some reports arrives while the circuit breaker is open.
+        return 503 if 0.03 <= here().now < 3 else paging.answer(path)
+
+    service = SimulatedService(says=answer, latency=0.1)
+    async with session_above(service, max_concurrency=8) as session:
+        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+        await pulled(rankings, paging, range(1, 21))
+        assert here().now < 25
+
+
 async def test_a_question_leaves_a_call_half_of_its_time() -> None:
     paging = Paging(lambda campaign_id: 60, 25, 25, None)
     async with served(paging, call_timeout=2) as (_, rankings, _):

@@ -7,13 +7,18 @@ import asyncio
 import random
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from seorep_async import SeoRepClient, SeoRepError, Settings
+from seorep_async.resources import Rankings
 from seorep_async.sandbox import Sandbox
 from tests.faults.run import open_sockets
+from tests.rankings import rankings_of, report_page
+from tests.session.simulated_service import SimulatedService
+from tests.session.virtual_loop import here
 
 OURS = ("seorep_async/session", "seorep_async/paging", "seorep_async/pull")
 DAYS = ("2023-01-01", "2023-01-31")
@@ -109,3 +114,49 @@ HEAVY = pytest.mark.heavy
 def test_nothing_is_left_after_any_end(loop: str, debug: bool, count: int) -> None:
     with asyncio.Runner(loop_factory=LOOPS[loop], debug=debug) as runner:
         runner.run(rounds(count, seed=count + len(loop)))
+
+
+async def seconds_of_100_reports(rankings: Rankings) -> float:
+    begun = here().now
+    await asyncio.gather(*(rankings.campaign(number, *DAYS) for number in range(1, 101)))
+    return here().now - begun
+
+
+async def cancel_one(rankings: Rankings, chance: random.Random) -> None:
+    """Begin a report or a pull, and cancel it at a given moment."""
+    work: asyncio.Future[Any]
+    if chance.random() < 0.5:
+        work = asyncio.ensure_future(rankings.campaign(1, *DAYS).fetch_all())
+    else:
+        work = asyncio.ensure_future(pulled_ids(rankings, chance.sample(range(1, 400), 5)))
+    for _ in range(chance.randint(0, 60)):
+        await asyncio.sleep(0)
+    await asyncio.sleep(chance.choice([0, 0.001, 0.01, 0.05]) * chance.random())
+    cancelled_at = here().now
+    work.cancel()
+    with suppress(asyncio.CancelledError):
+        await work
+    assert here().now == cancelled_at
+
+
+async def pulled_ids(rankings: Rankings, ids: list[int]) -> Any:
+    return await rankings.pull(ids, *DAYS)
+
+
+@pytest.mark.virtual
+async def test_after_hundreds_of_cancels_calls_go_at_full_speed() -> None:
+    chance = random.Random(21)
+    failing = 0.0
+
+    def answer(path: str) -> Any:
+        return 500 if chance.random() < failing else report_page([1], 1, 1)
+
+    async with rankings_of(SimulatedService(says=answer)) as (_, rankings):
+        await seconds_of_100_reports(rankings)
+        before = await seconds_of_100_reports(rankings)
+        failing = 0.05
+        for _ in range(75):
+            await asyncio.gather(*(cancel_one(rankings, chance) for _ in range(4)))
+        failing = 0.0
+        after = await seconds_of_100_reports(rankings)
+    assert after < 1.2 * before
