@@ -56,7 +56,7 @@ class SeoRepError(Exception):
         string = self._about_subject()
         if facts:
             string += f" [{', '.join(facts)}]"
-        # A message with the service's own reason already repeats the body.
+        # the service's own reason in a message is a part of the body
         if self.body_excerpt and SERVICE_REASON not in self.message:
             string += f" body: {self.body_excerpt}"
         return string

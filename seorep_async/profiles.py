@@ -245,10 +245,10 @@ def config_file() -> Path:
     if not folder and sys.platform == "win32":
         folder = os.environ.get("APPDATA")
     if not folder:
-        # without a home folder, this is relative
+        # without a home folder, this path is relative
         folder = str(Path(os.environ.get("HOME", os.path.expanduser("~")), ".config"))
     if not os.path.isabs(folder):
-        # the profile, and with it the account, would change with the working directory
+        # in another working directory, a relative path would give another profile and account
         problem = f"the folder of profiles must have an absolute path, got {short_repr(folder)}"
         raise ConfigurationError(f"{problem}: set HOME or XDG_CONFIG_HOME")
     return Path(folder, "seorep", "config.toml")

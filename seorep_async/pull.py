@@ -329,7 +329,7 @@ class _Run(Generic[R]):
         if self.key.refusal is None:
             return
         item = self._begun.get(reading.place)
-        # Only this id was refused. All others are stopped because of it.
+        # Only this id was refused. All other ids are stopped because of that.
         if item is not None and item.reading is reading:
             self._stop(item, error)
         for other_item in [*self._begun.values(), *self._deferred]:
@@ -339,7 +339,7 @@ class _Run(Generic[R]):
     def on_failure(self, reading: Reading[R], error: SeoRepError) -> Reading[R] | None:
         item = self._begun.get(reading.place)
         if item is None or item.reading is not reading:
-            # The listing has ended, or is read again.
+            # The listing has ended, or another reading has replaced this one.
             return None
         if reading.may_be_too_large(error):
             item.reading = reading.at_default_size()
@@ -421,7 +421,7 @@ class _Run(Generic[R]):
             # The lane of the pull is on hold until the answer, so the question needs its own.
             schedule = Schedule(deadline, Lane())
             page_1: Request[Any] = SizedQuery(query, schedule).request(1)
-            # Its error would be about the key, not about that campaign.
+            # An error of this request is about the key, not about the campaign in it.
             return msgspec.structs.replace(page_1, subject=None)
         return Request("GET", "/v3/campaigns", parse, "limit=1", deadline=deadline)
 

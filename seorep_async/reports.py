@@ -206,7 +206,7 @@ class FailedReport(PullOutcome[Never]):
 
     def to_dicts(self) -> NoReturn:
         """Raise the outcome's own error."""
-        # Without this, the traceback would grow each time the error is raised.
+        # an error that keeps its traceback makes it longer each time it is raised
         raise self.error.with_traceback(None)
 
 

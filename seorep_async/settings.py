@@ -253,7 +253,7 @@ def _hide_arguments(settings_type: type[Settings]) -> None:
 
     @functools.wraps(init)
     def masked_init(self: Settings, **values: Any) -> None:
-        # the converter makes plain strings of them again
+        # the converter turns these secrets into plain strings again
         values = {
             name: Secret.of(value) if isinstance(value, str) else value
             for name, value in values.items()
@@ -263,7 +263,7 @@ def _hide_arguments(settings_type: type[Settings]) -> None:
             values["proxy"] = Secret.of(values["proxy"])
         for name in values:
             if name not in names:
-                # its value may hold a password; without attributes there is no repr of `self`
+                # the unknown setting may hold a password, and `self` has no attributes for a repr
                 del self, values
                 problem = f"there is no setting {short_repr(name)}.{suggestion(name, names)}"
                 raise ConfigurationError(problem.removesuffix("."), argument=name)

@@ -118,7 +118,7 @@ async def _count_campaigns(connection: Connection) -> str:
 
 
 def _store(file: Path, name: str, values: Mapping[str, str]) -> None:
-    """Write an address and a key into the file, which this user alone can read then."""
+    """Write an address and a key into the file, which then only this user can read."""
     # a link to a file elsewhere stays a link
     target = Path(os.path.realpath(file))
     temporary = target.with_name(f".{target.name}.{os.getpid()}")

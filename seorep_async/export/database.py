@@ -450,7 +450,7 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
 def _ask(
     database: duckdb.DuckDBPyConnection, statement: str, parameters: dict[str, Any]
 ) -> list[tuple[Any, ...]]:
-    """Execute a statement with its own ones of the parameters, and return its rows."""
+    """Execute a statement with those parameters that it has, and return its rows."""
     # DuckDB refuses values of parameters that a statement does not have
     values = {name: value for name, value in parameters.items() if f"${name}" in statement}
     return database.execute(statement, values).fetchall()

@@ -17,7 +17,7 @@ THIS_PULL = "a pull of this program"
 
 
 class DatabaseUse:
-    """Who has a database file open, or waits for it, in this process.
+    """The users of a database file in this process, and those who wait for it.
 
     Attributes:
         pull: held by the pull whose turn it is, also while it tries to open the file.

@@ -243,7 +243,7 @@ class BlockFile:
         return len(self._positions) - 1
 
     def block(self, number: int) -> Block:
-        """Return the record of a block. A changed one is a DamagedError."""
+        """Return the record of a block. If its bytes have changed, raise a DamagedError."""
         return self._cached_block(number)
 
     def _read_block(self, number: int) -> Block:

@@ -117,7 +117,7 @@ def dlt_source(
 def _resource(
     feed: Feed, pull: Callable[[Sequence[int]], pa.Table], parts: Sequence[Sequence[int]]
 ) -> DltResource:
-    # without columns, because the table of failures would inherit them; items bring their own
+    # without columns, because the table of failures would inherit them; each item has its own
     resource: DltResource = require("dlt").resource(
         _items(feed, pull, parts), name=table_of(feed).name, write_disposition=_MERGE
     )
@@ -173,7 +173,7 @@ def _items(
                 failed_campaigns.add(failure["campaign_id"])
                 if not fails_again(failure["error"], failure["status"]):
                     may_pass = True
-            # also empty ones, because they create the tables
+            # yielded even without rows, because this creates the tables
             yield dlt.mark.with_hints(rows, hints, create_table_variant=True)
             yield dlt.mark.with_hints(failed, hints_of_failures, create_table_variant=True)
     if not failure_count:

@@ -108,7 +108,7 @@ def pull_table(
         )
     if not isinstance(api_key_env, str) or not os.environ.get(api_key_env):
         name = _KEY
-        # another name may be the key itself, so it is not shown
+        # a caller may have passed the key instead of a name, so it is not shown
         if api_key_env != _KEY:
             name = "that api_key_env names"
         raise ConfigurationError(
@@ -232,7 +232,7 @@ class _TablePull:
     async def run(self) -> pa.Table:
         """Pull every report and return the table."""
         owners = {campaign_id: [campaign_id] for campaign_id in self._request.ids}
-        # the rows of the campaigns have the ids of their keywords
+        # the ids of keywords are in the rows of their campaigns, which are pulled first
         if self._request.feed is Feed.KEYWORD_BY_DATE:
             await self._pull_feed(Feed.CAMPAIGN, owners)
             owners = self._owners_of_keywords()
@@ -291,7 +291,7 @@ class _TablePull:
 
     def _add(self, report: RankingReport[Any], campaign_id: int) -> None:
         request = self._request
-        # a report that was pulled only for its keyword ids
+        # a campaign's report was pulled only for the ids of its keywords
         if report.feed is not request.feed:
             keyword_ids = [row.keyword_id for row in report.rows]
             self._keyword_ids[campaign_id] = list(dict.fromkeys(keyword_ids))

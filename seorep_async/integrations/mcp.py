@@ -424,7 +424,7 @@ async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) ->
     Only a 404 proves it. After any other error, the pull continues and records a failure.
     """
     campaigns, error = await look_up(client, ids)
-    # this proves nothing, so the pull continues and records failures
+    # such an error does not prove that an id is unknown
     if error is not None and not isinstance(error, NotFoundError):
         return
     existing_ids = {campaign.id for campaign in campaigns}
@@ -512,7 +512,7 @@ def _summarised(summary: PullSummary, last_rows_at: dt.datetime | None) -> str:
         notes.append("some failures may pass: repeat pull with campaign_ids of the rows")
     ranking_day = None
     if Feed.CAMPAIGN in summary.feeds:
-        # the day at which changes finds the rows
+        # the day under which the tool `changes` finds the rows
         ranking_day = min(summary.end_date, max(summary.start_date, summary.snapshot_date))
     return excerpt(
         ("feed", "error", "status", "message", "reports", "campaign_ids"),
@@ -544,7 +544,7 @@ def _failures_by_reason(failures: Iterable[PullFailure]) -> list[list[object]]:
         campaign_ids = list(dict.fromkeys(failure.campaign_id for failure in group))
         message = first.message
         if len(campaign_ids) > 1:
-            # the others failed for the same reason
+            # one message is for all of these campaigns, so it must not name the first
             message = id_in_text(first.campaign_id).sub("…", message)
         ids: list[object] = [*campaign_ids[:MOST_IDS]]
         if len(campaign_ids) > MOST_IDS:

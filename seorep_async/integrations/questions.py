@@ -199,7 +199,7 @@ async def ask(question: Question) -> str:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    # Python's exit code for an exception, whose traceback is on stderr
+    # Python exits with 1 after an exception, whose traceback is on stderr
     if process.returncode == 1:
         raise RuntimeError("a question's process failed")
     if not output:
@@ -316,7 +316,7 @@ def _answer_query(question: SqlQuestion) -> str:
     with open_history(question.database, limits=_LIMITS, wait_seconds=WAIT_SECONDS) as history:
         connection = history.connection
         statement = _only_query(connection, question.sql)
-        # asked first, because a further query would end one whose rows are being read
+        # read before the caller's query, because another query would end that one
         accounts = history.accounts()
         notes = [
             *_notes_on_accounts(accounts, question),

@@ -28,7 +28,7 @@ def gc_untracked_struct(model: type[M]) -> type[M]:
     It keeps everything from attrs but converters, validators and factories. An instance that is in
     its own `extra` is never freed.
     """
-    # attrs has made these for its own storage. A struct brings others.
+    # attrs made some attributes for its own way of storage, and a struct has its own
     fields = attrs.fields(model)
     left_out = _ABOUT_STORAGE | {field.name for field in fields}
     namespace = {name: value for name, value in vars(model).items() if name not in left_out}
@@ -63,7 +63,7 @@ def raw_row_struct(
     for field in attrs.fields(model):
         # a field that only the model has, such as `date_precision`, is computed later
         wire_type = wire_types.get(field.name, msgspec.UnsetType)
-        # JSON that is read later: an absent field is read like a null
+        # raw JSON is read later, and an absent field must then be read like a null
         default = msgspec.Raw(b"null") if wire_type is msgspec.Raw else _default(field)
         declared.append((field.name, wire_type, default))
         # No name on the wire begins with a space.

@@ -39,7 +39,7 @@ class Model:
 
     def _part_of_repr(self, name: str) -> str:
         value = getattr(self, name)
-        # Without this, one address would leave no room for the ranks.
+        # a long address would leave no room for the ranks
         if isinstance(value, str) and len(value) > _LONGEST_STRING:
             value = f"{value[: _LONGEST_STRING - 1]}…"
         return f"{name}={value!r}"
@@ -94,10 +94,10 @@ class _NoExtra(dict[str, Any]):
     def _stays_empty(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("the extra fields of a model cannot be changed")
 
-    # there is nothing to delete, so these are all that could change it
+    # an empty dictionary has nothing to delete, so only these methods could change it
     __setitem__ = __ior__ = setdefault = update = _stays_empty
 
-    # a pickle, and a copy, is this one mapping again
+    # a pickle or a copy gives this same mapping again
     def __reduce__(self) -> str:
         return "NO_EXTRA"
 

@@ -102,7 +102,7 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
             for first in range(0, len(json_rows), SLICE):
                 rows += self._slice(json_rows[first : first + SLICE], first, path)
         except DecodeError:
-            # A later row that cannot be parsed, or one of another campaign, is reported instead,
+            # If a later row can't be parsed, or is of another campaign, that is reported instead,
             # because it explains more than a bad field.
             for json in json_rows[len(rows) :]:
                 rows.append(envelopes.parse_json(json, f"{path}[{len(rows)}]"))

@@ -36,7 +36,7 @@ class Memo(dict[Any, Any]):
 
     def __missing__(self, wire: Any) -> Any:
         value = self._convert(wire)
-        # Another thread may fill or clear it at the same time. Then a value is converted again.
+        # If another thread clears the memo at the same time, a value is only converted again.
         is_long = isinstance(wire, str | bytes) and len(wire) > _LONGEST_KEY
         if not is_long and self._may_be_shared(value):
             if len(self) >= self._limit:

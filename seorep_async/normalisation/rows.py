@@ -102,7 +102,7 @@ class RowReader(Generic[M]):
         self._current_row = JsonDecoder(current_row)
         self._current_page = self._page_decoder(current_row)
         self._other_page_decoders = lru_cache(maxsize=1)(self._make_other_page_decoders)
-        # The unknown names that have a field in the types of other pages.
+        # Unknown names of earlier rows. The types of older and odd pages have a field for each.
         self._unknown_names: Names = ()
 
     def read_page(self, body: bytes, number: int, subject: Subject) -> Page[M]:
@@ -322,6 +322,6 @@ def _totals(wire: Any) -> RankingTotals | None:
         return None
     metrics = () if wire is True else astuple(wire)
     if not any(metrics):
-        # Rare: the reference converter decides on these.
+        # such totals are rare, so the reference converter decides on them
         raise ValueError("totals without metrics")
     return RankingTotals(*[metric and metric.value for metric in metrics])

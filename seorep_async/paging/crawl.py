@@ -111,7 +111,7 @@ class Crawl(Generic[T]):
         next_reading = self._source.next_reading()
         if next_reading is not None:
             return next_reading, next_reading.take_number()
-        # There is no other work.
+        # Without other work, the listings that were passed over get their turn.
         passed_over = healthy
         if not healthy and sum(len(reading.early) for reading in failing) < self.budget:
             passed_over = self._with_more
@@ -129,7 +129,7 @@ class Crawl(Generic[T]):
     async def _work(self, job: Job[T] | None) -> None:
         worker = cast("asyncio.Task[None]", asyncio.current_task())
         if worker not in self._workers:
-            # With eager tasks, each would otherwise start the next one inside itself.
+            # With eager tasks, each worker would otherwise start the next one inside itself.
             await asyncio.sleep(0)
         while job is not None:
             reading, number = job
@@ -181,7 +181,7 @@ class Crawl(Generic[T]):
 
     async def _fail(self, reading: Reading[T], error: SeoRepError) -> Reading[T]:
         if reading.is_given_up and not isinstance(error, AuthenticationError):
-            # The listing has already failed, and its first failure may be asking about the key.
+            # An earlier request of the listing failed, and may still be asking about the key.
             return reading
         self._give_up(reading)
         # After a 401 or 403, other requests of the listing will fail in the same way. The source

@@ -105,7 +105,7 @@ class PageSize:
         """Return the seconds to wait for an answer, after page 1 took `seconds`."""
         patience = self._patience_of_attempt(page, seconds)
         if self._session.share.only_probes:
-            # The further pages would not be sent now either.
+            # Only probes go out, so the further pages would wait as long as the question.
             patience = max(patience, LONGEST_LIMIT)
         return patience
 
@@ -153,7 +153,7 @@ class PageSize:
         )
         try:
             large_page = await self._session.send(question)
-            # Others wait for this answer as well, so its retries must not wait for theirs.
+            # Other listings wait for this answer, so the retries must not wait for their requests.
             deadline = Deadline(end, seconds_from_permit=self._patience(page, seconds))
             is_longer = _continues(page, large_page, listing)
             if is_longer and await self._is_whole(large_page, listing, deadline):
@@ -173,10 +173,10 @@ class PageSize:
     def _decide_by(self, error: SeoRepError, patience: float) -> None:
         """Decide after a failed question."""
         if error.attempts == 0:
-            # The question was never sent.
+            # A question that was never sent decides nothing.
             return
         # A refusal is probably about the rate, not about the limit. An attempt that had little time
-        # does not decide for all others.
+        # does not decide for all other listings.
         had_little_time = patience < SHORTEST_PATIENCE or error.attempts > 1
         is_late = had_little_time and isinstance(error, DeadlineExceededError)
         if _is_refusal(error) or is_late:

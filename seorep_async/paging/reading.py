@@ -175,5 +175,5 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
     def _complete(self) -> None:
         self.is_complete = True
         if self.blamed is not None:
-            # At the default size, it did not fail.
+            # The listing failed at the large size, but not at the default size.
             self.blamed.count_failure()

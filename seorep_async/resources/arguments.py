@@ -138,7 +138,7 @@ def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
         return values
     ids = values if isinstance(values, list | tuple) else list(values)
     try:
-        # a million ids take 0.1 s like this
+        # msgspec checks a million ids in 0.1 s
         return dict.fromkeys(msgspec.convert(ids, _IDS))
     except (msgspec.ValidationError, UnicodeError):
         # checked one by one, so that the error names the wrong id

@@ -104,7 +104,7 @@ class Backlinks(DeletableEndpoint[Backlink]):
             NotFoundError: there is no such backlink.
         """
         extra_params = mask_secrets(extra_params)
-        # omitted ones are listed too, so that `extra_params` can't set them
+        # omitted values are listed as None, so that `extra_params` can't set them
         values: dict[str, Any] = {"date_published": None, "status": None}
         if date_published is not None:
             values["date_published"] = check_date("date_published", date_published)

@@ -407,7 +407,7 @@ def feed_params(
         sort_metric=options.get("sort_metric"),
         sort_direction=options.get("sort_direction"),
     )
-    # Parameters that are None are not sent, and `extra_params` may not set them.
+    # A parameter that is None is not sent, and `extra_params` may not set it.
     params: dict[str, Any] = dict.fromkeys(
         (f"{feed.object_name}_id", "start_date", "end_date", "page", "filter", "search")
     )

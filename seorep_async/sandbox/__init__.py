@@ -16,8 +16,8 @@ It has all 21 operations of the service, and stores changes until it is closed. 
 lists the faults and limits. `seorep sandbox` serves it on a port of this machine until Ctrl-C.
 """
 
-# From the outside in: `server` listens, and `chain` has the steps that every request passes: it
-# is counted, `rate_limit` may refuse it, `faults` may replace its response. The operations on
+# From the outside in: `server` listens. `chain` has the steps of every request: it is counted,
+# `rate_limit` may refuse it, and `faults` may replace its response. Otherwise, the operations on
 # `records` and `feeds` answer it from the `service` and its `account`.
 from seorep_async.sandbox.chain import Stats
 from seorep_async.sandbox.faults import Faults

@@ -156,7 +156,7 @@ def aggregate(metric: str, values: Iterable[object]) -> int | None:
 
     Halves are rounded up. Only numbers count, 0 as well.
     """
-    # A test's own row may hold something else.
+    # A row that a test made may hold other values.
     present = [value for value in values if isinstance(value, int)]
     if not present:
         return None

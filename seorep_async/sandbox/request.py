@@ -168,7 +168,7 @@ class ApiRequest:
             written = _read_form(body)
         elif body:
             raise Refusal(415, f"the body must be {FORM} or {JSON}")
-        # The body's value counts before the query's.
+        # If both have a value, that of the body counts.
         sent = {**query, **written}
         for name, expected in operation.fields.items():
             values = [*sent.get(name, ()), *sent.get(f"{name}[]", ())]

@@ -124,9 +124,9 @@ class Sandbox(Options):
         if listener is None:
             return
         self._listener = None
-        # asyncio drops a connection that it accepts just as its server closes, with its socket left
-        # open and a warning. So stop accepting first, and let the runner learn of those accepted
-        # already, which it closes.
+        # If asyncio accepts a connection just as its server closes, it warns and leaves the socket
+        # open. So stop accepting first, and let the runner learn of the accepted connections: it
+        # closes them.
         for listening in listener.sockets:
             with contextlib.suppress(NotImplementedError):
                 asyncio.get_running_loop().remove_reader(listening.fileno())

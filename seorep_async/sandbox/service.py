@@ -22,8 +22,8 @@ class SandboxService:
         self.account: Account = Account(
             options.seed, options.campaigns, options.keywords, options.users, options.backlinks
         )
-        # Recent results by their questions: the rows of feeds, encoded, and their totals; the ids
-        # of lists.
+        # Recent results by their questions: for a feed, its encoded rows and totals; for a list,
+        # its ids.
         self._recent: dict[Hashable, tuple[Sequence[Any], Any]] = {}
 
     def campaign(self, campaign_id: int) -> RecordData:

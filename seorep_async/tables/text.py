@@ -79,7 +79,7 @@ def _each(as_string: Callable[[Any], str], values: Sequence[Any]) -> list[str]:
 
 def _integers(values: Sequence[Any]) -> list[str]:
     try:
-        # This takes half the time of `str`.
+        # encoding all values at once takes half the time of `str` for each
         digits = _JSON.encode(values)[1:-1].decode().replace("null", "")
         return digits.split(",") if values else []
     except OverflowError:
@@ -95,7 +95,7 @@ def _dates(values: Sequence[Any]) -> list[str]:
 
 def _quoted(values: Sequence[str | None]) -> list[str]:
     strings = [value or "" for value in values]
-    # one check of all of them together saves a check of each
+    # one check of the joined strings is faster than a check of each
     if not _needs_quotes("".join(strings)):
         return strings
     return list(map(_in_quotes, strings))
@@ -125,7 +125,7 @@ def _tag_list(tags: tuple[Tag, ...]) -> str:
 
 
 def _extra_cells(values: Sequence[Any]) -> list[str]:
-    # a service of this version sends no unknown fields
+    # nearly always, there are no unknown fields
     if not any(values):
         return [""] * len(values)
     return _quoted([as_json(extra) if extra else "" for extra in values])
@@ -242,7 +242,7 @@ def excerpt(
 
 
 def _too_many_rows(rows: Iterable[Sequence[Any]], kept: int, advice: Callable[[int], str]) -> str:
-    # only a list says how many there are
+    # only a list says how many rows there are
     number = "further rows"
     if isinstance(rows, list):
         number = f"{len(rows) - kept} of {len(rows)} rows"

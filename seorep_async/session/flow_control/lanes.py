@@ -87,7 +87,7 @@ class Waiter(msgspec.Struct, order=True):
         return self.lane is self.lanes.retries
 
     def end(self, outcome: Permit | Exception) -> None:
-        """Remove it from its lane and end its wait, unless the wait has already ended."""
+        """Remove the waiter from its lane and end its wait, unless that has already ended."""
         self.lanes.remove(self)
         if not self.turn.done():
             self.turn.set_result(outcome)

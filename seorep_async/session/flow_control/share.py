@@ -91,7 +91,7 @@ class Share:
 
     @property
     def concurrency(self) -> int:
-        """Attempts that may be in flight, once the window has opened."""
+        """Attempts that may be in flight, once the window has grown to its full size."""
         return self._queue.pace.window.will_open_to
 
     @property
