@@ -21,15 +21,27 @@ _LISTED_PULLS = 7
 _MONITORED_DAYS = 7
 """A night that was lost before these last days must not cause an alert every day."""
 _NIGHTS = """
-    WITH whole_nights AS (
-        SELECT account, snapshot_date, coalesce(selection LIKE '{"ids"%', false) AS is_of_few
+    WITH nights AS (
+        SELECT
+            account,
+            snapshot_date,
+            bool_and(coalesce(selection LIKE '{"ids"%', false)) AS is_of_few
         FROM pulls
         -- a night without any report does not count
         WHERE (rows > 0 OR failures = 0) AND ($account IS NULL OR account = $account)
-        -- neither does one of a few named campaigns, unless the account is always pulled so
-        QUALIFY NOT is_of_few OR bool_and(is_of_few) OVER (PARTITION BY account)
+        GROUP BY account, snapshot_date
+    ),
+    whole_nights AS (
+        SELECT account, snapshot_date
+        FROM nights
+        -- neither does one of a few named campaigns, unless most nights around it are pulled so
+        QUALIFY NOT is_of_few OR avg(is_of_few::INTEGER) OVER (
+            PARTITION BY account
+            ORDER BY snapshot_date
+            ROWS BETWEEN 7 PRECEDING AND 7 FOLLOWING
+        ) > 0.5
     )
-    SELECT account, list(DISTINCT snapshot_date ORDER BY snapshot_date)
+    SELECT account, list(snapshot_date ORDER BY snapshot_date)
     FROM whole_nights
     GROUP BY account
     ORDER BY account

@@ -186,6 +186,9 @@ def test_a_night_of_a_few_named_campaigns_is_missing(tmp_path: Path) -> None:
     assert "missing are the nights of 2023-03-07" in lines_of_nights()[1]
     change(tmp_path / "a.duckdb", of_few)
     assert "sandbox: 4 nights" in lines_of_nights()[0], "it is always pulled so"
+    whole = "UPDATE pulls SET selection = NULL WHERE snapshot_date = '2023-03-06'"
+    change(tmp_path / "a.duckdb", whole)
+    assert "sandbox: 4 nights" in lines_of_nights()[0], "it is mostly pulled so"
 
 
 def incomplete(
