@@ -324,14 +324,20 @@ class PullOutcomes(TableList[Outcome[R]]):
         summary += f": {', '.join(counts)}"
         if failures:
             first = failures[:_FAILURES_IN_REPR]
-            reasons = [
-                f"{failure.id}: {shorten(failure.error.message, _LONGEST_REASON, placeholder='…')}"
-                for failure in first
-            ]
+            reasons = [f"{failure.id}: {_cut(failure.error.message)}" for failure in first]
             if len(failures) > len(first):
                 reasons.append("…")
             summary += f" ({'; '.join(reasons)})"
         return summary
+
+
+def _cut(reason: str) -> str:
+    """Shorten a long reason between words."""
+    short_reason = shorten(reason, _LONGEST_REASON, placeholder="…")
+    # a sentence in Japanese is one word, and would be left out
+    if len(short_reason) < _LONGEST_REASON // 2 and len(reason) > _LONGEST_REASON:
+        return f"{reason[: _LONGEST_REASON - 1]}…"
+    return short_reason
 
 
 @attrs.frozen

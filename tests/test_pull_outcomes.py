@@ -228,6 +228,9 @@ async def test_a_long_reason_is_cut_between_words() -> None:
     long_error = NotFoundError("no such thing " * 20)
     outcomes: PullOutcomes[Any] = PullOutcomes([FailedReport(1, long_error)], Feed.CAMPAIGN)
     assert repr(outcomes).endswith("such thing no…)>")
+    in_japanese = NotFoundError("the service said: " + "理由" * 100)
+    outcomes = PullOutcomes([FailedReport(1, in_japanese)], Feed.CAMPAIGN)
+    assert repr(outcomes).endswith("理由理…)>"), "one long word"
 
 
 def test_an_outcome_is_made_of_the_class_that_fits() -> None:
