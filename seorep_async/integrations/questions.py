@@ -20,7 +20,6 @@ from typing import Any, TypeAlias
 import msgspec
 
 from seorep_async.errors import ConfigurationError, SeoRepError, counted, short_repr
-from seorep_async.export.schema import reason_in_one_line
 from seorep_async.history import open_history
 from seorep_async.history.comparing import (
     Changes,
@@ -47,7 +46,7 @@ _READY = b"ready\n"
 _MEMORY = 2**30
 """The bytes that the process of a question may allocate."""
 _LIMITS = {"memory_limit": "768MiB", "max_temp_directory_size": "0B"}
-"""DuckDB's own limits. Its errors explain more than those of a process without memory."""
+"""DuckDB's own limits, which end a query before the system ends its process."""
 _COLUMNS_OF_CHANGES = (
     "company",
     "keyword_phrase",
@@ -91,6 +90,10 @@ _IN_TOOL_WORDS = (
     (r"; name a database that pulls wrote \(\.duckdb\)", ""),
     (r"give this account a name of its own with account=…", "this server needs another account"),
     (r"restart=True", "restart true"),
+    (
+        r"\b(key|or) was refused\b",
+        r"\1 was refused; the user may have to give this server another key",
+    ),
     (
         r'a datetime\.date or a string "YYYY-MM-DD"',
         'a day "YYYY-MM-DD" or a month "YYYY-MM"',
@@ -297,8 +300,9 @@ def reply_to(question: Question) -> Reply:
         return Reply(_answer_comparison(question))
     except (SeoRepError, ImportError) as error:
         return Reply(error=str(error))
-    except (duckdb.OutOfMemoryException, MemoryError) as error:
-        return Reply(error=_out_of_memory(reason_in_one_line(error) or "Python has no memory left"))
+    except (duckdb.OutOfMemoryException, MemoryError):
+        # DuckDB's own words are about blocks and files
+        return Reply(error=_out_of_memory("the query ran out of memory"))
     except duckdb.Error as error:
         problem = f"DuckDB: {_MISLEADING.split(str(error))[0]}"
         if isinstance(error, duckdb.CatalogException) and problem.startswith(_UNKNOWN_TABLE):

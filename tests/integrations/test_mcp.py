@@ -386,7 +386,8 @@ async def test_a_bug_is_logged_and_tells_the_agent_nothing(
 
 async def test_a_refused_key_is_an_error_without_the_key(database: Path) -> None:
     async with agent(database, api_key="another key") as host:
-        assert "may not see this, or was refused" in await host.ask("campaigns")
+        answer = await host.ask("campaigns")
+        assert "or was refused; the user may have to give this server another key" in answer
         pulled = await host.ask("pull", **DAYS)
     assert pulled.startswith("error: no access: the API key may not see this, or was refused")
     assert pulled.endswith("; nothing was pulled into the database")
