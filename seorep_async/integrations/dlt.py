@@ -12,9 +12,15 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack
 
-from seorep_async.errors import ConfigurationError, SeoRepError, counted
+from seorep_async.errors import ConfigurationError, SeoRepError
 from seorep_async.export.progress import fails_again
-from seorep_async.integrations.engines import pull_table, table_schema
+from seorep_async.integrations.engines import (
+    failed_reports,
+    part_in_words,
+    pull_table,
+    table_schema,
+    without_warning_of_failures,
+)
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import Date, check_count, check_feeds, check_ids
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
@@ -160,7 +166,8 @@ def _items(
     example: dict[str, Any] = {}
     with _no_warning_of_json():
         for campaign_ids in parts:
-            part = pull(campaign_ids)
+            with without_warning_of_failures():
+                part = pull(campaign_ids)
             # a row with an error stands for a failed report
             is_failure = pc.is_valid(part["error"])
             rows = part.filter(pc.invert(is_failure)).select(schema.names)
@@ -178,14 +185,14 @@ def _items(
             yield dlt.mark.with_hints(failed, hints_of_failures, create_table_variant=True)
     if not failure_count:
         return
-    failures_in_words = counted(failure_count, "report")
-    problem = f"{failures_in_words} failed, such as {example['error']}: {example['message']}"
+    problem = failed_reports(failure_count, example)
     every_campaign_failed = failed_campaigns.issuperset(chain.from_iterable(parts))
     # A run that loads nothing but failures would look like a success. But the same night after
     # night, such as a forbidden campaign beside empty ones, is no outage.
     if not row_count and (may_pass or every_campaign_failed):
         raise SeoRepError(f"{table.name} has no rows, because {problem}; nothing was loaded")
-    _log.warning("%s: %s; the table failures has all of them", table.name, problem)
+    part_name = part_in_words(table.name, example)
+    _log.warning("%s: %s; the table failures has all of them", part_name, problem)
 
 
 def _require_table_format() -> None:

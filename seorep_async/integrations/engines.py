@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import contextvars
 import datetime as dt
+import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
@@ -19,7 +20,13 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import attrs
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import AuthenticationError, ConfigurationError, DecodeError, SeoRepError
+from seorep_async.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    DecodeError,
+    SeoRepError,
+    counted,
+)
 from seorep_async.models import Feed
 from seorep_async.reports import PullOutcome, RankingReport, column_values
 from seorep_async.resources.arguments import (
@@ -48,6 +55,21 @@ _DAYS = ("snapshot_date", "start_date", "end_date")
 
 _free_limits: dict[tuple[str, Settings], list[Limits]] = {}
 """Unused limits of earlier calls. The next call starts at the rate that they found."""
+
+_log = logging.getLogger("seorep_async")
+_warns_of_failures: contextvars.ContextVar[bool] = contextvars.ContextVar(
+    "warns_of_failures", default=True
+)
+
+
+@contextlib.contextmanager
+def without_warning_of_failures() -> Iterator[None]:
+    """Let `pull_table` not warn of failures, because the caller does so itself."""
+    token = _warns_of_failures.set(False)
+    try:
+        yield
+    finally:
+        _warns_of_failures.reset(token)
 
 
 def pull_table(
@@ -83,7 +105,7 @@ def pull_table(
         settings: of the client. The caller divides `max_concurrency` and `requests_per_second`
             among the workers.
         on_error: "raise" raises the first failure. "rows" turns a failed report into one row with
-            `error` (class name), `message`, `status` and `attempts`.
+            `error` (class name), `message`, `status` and `attempts`, and logs a warning.
 
     Raises:
         ConfigurationError: an argument is wrong, or the variable is not set; nothing was sent.
@@ -122,7 +144,10 @@ def pull_table(
             argument="base_url",
         )
     work = partial(_pull, request, base_url, api_key_env, settings, account)
-    return _run(work)
+    table = _run(work)
+    if request.failures_are_rows and _warns_of_failures.get():
+        _warn_of_failures(table, request.feed)
+    return table
 
 
 # type checkers know the signature, and would lose it here
@@ -153,6 +178,25 @@ def table_schema(
     fields += [pa.field(name, pa.string()) for name in ("error", "message")]
     fields += [pa.field(name, pa.int64()) for name in ("status", "attempts")]
     return pa.schema(fields, metadata=declared.metadata)
+
+
+def failed_reports(count: int, example: Mapping[str, Any]) -> str:
+    """Say how many reports failed, and why one of them did. The example is the row of a failure."""
+    return f"{counted(count, 'report')} failed, such as {example['error']}: {example['message']}"
+
+
+def part_in_words(name: str, row: Mapping[str, Any]) -> str:
+    """Return the account, the name of a feed or table, and the days of a row's pull."""
+    return f"{row['account']}: {name}, {row['start_date']} to {row['end_date']}"
+
+
+def _warn_of_failures(table: pa.Table, feed: Feed) -> None:
+    """Log how many rows are failures, because a job that only stores the others looks complete."""
+    failures = table.filter(require("pyarrow.compute").is_valid(table["error"]))
+    if failures.num_rows:
+        (example,) = failures.slice(length=1).to_pylist()
+        part = part_in_words(feed.value, example)
+        _log.warning("%s: %s", part, failed_reports(failures.num_rows, example))
 
 
 @attrs.frozen(kw_only=True)

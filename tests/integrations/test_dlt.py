@@ -216,9 +216,10 @@ def test_failed_reports_are_one_warning_for_each_feed(
     with served(forbidden=[3, 5]):
         Loaded("duckdb", tmp_path, "").load(Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE)
     first, second = caplog.messages
-    assert first.startswith("keyword_rankings: 2 reports failed, such as AuthenticationError: c")
+    days = "2023-01-01 to 2023-03-31"
+    assert first.startswith(f"acme: keyword_rankings, {days}: 2 reports failed, such as Auth")
     assert first.endswith("; the table failures has all of them")
-    assert second.startswith("campaign_periods: 2 reports failed, such as")
+    assert second.startswith(f"acme: campaign_periods, {days}: 2 reports failed, such as")
 
 
 def test_a_run_without_any_report_fails(tmp_path: Path) -> None:

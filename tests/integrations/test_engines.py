@@ -100,6 +100,16 @@ def test_only_forbidden_campaigns_are_rows_if_the_key_is_good() -> None:
     assert errors == ["AuthenticationError", "AuthenticationError"]
 
 
+def test_failures_that_are_rows_are_one_warning(caplog: pytest.LogCaptureFixture) -> None:
+    with served(failing={2: 404, 3: 404}):
+        pull_table([1], **WINDOW, on_error="rows")
+        pull_table([1, 2, 3], **WINDOW, on_error="rows")
+    (message,) = caplog.messages
+    assert message.startswith(
+        "acme: campaign, 2023-01-01 to 2023-03-31: 2 reports failed, such as NotFoundError: camp"
+    )
+
+
 @FEEDS
 @pytest.mark.parametrize("on_error", ["raise", "rows"])
 def test_a_wrong_key_always_raises(
