@@ -452,7 +452,7 @@ class _Progress:
     """Reports the progress of a pull to the host each second, also while nothing arrives.
 
     Attributes:
-        last_rows_at: the time at which the last rows arrived.
+        last_rows_at: the time after which no more rows arrived.
     """
 
     def __init__(self, report: ReportProgress) -> None:
@@ -503,7 +503,8 @@ def _summarised(summary: PullSummary, last_rows_at: dt.datetime | None) -> str:
     if may_pass and "outage" in summary.stats.waited:
         rows = "no rows arrived"
         if last_rows_at is not None:
-            rows = f"the last rows arrived at {last_rows_at:%H:%M:%S} UTC"
+            # a resumed pull begins with rows that arrived earlier
+            rows = f"{rows} after {last_rows_at:%H:%M:%S} UTC"
         complete = f"{summary.campaigns_complete} of {summary.campaigns} campaigns are complete"
         notes.append(
             f"the service stopped answering: {rows}; {complete}; repeat the same call later"

@@ -176,10 +176,10 @@ async def test_changes_of_ranks_are_requested_where_they_are_named(database: Pat
 
 
 async def test_changes_from_the_service_advise_the_tool_changes(database: Path) -> None:
-    asked: dict[str, Any] = {"campaign_id": 1, **DAYS, "limit": 1}
+    arguments: dict[str, Any] = {"campaign_id": 1, **DAYS, "limit": 1}
     async with agent(database) as host:
-        with_changes = await host.ask("rankings", **asked, columns=["engine_a_ranking_change"])
-        without = await host.ask("rankings", **asked)
+        with_changes = await host.ask("rankings", **arguments, columns=["engine_a_ranking_change"])
+        without = await host.ask("rankings", **arguments)
     (note,) = json.loads(with_changes)["notes"]
     assert note.endswith("to compare ranks, use the tool changes")
     assert "notes" not in json.loads(without)
@@ -333,7 +333,7 @@ async def test_an_outage_in_a_pull_is_named_once(
         answer = json.loads(await host.ask("pull", **DAYS))
     (note,) = answer["notes"]
     assert re.fullmatch(
-        r"the service stopped answering: the last rows arrived at \d\d:\d\d:\d\d UTC; "
+        r"the service stopped answering: no rows arrived after \d\d:\d\d:\d\d UTC; "
         "2 of 29 campaigns are complete; repeat the same call later",
         note,
     )
