@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import logging
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from typing import Any, Generic, Literal, TypeVar
@@ -15,6 +16,7 @@ from seorep_async.errors import (
     ConfigurationError,
     PaginationError,
     SeoRepError,
+    counted,
 )
 from seorep_async.key_check import QUESTION_SECONDS, AcceptedQuery, KeyCheck
 from seorep_async.models import Feed
@@ -64,6 +66,7 @@ class Pull(NotAwaited, Generic[R_co]):
     _on_error: Literal["collect", "raise"]
     _ordered: bool
     _accepted: AcceptedQuery
+    _days: tuple[dt.date, dt.date]
     _run: _Run[R_co] | None = attrs.field(default=None, init=False)
 
     async def __aenter__(self) -> Pull[R_co]:
@@ -78,6 +81,8 @@ class Pull(NotAwaited, Generic[R_co]):
             self._accepted,
             tries_again=tries_again,
             ordered=self._ordered,
+            feed=self._feed,
+            days=self._days,
         )
         self._run = run
         run.crawl.hire()
@@ -204,12 +209,16 @@ class _Run(Generic[R]):
         *,
         tries_again: bool,
         ordered: bool,
+        feed: Feed,
+        days: tuple[dt.date, dt.date],
     ) -> None:
         self._session = session
         self._listing_of = listing_of
         self._accepted = accepted
         self._tries_again = tries_again
         self._ordered = ordered
+        self._feed = feed
+        self._days = days
         self._lane = Lane()
         self._schedule = Schedule(session.call_timeout.stream_deadline(), self._lane)
         self._started = session.clock.monotonic()
@@ -277,17 +286,36 @@ class _Run(Generic[R]):
 
     def _log_end(self) -> None:
         now = self._session.clock.monotonic()
+        account = self._session.observer.account
+        start, end = self._days
+        failed = self._ended - self._succeeded
+        seconds = now - self._started
         facts: dict[str, Any] = {
+            "account": account,
+            "feed": self._feed.value,
+            "start_date": str(start),
+            "end_date": str(end),
             "ids": self._total,
             "reports": self._succeeded,
-            "failures": self._ended - self._succeeded,
-            "seconds": now - self._started,
+            "failures": failed,
+            "seconds": seconds,
         }
         state = "ended" if self._ended == self._total else "was stopped"
-        message = f"pull of %d {state}: %d reports, %d failures, %.3g s"
-        values = facts.values()
-        account = self._session.observer.account
-        _log.info(message, *values, extra={"account": account, **facts})
+        reports = counted(self._succeeded, "report")
+        failures = counted(failed, "failure")
+        _log.info(
+            "%s: pull of %d %s: %s, %s to %s: %s, %s, %.3g s",
+            account,
+            self._total,
+            state,
+            self._feed.value,
+            start,
+            end,
+            reports,
+            failures,
+            seconds,
+            extra=facts,
+        )
 
     # For the crawl
 

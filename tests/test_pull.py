@@ -425,8 +425,9 @@ async def test_the_end_of_a_pull_is_logged_with_its_counts(
             async with pull_of(client, [1, 2, 3]):
                 pass
     ended, stopped = caplog.messages
-    assert ended.startswith("pull of 3 ended: 2 reports, 1 failures, ")
-    assert stopped.startswith("pull of 3 was stopped: 0 reports, 0 failures, ")
+    days = "2023-01-01 to 2023-01-31"
+    assert ended.startswith(f"127.0.0.1: pull of 3 ended: campaign, {days}: 2 reports, 1 failure, ")
+    assert f"pull of 3 was stopped: campaign, {days}: 0 reports, 0 failures, " in stopped
 
 
 async def test_unknown_names_of_engines_are_warned_of_once(

@@ -262,6 +262,7 @@ class Rankings:
             on_error=on_error,
             ordered=ordered,
             accepted=self._accepted,
+            days=(query.start_date, query.end_date),
         )
 
     def _feed(
