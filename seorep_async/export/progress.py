@@ -75,13 +75,15 @@ def fails_again(error: str, status: int | None) -> bool:
 
     `error` is the class name of its error; `status` is the response's status.
     """
-    is_permanent = error in PERMANENT_ERRORS or error == "RedirectError"
+    # another server answers at a wrong address: no report is missing, so no window is complete
+    is_wrong_address = error == "RedirectError" or (error, status) == ("ProtocolError", 404)
+    is_permanent = error in PERMANENT_ERRORS or is_wrong_address
     return is_permanent and status not in RETRYABLE_STATUSES
 
 
 def id_in_text(failed_id: int) -> re.Pattern[str]:
     """Return a pattern that finds an id, but not in an address, a time or a decimal number."""
-    return re.compile(rf"(?<![\w.:]){failed_id}(?![\w:]|\.\d)")
+    return re.compile(rf"(?<![\w.:]){failed_id}(?!\w|[.:]\d)")
 
 
 @attrs.frozen

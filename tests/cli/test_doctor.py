@@ -17,10 +17,12 @@ from typing import Any
 import pytest
 
 from seorep_async.cli import doctor, target_check
+from seorep_async.cli.doctor import _add_unknown_fields
 from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.findings import Findings
 from seorep_async.cli.nights import add_nights
 from seorep_async.history import source
+from seorep_async.models import Campaign, KeywordRanking, SearchLocation
 from tests.cli.running import TODAY, Seorep
 from tests.history.databases import Pull, change, database_of
 
@@ -374,3 +376,11 @@ def test_each_feed_of_a_night_has_the_command_of_its_pull(seorep: Seorep) -> Non
         assert [sandbox.stats.per_operation[name] for name in feeds] == [1, 1]
         ended = seorep("doctor", "-o", "a.duckdb", "--json")
     assert json.loads(ended.out)["nights"][0]["incomplete"] == []
+
+
+def test_unknown_fields_are_named_also_within_a_field(capsys: pytest.CaptureFixture[str]) -> None:
+    campaign = Campaign(1, "https://a.example.com", "A", extra={"mood": "good"})
+    place = SearchLocation(id=1, extra={"planet": "earth"})
+    row = KeywordRanking(keyword_id=1, keyword_phrase="shoes", search_location=place)
+    _add_unknown_fields(Findings(writes=True), "campaign", [campaign, row])
+    assert "stored in extra: mood, search_location.planet\n" in capsys.readouterr().out

@@ -17,6 +17,7 @@ DAY = dt.date(2023, 3, 31)
 SHAPE = ("DecodeError", 200)
 VALUE = ("ExportError", None)
 FORBIDDEN = ("AuthenticationError", 403)
+OTHER_SERVER = ("ProtocolError", 404)
 BUSY = ("ServerError", 503)
 UNREACHABLE = ("ConnectionFailedError", None)
 
@@ -56,6 +57,7 @@ def summary(failures: list[tuple[str, int | None]], succeeded: int) -> PullSumma
         ([VALUE, BUSY], 2, False, ExitCode.PARTIAL),
         ([SHAPE, SHAPE], 0, False, ExitCode.SHAPE),
         ([SHAPE, FORBIDDEN], 0, False, ExitCode.REFUSED),
+        ([OTHER_SERVER], 0, False, ExitCode.REFUSED),
         ([BUSY, SHAPE], 0, False, ExitCode.UNAVAILABLE),
         # a retry that gets an answer meets no outage
         ([BUSY, FORBIDDEN], 0, True, ExitCode.PARTIAL),
@@ -117,6 +119,7 @@ def test_an_outage_between_months_hides_no_failure(
     [
         (3, "campaign 3 was asked to fail", "campaign … was asked to fail"),
         (3, "there is no object 3.", "there is no object …."),
+        (42, "campaign 42: not yours", "campaign …: not yours"),
         (127, "127.0.0.1:8799: refused", "127.0.0.1:8799: refused"),
         (29, "at the 29.4 requests a second", "at the 29.4 requests a second"),
         (30, "since 23:30:04 UTC", "since 23:30:04 UTC"),
