@@ -129,6 +129,24 @@ async def test_of_the_retries_the_one_whose_time_ends_first_goes_first() -> None
     assert service.paths[-4:] == ["/4", "/3", "/2", "/1"]
 
 
+async def test_a_retry_without_a_deadline_waits_a_minute_at_most() -> None:
+    share = share_of(max_concurrency=1)
+
+    async def retry_steadily() -> None:
+        while True:
+            deadline = Deadline.of_call(here().now + 20)
+            permit = await share.acquire(deadline, is_retry=True)
+            await asyncio.sleep(1)
+            release(share, permit, None)
+
+    others = [asyncio.create_task(retry_steadily()) for _ in range(8)]
+    await asyncio.sleep(5)
+    async with asyncio.timeout(60):
+        await share.acquire(Deadline(), is_retry=True)
+    for task in others:
+        task.cancel()
+
+
 async def test_a_retry_that_waited_for_a_third_of_its_time_goes_first() -> None:
     share = share_of(max_concurrency=1)
     permit = await granted(share)

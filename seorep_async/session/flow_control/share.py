@@ -29,6 +29,7 @@ from seorep_async.settings import Settings
 
 _LOW_RATE = 10.0  # requests per second
 _SHORTEST_WAIT = 0.1  # seconds; a shorter wait is not mentioned
+_PLACE_WITHOUT_DEADLINE = 60.0  # seconds; a retry without a deadline goes as if it had this time
 _log = logging.getLogger("seorep_async")
 
 
@@ -165,7 +166,7 @@ class Share:
             raise WaitTimeout
         if is_retry:
             lane = self._lanes.retries
-            priority = deadline.at
+            priority = _place_of_retry(deadline, now)
         elif lane is None:
             lane = self._lanes.calls
         reason, _ = self._queue.next_start(now)
@@ -296,3 +297,10 @@ class Share:
         rate = self._queue.pace.rate
         source = "your own requests_per_second" if rate.learnt > rate.cap else "the service"
         return f"at the {rate.current:.3g} requests a second that {source} allows"
+
+
+def _place_of_retry(deadline: Deadline, now: float) -> float:
+    if deadline.at < math.inf:
+        return deadline.at
+    # It would wait for ever behind retries that have a deadline.
+    return now + _PLACE_WITHOUT_DEADLINE
