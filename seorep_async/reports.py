@@ -359,8 +359,8 @@ def _constants_last(table: Table, varying: Sequence[str]) -> list[Column]:
     lead = table.columns[: table.lead]
     ids = [column for column in lead if column.name in varying]
     constants = [column for column in lead if column.name not in varying]
-    others = sorted(table.columns[table.lead :], key=_place_in_frame)
-    return [*ids, *others, *constants]
+    columns_after_lead = sorted(table.columns[table.lead :], key=_place_in_frame)
+    return [*ids, *columns_after_lead, *constants]
 
 
 def _place_in_frame(column: Column) -> int:

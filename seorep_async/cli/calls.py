@@ -66,7 +66,7 @@ async def _list(
     # more requests would fetch unneeded pages
     if limit is not None:
         at_once = min(at_once, _PAGES_AHEAD)
-    most = limit or LARGEST
+    most_objects = limit or LARGEST
     is_of_lines = format in ("jsonl", "csv")
     objects: list[Any] = []
     count = 0
@@ -75,7 +75,7 @@ async def _list(
         listing = getattr(client, resource).list(**arguments)
         async with aclosing(listing.pages()) as pages:
             async for page in pages:
-                objects += page.items[: most - count]
+                objects += page.items[: most_objects - count]
                 count += len(page.items)
                 if is_of_lines:
                     # the reader gets each page as it arrives, and may stop reading
@@ -83,7 +83,7 @@ async def _list(
                     await in_daemon_thread(write, text)
                     objects = []
                     needs_header = False
-                if count >= most:
+                if count >= most_objects:
                     break
         if needs_header:
             await in_daemon_thread(write, format_objects(objects, columns, format))

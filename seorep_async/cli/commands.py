@@ -188,9 +188,9 @@ def changes(
     engine: tuple[str, ...],
     **choices: Any,
 ) -> int:
-    database, *others = databases
+    database, *further_databases = databases
     # people try to compare the files of two months
-    if others:
+    if further_databases:
         raise click.UsageError(
             "changes compares two days of one database: pull both into it, such as by "
             "seorep pull -o rankings.duckdb --month 2023-02..2023-03, and name it alone."

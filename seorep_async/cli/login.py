@@ -183,8 +183,8 @@ def toml_string(text: str) -> str:
     JSON's escapes differ: it writes characters beyond U+FFFF as two surrogates, which TOML refuses.
     """
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    written = "".join(
+    printable = "".join(
         character if character.isprintable() else f"\\U{ord(character):08X}"
         for character in escaped
     )
-    return f'"{written}"'
+    return f'"{printable}"'

@@ -209,8 +209,10 @@ def _add_incomplete(findings: Findings, account: str, pulls: Sequence[_Incomplet
     for pull in pulls[:_LISTED_PULLS]:
         findings.note("nights", f"{account}, {pull.words}")
     if len(pulls) > _LISTED_PULLS:
-        others = counted(len(pulls) - _LISTED_PULLS, "earlier pull")
-        findings.note("nights", f"{account}: {others} with failed reports; --json lists them all")
+        earlier_pulls = counted(len(pulls) - _LISTED_PULLS, "earlier pull")
+        findings.note(
+            "nights", f"{account}: {earlier_pulls} with failed reports; --json lists them all"
+        )
 
 
 def _incomplete_pull(

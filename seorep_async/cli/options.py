@@ -103,7 +103,7 @@ def command(help: str, *, name: str | None = None, examples: str = "") -> Callab
 class Group(click.Group):
     """A group that shows its help without a command, and suggests one for an unknown name.
 
-    In the help, each command has the first line of its own help, as a sentence that is not cut.
+    In the help, each command has the first line of its own help as a whole sentence.
 
     Args:
         advice: what to do instead of a missing command.

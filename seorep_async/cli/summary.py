@@ -44,7 +44,7 @@ class PullRun:
     """A run of one pull, or of one for each month. It may have ended early.
 
     Attributes:
-        account, night: those of the rows, unless the database or an earlier run has others.
+        account, night: the requested ones; a database or an earlier run may replace them.
         by_month: whether each month is pulled by itself.
         windows_left: the first and last day of each remaining pull, in order.
         months_skipped: months that were complete before.

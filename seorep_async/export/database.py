@@ -373,8 +373,8 @@ class KnownAccount:
 
     Attributes:
         ids: its ids of the service.
-        service, night, row_options: of its last pull. The options are None if an older version
-            made it, which did not note them.
+        service, night, row_options: those of its last pull. The options are None if an older
+            version made that pull, because it did not note them.
     """
 
     ids: set[int] = attrs.field(converter=set)

@@ -70,7 +70,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """A report in a block.
 
     Attributes:
-        id: of the campaign or keyword.
+        id: the id of the campaign or keyword.
         piece: the number of the piece with its rows, from 0.
         first, size: its slice of the piece, in bytes or rows.
         rows: the number of its rows.
@@ -111,7 +111,7 @@ class Block(msgspec.Struct, omit_defaults=True):
     Attributes:
         pieces: the size and the checksum of each piece.
         records, failures: by the name of their table.
-        request, plan: of the pull; only in the first block, and in one with the campaigns' names.
+        request, plan: the pull's; only in the first block and in blocks with campaigns' names.
         ended: whether the pull has ended with failures, so that only `retry_failed` resumes it.
     """
 

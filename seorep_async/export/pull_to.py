@@ -232,8 +232,8 @@ class PullPreview:
         campaigns: the number of campaigns.
         requests: the number of requests that it would still need, without retries, estimated from
             one campaign.
-        sampled: that campaign, the first missing one that the service answers for; None if there is
-            none: then each report counts as one page.
+        sampled: that campaign, the first missing one that the service answers for. None means that
+            there is none, and each report counts as one page.
         staged: what an earlier run has staged, or None.
         resumes: whether it would resume the staged pull. Otherwise it would start over.
         account: the account's name in every row.

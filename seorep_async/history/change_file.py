@@ -196,7 +196,7 @@ class ChangeFile:
 
         Args:
             rows: all of one type.
-            model: that type, because there may be no rows.
+            model: the type of the rows, because there may be none.
 
         Raises:
             ExportError: it can't be written, or a sheet can't hold the rows.

@@ -254,7 +254,7 @@ class Change:
             without both ranks.
         url: the ranked address, of the later report if it is ranked there; None for places, which
             have none.
-        company: of the campaign, as it was last pulled; None if the campaigns could not be listed.
+        company: the campaign's, as it was last pulled; None if the campaigns could not be listed.
         keyword_phrase: as in the later report that has it; likewise `location`, its canonical name.
     """
 
@@ -528,10 +528,10 @@ def compare(history: History, request: ComparisonRequest) -> tuple[Changes, Sequ
     notes = [*compared.notes]
     for kind, related_kind, meaning in _RELATED_KINDS:
         if kind in result.filters and related_kind not in result.filters:
-            # the total includes the changes beyond the limit
-            others = find_changes(kinds=[related_kind], limit=1)
-            if others.total:
-                count = counted(others.total, "change")
+            # `total` includes the changes beyond the limit
+            related = find_changes(kinds=[related_kind], limit=1)
+            if related.total:
+                count = counted(related.total, "change")
                 notes.append(f"Not included: {count} of kind {related_kind} ({meaning}).")
     return result, notes
 

@@ -65,7 +65,7 @@ class CampaignChanges:
     applies to it.
 
     Attributes:
-        company: of the campaign, as it was last pulled; None if the campaigns could not be listed.
+        company: the campaign's, as it was last pulled; None if the campaigns could not be listed.
         changes: the number of changes, of the kinds and engines that were requested.
         places: the places by which the ranks of these changes became better, minus those by which
             they became worse. Changes without both ranks do not count.

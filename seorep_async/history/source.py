@@ -302,8 +302,8 @@ class PulledWindow:
     Attributes:
         is_complete: whether no report may still succeed.
         started_at: the start of its last pull.
-        failed_reports: if it is complete, the number of reports that it lacks.
-        failed_ids: their campaigns.
+        failed_reports: for a complete window, the number of reports that it lacks.
+        failed_ids: the campaigns of these reports.
     """
 
     is_complete: bool
@@ -340,7 +340,7 @@ def complete_windows(
     Args:
         database: a file that pulls wrote.
         account: the account of the pulls.
-        selection: as in the table `pulls`, or None for every campaign.
+        selection: the text in the table `pulls`, or None for every campaign.
         compared: whether to count only pulls that requested changes from the previous period.
 
     Returns:

@@ -102,7 +102,7 @@ def pull_table(
             nothing keeps their rows apart.
         base_url: the service. Default: the worker's environment variable `SEOREP_BASE_URL`.
         api_key_env: the name of the worker's environment variable that holds the key.
-        settings: of the client. The caller divides `max_concurrency` and `requests_per_second`
+        settings: the client's. The caller divides `max_concurrency` and `requests_per_second`
             among the workers.
         on_error: "raise" raises the first failure. "rows" turns a failed report into one row with
             `error` (class name), `message`, `status` and `attempts`, and logs a warning.

@@ -283,9 +283,9 @@ def _end_with_the_server() -> None:
 
 def _limit_memory() -> None:
     if sys.platform != "win32":  # there, only DuckDB's own limit applies
-        _, most = resource.getrlimit(resource.RLIMIT_DATA)
-        limit = _MEMORY if most == resource.RLIM_INFINITY else min(_MEMORY, most)
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
+        _, hard_limit = resource.getrlimit(resource.RLIMIT_DATA)
+        limit = _MEMORY if hard_limit == resource.RLIM_INFINITY else min(_MEMORY, hard_limit)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard_limit))
 
 
 def reply_to(question: Question) -> Reply:

@@ -25,8 +25,8 @@ class Schedule(msgspec.Struct, eq=False):
     """The common part of all requests of a pull, or of a single listing.
 
     Attributes:
-        deadline: of all requests together, or of each.
-        lane: of the pull, or None for a single listing.
+        deadline: one for all requests together, or for each.
+        lane: the pull's, or None for a single listing.
     """
 
     deadline: Deadline

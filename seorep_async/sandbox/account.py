@@ -34,12 +34,12 @@ class Records:
         self.seeded_record: Callable[[int], RecordData | None] = lru_cache(_CACHED_RECORDS)(make)
         # Created records come after all seeded ids. A deleted record is None.
         self._next_id = seeded.stop
-        self._written: dict[int, RecordData | None] = {}
+        self._changes: dict[int, RecordData | None] = {}
 
     def get(self, record_id: int) -> RecordData | None:
         """Return a record, or None if no record has this id."""
-        if record_id in self._written:
-            return self._written[record_id]
+        if record_id in self._changes:
+            return self._changes[record_id]
         if record_id in self.seeded:
             return self.seeded_record(record_id)
         return None
@@ -48,9 +48,9 @@ class Records:
         """Return the remaining ids: first the seeded ones (all, or those given), then the added."""
         if seeded is None:
             seeded = self.seeded
-        added = [record_id for record_id in self._written if record_id not in self.seeded]
+        added = [record_id for record_id in self._changes if record_id not in self.seeded]
         # Only a deleted record is None.
-        return [id_ for id_ in [*seeded, *added] if self._written.get(id_, True)]
+        return [id_ for id_ in [*seeded, *added] if self._changes.get(id_, True)]
 
     def add(self, record: RecordData) -> RecordData:
         """Add a record under a new id. An id is never used twice."""
@@ -60,12 +60,12 @@ class Records:
 
     def put(self, record: RecordData) -> RecordData:
         """Replace the record with the same id."""
-        self._written[record["id"]] = record
+        self._changes[record["id"]] = record
         return record
 
     def remove(self, record_id: int) -> None:
         """Delete a record."""
-        self._written[record_id] = None
+        self._changes[record_id] = None
 
 
 class KeywordIds(Sequence[int]):

@@ -157,10 +157,10 @@ async def inject_fault(
     if kind == "slow":
         await _write_slowly(head + body, connection)
         return RawResponse(status=response.status)
-    written = _last_bytes(kind, head, body)
-    connection.write(written)
+    last_bytes = _last_bytes(kind, head, body)
+    connection.write(last_bytes)
     connection.close()
-    return RawResponse(status=response.status if written.startswith(head) else 0)
+    return RawResponse(status=response.status if last_bytes.startswith(head) else 0)
 
 
 def _last_bytes(kind: str, head: bytes, body: bytes) -> bytes:

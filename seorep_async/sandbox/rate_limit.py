@@ -88,7 +88,7 @@ class RateLimit:
                 )
             name = match.lastgroup
             if name in values:
-                raise ValueError(f"rate_limit: {_written(name)} is given twice")
+                raise ValueError(f"rate_limit: {_with_part_names(name)} is given twice")
             read = _READERS.get(name, str)
             values[name] = read(match[name])
             if name == "per_second":
@@ -100,11 +100,11 @@ class RateLimit:
         try:
             return cls(**values)
         except ValueError as error:
-            raise ValueError(f"rate_limit: {_written(str(error))}") from None
+            raise ValueError(f"rate_limit: {_with_part_names(str(error))}") from None
 
 
-def _written(text: str) -> str:
-    """Write names of arguments as the parts of a string are named."""
+def _with_part_names(text: str) -> str:
+    """Replace the names of arguments with those of the parts of a string."""
     return text.replace("per_second", "the rate").replace("_", "-")
 
 

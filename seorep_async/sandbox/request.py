@@ -161,15 +161,15 @@ class ApiRequest:
     ) -> None:
         self._path_id = path_id
         self.sent: dict[str, Any] = {}
-        written: ParameterValues = {}
+        body_values: ParameterValues = {}
         if body and media_type == JSON:
-            written = _read_json(body)
+            body_values = _read_json(body)
         elif body and media_type == FORM:
-            written = _read_form(body)
+            body_values = _read_form(body)
         elif body:
             raise Refusal(415, f"the body must be {FORM} or {JSON}")
         # If both have a value, that of the body counts.
-        sent = {**query, **written}
+        sent = {**query, **body_values}
         for name, expected in operation.fields.items():
             values = [*sent.get(name, ()), *sent.get(f"{name}[]", ())]
             value = ",".join(values) if expected.many else "".join(values[:1])

@@ -42,7 +42,7 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         idempotent: whether to resend a request that may have been executed.
         max_attempts: a limit below `Settings.max_attempts`, if any.
         attempt_seconds: a limit below `Settings.attempt_timeout`, if any.
-        lane: of its pull, or None for the lane of single calls and listings.
+        lane: its pull's, or None for the lane of single calls and listings.
         secrets: strings of the request that must not appear in an error, such as a password.
         private: whether the response contains secrets, so that no error may quote it.
     """

@@ -133,8 +133,8 @@ def totals_values(totals: RankingTotals, *, compared: bool) -> list[Any]:
 
 @cache
 def campaigns_table() -> Table:
-    _, *others = columns_of_model(Campaign)
-    columns = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *others)
+    _, *columns_after_id = columns_of_model(Campaign)
+    columns = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *columns_after_id)
     description = "A campaign, as it was when it was last pulled."
     return Table("campaigns", description, columns, ("account", "campaign_id"), lead=2)
 

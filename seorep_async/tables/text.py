@@ -208,7 +208,7 @@ def excerpt(
     Args:
         columns: the names of the columns.
         rows: a list, or an iterator that is read as far as there is room.
-        left_out: what the caller has already left out.
+        left_out: descriptions of omissions by the caller.
         advice: says how to get the other rows if there is room only for this number of rows.
         facts: the first members. Those that are None are left out.
 

@@ -58,8 +58,8 @@ class Pace:
     def next_start(self, now: float, in_flight: int) -> tuple[WaitReason, float]:
         """Return why the next attempt waits, and when it may start."""
         is_open = self.breaker.is_open
-        most = self.window.ceiling if is_open else self.window.size
-        if in_flight + 1 > most:
+        most_in_flight = self.window.ceiling if is_open else self.window.size
+        if in_flight + 1 > most_in_flight:
             return WaitReason.CONCURRENCY, math.inf
         if self.paused_until > now:
             return WaitReason.PAUSE, self.paused_until

@@ -229,8 +229,8 @@ class PermitQueue:
         if pause is not None and not self._is_of_service(permit, failure, pause <= longest_pause):
             pause = None
         if pause is not None:
-            most = max(longest_pause, _LONGEST_PAUSE)
-            self.pace.pause(now, now + min(pause, most))
+            longest = max(longest_pause, _LONGEST_PAUSE)
+            self.pace.pause(now, now + min(pause, longest))
             permit.paces_retry = True
         self.pace.refuse(permit.started, permit.subject, pause is not None, now)
 
