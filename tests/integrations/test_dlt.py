@@ -198,6 +198,23 @@ def test_descriptions_become_comments_by_the_guides_lines(loaded: Loaded) -> Non
     assert "rank" in str(comments)
 
 
+def test_the_guide_lists_the_key_of_each_table(tmp_path: Path, postgres: str) -> None:
+    keys = dict(
+        re.findall(r"^\| `?[\w-]+`? \| `(\w+)` \| `(.+)` \|$", pages()["engines"], re.MULTILINE)
+    )
+    expected = {table_of(feed).name: ", ".join(table_of(feed).key) for feed in Feed}
+    assert keys == {**expected, "failures": "row_id"}
+    loaded = Loaded("postgres", tmp_path, postgres)
+    loaded.pipeline.dataset_name = f"keys_{os.getpid()}"
+    with served(forbidden=[3]):
+        loaded.load(*Feed)
+        with loaded.pipeline.sql_client() as client:
+            for table, key in keys.items():
+                client.execute_sql(f"ALTER TABLE {table} ADD PRIMARY KEY ({key})")
+        loaded.load(*Feed, **LATER)
+    assert len(loaded.rows("failures")) == 2 * len(Feed)
+
+
 @pytest.mark.parametrize("kind", ["duckdb", "delta"])
 def test_a_plain_run_warns_of_nothing(
     kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
