@@ -66,7 +66,8 @@ async def look_up(
 ) -> tuple[list[Campaign], SeoRepError | None]:
     """Return the campaigns of these ids, and the error of a missing one.
 
-    They are taken from the list of all campaigns, or fetched one by one if that is shorter.
+    The list of all campaigns has them. If it has more pages than there are ids, each campaign is
+    fetched by itself.
 
     Raises:
         SeoRepError: the key was refused, or the service can't be reached at all.

@@ -330,7 +330,7 @@ async def _look_into(opened: OpenTarget) -> _Look:
 
 
 async def _ids_to_preview(client: SeoRepClient, look: _Look) -> tuple[int, ...]:
-    """Return the campaigns of a request. Those of another account are refused."""
+    """Return the campaigns of a request. Campaigns of another account are refused."""
     if look.request.campaigns:
         return look.request.campaigns
     campaigns = await selected(client, look.request)

@@ -160,8 +160,8 @@ def _figure(standing: Mapping[str, Any] | None, bands: int | None) -> Any:
 def marks(lowest: float, highest: float, *, steps: int = 4, first: int = 0) -> list[int]:
     """Return evenly spaced marks for an axis, the lowest first.
 
-    They enclose its values. There are at most `steps` + 1 of them: `first`, and numbers at round
-    distances from it.
+    The marks enclose the values of the axis. There are at most `steps` + 1 marks: `first`, and
+    numbers at round distances from it.
     """
     # marks are whole numbers, because ranks and counts are
     distance = max(1, math.ceil((highest - lowest) / steps))

@@ -92,8 +92,8 @@ class Response(msgspec.Struct, eq=False):
 def is_of_gateway(response: Response) -> bool:
     """Return whether a server in front of the service refused, such as a firewall or an ingress.
 
-    The service itself sends its errors as JSON. A 403 or 404 of the service concerns the key or an
-    object; that of another server does not. Other statuses mean the same from any sender.
+    The service itself sends its errors as JSON. Its 403 or 404 concerns the key or an object; a 403
+    or 404 of another server does not. Other statuses mean the same from any sender.
     """
     if response.status == 403:
         return is_page(response)

@@ -120,8 +120,8 @@ class Failure:
     def counts_a_third(self, *, others_refused: bool) -> bool:
         """Return whether the attempt counts as a third, because it seems to be only too early.
 
-        That is a 429, or another refusal with a Retry-After. A service that is down also sends a
-        503 without Retry-After. It counts as a third only if the rate was refused as well.
+        Such an attempt got a 429, or another refusal with a Retry-After. A 503 without Retry-After
+        may also mean an outage, so it counts as a third only if the rate was refused as well.
 
         Args:
             others_refused: see `Share.rate_refused_since`.

@@ -107,7 +107,8 @@ class Scrubber:
 def _pattern(head: str) -> str:
     """Return the pattern of a head.
 
-    It finds a short secret only between characters that are not letters, or beside an escape.
+    The pattern finds a short secret only between characters that are not letters, or beside an
+    escape.
     """
     escaped = re.escape(head)
     if len(head) == _HEAD_LENGTH:

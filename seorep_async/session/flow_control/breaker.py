@@ -39,8 +39,8 @@ class Circuit(enum.Enum):
 class CircuitBreaker(msgspec.Struct, eq=False):
     """Decides whether usual attempts may start, or only probes, and when the next probe may start.
 
-    It is closed, or open until a probe is accepted. The pace asks before each attempt, and tells it
-    how attempts end.
+    The breaker is closed, or open until a probe is accepted. The pace asks before each attempt, and
+    tells the breaker how attempts end.
 
     Attributes:
         is_open: whether it is open; each attempt asks, and an Enum would be slow to compare.

@@ -10,8 +10,8 @@ rules. A comment marks each one at the line that applies it, here or in another 
 4. Too much excess opens the circuit breaker (`breaker`), and so do ten failures in a row. Then
    only probes go out until one is accepted. A probe that fails, but is not refused, shows an
    outage, whose seconds say nothing about the rate.
-5. If the breaker was open for more than a second, the rate delivered before is the limit. It may
-   also have been an outage, so the limit is at least half of the one before. If the breaker was
+5. If the breaker was open for more than a second, the rate delivered before is the limit. But an
+   outage may have opened it, so the limit is at least half of the one before. If the breaker was
    open for less, the limit lies between the delivered rate and the rate at which attempts
    started. The rate (`rate`) drops to 80 % of the limit, is held for a while, and is then raised.
    The first opening shows no limit if most attempts that started after a refused one were
