@@ -65,10 +65,11 @@ def check(
         wait_for(_check(findings, connect(service), out, account, default_window(today)))
     except (UsageError, ConfigurationError) as error:
         findings.fail("settings", error)
-    if exit_code and "nights" not in findings.facts():
+    code = findings.code
+    # after a failure, or if the database is open elsewhere, nothing is known about its nights
+    if exit_code and code is ExitCode.OK and not findings.has("nights"):
         findings.note("nights", f"no night was found in {out}")
     facts = findings.facts()
-    code = findings.code
     # no night is found for a wrong path or account, or if the database is open elsewhere
     nights = facts.setdefault("nights", []) if exit_code else []
     are_nights_ok = nights and all(night["ok"] for night in nights)

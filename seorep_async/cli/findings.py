@@ -69,6 +69,10 @@ class Findings:
         if self._error is None:
             self._error = error
 
+    def has(self, subject: str) -> bool:
+        """Return whether there is a finding about a subject."""
+        return any(finding.subject == subject for finding in self._findings)
+
     def add_details(self, name: str, details: Any) -> None:
         """Add values for programs, which only JSON has."""
         self._details[name] = details

@@ -23,7 +23,7 @@ from seorep_async.cli.findings import Findings
 from seorep_async.cli.nights import add_nights
 from seorep_async.history import source
 from seorep_async.models import Campaign, KeywordRanking, SearchLocation
-from tests.cli.running import TODAY, Seorep
+from tests.cli.running import KEY, TODAY, Seorep
 from tests.history.databases import Pull, change, database_of
 
 Disk = namedtuple("Disk", "total used free")
@@ -86,6 +86,7 @@ def test_nights_are_checked_beside_a_program_that_only_reads(
     holder = f"open in another program (process {process})"
     assert f"a.duckdb is {holder}; a pull waits up to 60 s for it\n" in ended.out
     assert f"nights              {nights}" in ended.out
+    assert "no night was found" not in ended.out
 
 
 @pytest.mark.parametrize(
@@ -309,6 +310,14 @@ def test_a_monitor_is_told_that_no_night_is_found(
     ended = seorep(*command, *target)
     assert ended.code == 10
     assert "no night" in ended.out
+
+
+def test_nothing_is_said_about_nights_that_were_not_looked_at(seorep: Seorep) -> None:
+    seorep.monkeypatch.setenv("SEOREP_BASE_URL", "api.example.com")
+    seorep.monkeypatch.setenv("SEOREP_API_KEY", KEY)
+    ended = seorep("doctor", "-o", "a.duckdb", "--exit-code")
+    assert ended.code == 2
+    assert "night" not in ended.out
 
 
 def test_two_names_of_an_account_are_both_looked_at(seorep: Seorep) -> None:

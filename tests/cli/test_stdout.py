@@ -17,6 +17,7 @@ from seorep_async import export
 from seorep_async.cli import progress, pulling
 from tests.cli.running import Seorep, process, shell, wait_for, without_slow_callbacks
 from tests.session.calls import KEY
+from tests.session.canary import assert_key_is_not_in
 from tests.session.scripted_server import ScriptedServer, answer
 from tests.threads import in_a_thread
 
@@ -152,6 +153,14 @@ def test_only_verbose_shows_retries_and_the_end(seorep: Seorep) -> None:
     assert "pull of 6 ended" in output
     assert "attempt 1" not in seorep(*FAULTY).err
     assert logging.getLogger("seorep_async").level == logging.NOTSET
+
+
+def test_the_log_does_not_contain_the_key(seorep: Seorep) -> None:
+    with seorep.account(api_key="other", faults="500s=30%"):
+        seorep.monkeypatch.setenv("SEOREP_API_KEY", KEY)
+        ended = seorep("pull", "-v")
+    assert "attempt 1" in ended.err
+    assert_key_is_not_in(ended.err)
 
 
 def test_a_write_with_an_answer_of_another_shape_leaves_a_doubt(seorep: Seorep) -> None:
