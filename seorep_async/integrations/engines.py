@@ -49,6 +49,8 @@ from seorep_async.tables.output_tables import table_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = ["pull_table", "table_schema"]  # what `help` shows
+
 _ADDRESS = "SEOREP_BASE_URL"
 _KEY = "SEOREP_API_KEY"
 _DAYS = ("snapshot_date", "start_date", "end_date")
@@ -171,7 +173,8 @@ def table_schema(
     if on_error == "raise":
         return declared
     if on_error != "rows":
-        raise ConfigurationError('on_error must be "raise" or "rows"', argument="on_error")
+        problem = f'on_error must be "raise" or "rows", got {on_error!r}'
+        raise ConfigurationError(problem, argument="on_error")
     # a failed report has no rows, so only these columns have a value in its row
     filled_columns = {*_DAYS, "account", "campaign_id"}
     fields = [field.with_nullable(field.name not in filled_columns) for field in declared]

@@ -169,6 +169,11 @@ def test_the_variable_of_the_key_may_be_missing(monkeypatch: pytest.MonkeyPatch)
         pull_table([1], **WINDOW, base_url="https://api.example.com")
 
 
+def test_a_refused_on_error_is_shown() -> None:
+    with pytest.raises(ConfigurationError, match=r"must be \"raise\" or \"rows\", got 'ignore'"):
+        table_schema(on_error="ignore")  # type: ignore[arg-type]
+
+
 def test_the_variable_of_the_address_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SEOREP_BASE_URL", raising=False)
     monkeypatch.setenv("SEOREP_API_KEY", KEY)
