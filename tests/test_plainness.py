@@ -33,7 +33,7 @@ class Limits:
         ("tests/export", Limits(15_000, 8.1, 14, 0.0, 7, 0)),
         ("tests/faults", Limits(6_400, 8.4, 14, 0.0, 12, 0)),
         ("tests/history", Limits(6_700, 9.2, 15, 0.0, 7, 3)),
-        ("tests/integrations", Limits(6_300, 8.8, 15, 0.0, 7, 2)),
+        ("tests/integrations", Limits(7_100, 8.8, 15, 0.0, 7, 2)),
         ("tests/models", Limits(4_500, 9.3, 15, 0.0, 16, 2)),
         ("tests/normalisation", Limits(6_400, 9.1, 15, 0.0, 6, 8)),
         ("tests/paging", Limits(5_900, 8.7, 14, 0.0, 16, 17)),
