@@ -28,6 +28,7 @@ from seorep_async.errors import (
     counted,
 )
 from seorep_async.models import Feed
+from seorep_async.profiles import API_KEY, BASE_URL
 from seorep_async.reports import PullOutcome, RankingReport, column_values
 from seorep_async.resources.arguments import (
     Date,
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
 
 __all__ = ["pull_table", "table_schema"]  # what `help` shows
 
-_ADDRESS = "SEOREP_BASE_URL"
-_KEY = "SEOREP_API_KEY"
 _DAYS = ("snapshot_date", "start_date", "end_date")
 
 _free_limits: dict[tuple[str, Settings], list[Limits]] = {}
@@ -83,7 +82,7 @@ def pull_table(
     snapshot_date: Date | None = None,
     account: str | None = None,
     base_url: str | None = None,
-    api_key_env: str = _KEY,
+    api_key_env: str = API_KEY,
     settings: Settings = Settings(),  # noqa: B008  # immutable
     on_error: Literal["raise", "rows"] = "raise",
     **options: Unpack[FeedOptions],
@@ -131,17 +130,17 @@ def pull_table(
             f"settings must be a Settings, got {type(settings).__name__}", argument="settings"
         )
     if not isinstance(api_key_env, str) or not os.environ.get(api_key_env):
-        name = _KEY
+        name = API_KEY
         # a caller may have passed the key instead of a name, so it is not shown
-        if api_key_env != _KEY:
+        if api_key_env != API_KEY:
             name = "that api_key_env names"
         raise ConfigurationError(
             f"the environment variable {name} is not set on this machine", argument="api_key_env"
         )
     # the client's own message would advise a stored profile, and those are not read here
-    if base_url is None and not os.environ.get(_ADDRESS):
+    if base_url is None and not os.environ.get(BASE_URL):
         raise ConfigurationError(
-            f"the environment variable {_ADDRESS} is not set on this machine: set it, or pass "
+            f"the environment variable {BASE_URL} is not set on this machine: set it, or pass "
             "base_url",
             argument="base_url",
         )
@@ -228,7 +227,7 @@ async def _pull(
         errors.add(attempt.error)
 
     # the client refuses an address that is no URL
-    service = base_url or os.environ.get(_ADDRESS)
+    service = base_url or os.environ.get(BASE_URL)
     with _limits_of(str(service), settings) as limits:
         async with SeoRepClient(
             base_url,
