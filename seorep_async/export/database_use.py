@@ -21,8 +21,8 @@ class DatabaseUse:
 
     Attributes:
         pull: held by the pull whose turn it is, also while it tries to open the file.
-        opening: held while the file is opened. Whoever holds it can tell from the other attributes
-            why DuckDB refuses the file.
+        opening: held while the file is opened, so that the other attributes then say why DuckDB
+            refuses the file.
         is_written: whether a pull has the file open.
         readers: the number of open histories.
         waiting_pulls: the number of pulls that wait until this process closes the file.

@@ -63,9 +63,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
 
     _session: Session
     query: Query[T]
-    """The requests of its pages."""
     assemble: Callable[[list[Page[T]]], R_co]
-    """Makes the result from all pages."""
     # Finds the page size of the endpoint, or None if a limit is given or not wanted.
     _page_size: PageSize | None
 
