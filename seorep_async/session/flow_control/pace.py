@@ -53,7 +53,7 @@ class Pace:
         self.subjects: RefusedSubjects = RefusedSubjects()
         self.last_start: float = -math.inf
         self.paused_until: float = -math.inf
-        self.rate_refused_at: float = -math.inf  # the last first refusal of a subject
+        self.rate_refused_at: float = -math.inf  # the latest sign that the rate was refused
 
     def next_start(self, now: float, in_flight: int) -> tuple[WaitReason, float]:
         """Return why the next attempt waits, and when it may start."""
@@ -110,6 +110,9 @@ class Pace:
         self.delivered.accepted += 1
         self.rate.accepted_in_a_row += 1
         self.refusals.accept()
+        if self.subjects.may_be_cause(subject):
+            # The subject was not the cause of its refusals, so the rate was.
+            self.rate_refused_at = now
         self.subjects.accept(subject)
         if self.breaker.accept(started, now):
             if self.breaker.state is Circuit.OPEN_BY_REFUSALS:
