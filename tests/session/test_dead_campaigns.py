@@ -177,7 +177,7 @@ def test_a_low_limit_loses_nothing(cell: Cell) -> None:
         (Cell("sliding window of a minute", 1, False, 0.2, 1500, status=503), 53001),
         (Cell("sliding window of a minute", 1, False, 0.02, 1500, status=503), 53005),
         (Cell("sliding window of a minute", 1, False, 0.02, 1500, status=503), 54023),
-        # At the end, all requests were refused before, and hardly any is refused for the first time.
+        # At the end, all requests were refused before. Hardly any is refused for the first time.
         (Cell("bucket of one", 2, False, 0.02, 60, status=503), 52012),
         (Cell("bucket of one", 2, False, 0.2, 60, status=503), 52016),
         (Cell("bucket of one", 2, False, 0.02, 60, status=503), 90096),

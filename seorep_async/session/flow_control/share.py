@@ -79,9 +79,9 @@ class Share:
     def rate_refused_since(self, moment: float) -> bool:
         """Return whether, at a low limit, the rate was refused since a time.
 
-        Two things show it: the first refusal of a campaign, and the acceptance of one that seemed to
-        be the cause of its refusals. A further refusal of a campaign may concern that campaign. But
-        at a low limit, a rate that is too high refuses one call many times in a row by chance.
+        Two things show it: the first refusal of a campaign, and the acceptance of one that seemed
+        to be the cause of its refusals. A further refusal of a campaign may concern that campaign.
+        But at a low limit, a rate that is too high refuses one call many times in a row by chance.
         """
         pace = self._queue.pace
         return pace.rate.learnt < _LOW_RATE and pace.rate_refused_at >= moment
