@@ -7,21 +7,22 @@ import sys
 
 from seorep_async.cli import signals
 
-TYPE_CHECKING = False  # `typing` would take long to import
+TYPE_CHECKING = False  # importing `typing` takes long
 if TYPE_CHECKING:
     from typing import Any
 
 _INSTALL = "pip install 'seorep-async[cli]', or in a clone: pip install '.[cli]'"
 
 
-class _Messages(io.FileIO):
-    """The bytes of stderr; those that a full disk or a closed pipe refuses are lost.
+class _LossyStderr(io.FileIO):
+    """Stderr that drops what can't be written to a full disk or a closed pipe.
 
     A pull must not end because its messages can't be written.
     """
 
     def write(self, data: Any) -> int:
         try:
+            # None means that a non-blocking pipe is full
             return super().write(data) or len(data)
         except OSError:
             return len(data)
@@ -30,7 +31,7 @@ class _Messages(io.FileIO):
 def main() -> None:
     """Run the command with this process's arguments, and exit with its code."""
     if sys.stderr is not None and not sys.stderr.isatty():
-        messages = io.BufferedWriter(_Messages(sys.stderr.fileno(), "w", closefd=False))
+        messages = io.BufferedWriter(_LossyStderr(sys.stderr.fileno(), "w", closefd=False))
         sys.stderr = io.TextIOWrapper(
             messages, sys.stderr.encoding, sys.stderr.errors, line_buffering=True
         )

@@ -27,17 +27,17 @@ ADVICE = {
     "serve": " `seorep mcp` serves agents, and `seorep sandbox` a copy of the service.",
     "test": " `seorep doctor` checks the settings and the connection.",
 }
-"""Advice for commands that people try and that don't exist."""
+"""Advice for commands that people try but that don't exist."""
 _EPILOGUE = """
 Environment:
   SEOREP_BASE_URL        address of the service: https://api.example.com
   SEOREP_API_KEY         key of the account; set both, or neither
   SEOREP_PROFILE         stored profile to use where neither is set
-  SEOREP_REPORT_ENGINES  names for people to read, such as "Google, Bing"
+  SEOREP_REPORT_ENGINES  names of engine A and B, such as "Google, Bing"
 
 Profiles, in ~/.config/seorep/config.toml; `seorep login` makes one, for
-this command and for SeoRepClient() in Python. That named default is used
-where the environment and the options name none.
+this command and for SeoRepClient() in Python. The one called default is
+used if neither the environment nor the options name another.
   [acme]
   base_url = "https://api.example.com"
   key = "…"
@@ -86,10 +86,10 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
     """Run the command, report errors, and return the exit code.
 
     Args:
-        today: the day on which it runs; the clock's by default.
+        today: the current day; by default, that of the clock.
     """
     _forget_empty_window()
-    # whether errors are JSON must be known before options are parsed, because that may fail
+    # looked up before the options are parsed, because an error of the parser may have to be JSON
     as_json = _asks_for_json(arguments)
     try:
         code = seorep.main(
@@ -122,7 +122,7 @@ def _forget_empty_window() -> None:
 
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:
-    """Return whether errors are answered as JSON."""
+    """Return whether errors must be printed as JSON as well."""
     options = list(arguments)
     # words after "--" are not options
     if "--" in options:

@@ -1,4 +1,4 @@
-"""Requests that a person sends from the shell: lists, single objects, and any other request."""
+"""The commands that list objects, get one object, or send any other request."""
 
 from __future__ import annotations
 
@@ -63,31 +63,31 @@ async def _list(
     limit: int | None,
 ) -> None:
     at_once = connection.settings.max_concurrency
-    # more requests would fetch unneeded pages
+    # more concurrent requests would fetch pages beyond the limit
     if limit is not None:
         at_once = min(at_once, _PAGES_AHEAD)
     most_objects = limit or LARGEST
-    is_of_lines = format in ("jsonl", "csv")
+    writes_each_page = format in ("jsonl", "csv")
     objects: list[Any] = []
-    count = 0
-    needs_header = True
+    received = 0
+    has_written = False
     async with connection.opened(max_concurrency=at_once) as client:
         listing = getattr(client, resource).list(**arguments)
         async with aclosing(listing.pages()) as pages:
             async for page in pages:
-                objects += page.items[: most_objects - count]
-                count += len(page.items)
-                if is_of_lines:
+                objects += page.items[: most_objects - received]
+                received += len(page.items)
+                if writes_each_page:
                     # the reader gets each page as it arrives, and may stop reading
-                    text = format_objects(objects, columns, format, header=needs_header)
+                    text = format_objects(objects, columns, format, header=not has_written)
                     await in_daemon_thread(write, text)
                     objects = []
-                    needs_header = False
-                if count >= most_objects:
+                    has_written = True
+                if received >= most_objects:
                     break
-        if needs_header:
+        if not has_written:
             await in_daemon_thread(write, format_objects(objects, columns, format))
-    if not count and format == "table":
+    if not received and format == "table":
         messages().print(f"No {resource}.")
 
 
@@ -125,7 +125,7 @@ def send_any(
     values = _by_name(_with_value_of_stdin(parameters)) or None
     if method == "DELETE" and not yes:
         confirm(f"DELETE {path}?")
-    # GET and DELETE send a query; for other methods, the settings choose the place
+    # for other methods, `Settings.request_encoding` decides how the values are sent
     place = "params" if method in _METHODS_WITH_QUERY else "body"
     response = wait_for(_request(connection, method, path, {place: values}))
     write(as_json(response))
@@ -143,7 +143,7 @@ async def _request(connection: Connection, method: str, path: str, values: Any) 
 
 
 def _with_value_of_stdin(parameters: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Read the value `@-` from stdin, so that a password need not appear on the command line."""
+    """Replace the value `@-` with a line of stdin, which keeps passwords off the command line."""
     from_stdin = [name for name, value in parameters if value == _FROM_STDIN]
     if not from_stdin:
         return list(parameters)
@@ -165,17 +165,17 @@ def _line_of_stdin(name: str) -> Secret:
     try:
         return Secret(lines[0].decode())
     except UnicodeDecodeError:
-        # raised outside the `except`, because this error's message would show the value
+        # the UsageError follows the `except`, because its context would contain the value
         pass
     raise click.UsageError(f"{name}=@-: stdin is not UTF-8.")
 
 
 def _by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return parameters by name. A repeated name has a list of values."""
-    values: dict[str, list[str]] = {}
+    parameters: dict[str, list[str]] = {}
     for name, value in pairs:
-        values.setdefault(name, []).append(value)
-    return {name: several[0] if len(several) == 1 else several for name, several in values.items()}
+        parameters.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in parameters.items()}
 
 
 def _chosen_columns(

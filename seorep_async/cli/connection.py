@@ -1,4 +1,4 @@
-"""The account that a command talks to, found from its options, a profile or the environment."""
+"""The service, key and settings of a command, from its options, a profile or the environment."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Connection:
     """A service or an embedded sandbox, and the access to it.
 
     Attributes:
-        access: address, key and account of the service; a sandbox brings its own.
-        sandbox: runs while the client is open, or None.
+        access: address, key and account of the service; a sandbox has its own address and key.
+        sandbox: the embedded sandbox, which runs while the client is open, or None.
     """
 
     access: Access
@@ -42,7 +42,7 @@ class Connection:
             UsageError: the address, the key or the account's name can't be used.
         """
         async with AsyncExitStack() as running:
-            # a sandbox has an address and a key once it runs
+            # a sandbox has an address only while it is running
             base_url: Any = self.access.base_url
             api_key = self.access.api_key
             if self.sandbox is not None:
@@ -54,7 +54,7 @@ class Connection:
                     base_url,
                     api_key,
                     settings=attrs.evolve(self.settings, **settings),
-                    account=self.access.account,  # type: ignore[arg-type]  # it is checked there
+                    account=self.access.account,  # type: ignore[arg-type]  # the client checks it
                 )
             except ConfigurationError as error:
                 source = self.access.sources.get(error.argument or "", "")
@@ -63,7 +63,7 @@ class Connection:
 
     @property
     def label(self) -> str:
-        """The service in a summary."""
+        """The name of the service in a summary."""
         if self.sandbox is not None:
             return f"the sandbox (seed {self.sandbox.seed})"
         return str(self.access.base_url)

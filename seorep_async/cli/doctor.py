@@ -38,7 +38,7 @@ from seorep_async.session import RawAnswer
 from seorep_async.session.failures import seconds_since_epoch
 from seorep_async.settings import Settings, without_password
 
-_LONGEST_SECONDS = 20.0
+_TIMEOUT_SECONDS = 20.0
 _TRIED_CAMPAIGNS = 5
 _CLOCK_SECONDS = 60.0
 """A smaller difference between two clocks may be due to the time that a request takes."""
@@ -57,7 +57,7 @@ def check(
     """Check everything, show the findings, and return the exit code.
 
     Args:
-        exit_code: whether the exit code is 10 if a night must be made up, or if no night is found.
+        exit_code: whether the exit code is 10 for a missing or incomplete night, or without any.
     """
     today: dt.date = click.get_current_context().obj
     findings = Findings(writes=not as_json)
@@ -66,15 +66,15 @@ def check(
     except (UsageError, ConfigurationError) as error:
         findings.fail("settings", error)
     code = findings.code
-    # after a failure, or if the database is open elsewhere, nothing is known about its nights
+    # a failure, or a note about the nights, already says why no night was found
     if exit_code and code is ExitCode.OK and not findings.has("nights"):
         findings.note("nights", f"no night was found in {out}")
     facts = findings.facts()
-    # no night is found for a wrong path or account, or if the database is open elsewhere
-    nights = facts.setdefault("nights", []) if exit_code else []
-    are_nights_ok = nights and all(night["ok"] for night in nights)
-    if exit_code and not are_nights_ok:
-        code = code or ExitCode.CHANGED
+    if exit_code:
+        nights = facts.setdefault("nights", [])
+        # no night is found for a wrong path or account, or if the database is open elsewhere
+        if not nights or not all(night["ok"] for night in nights):
+            code = code or ExitCode.CHANGED
     if as_json:
         write(json_of(facts | {"exit_code": int(code)}))
     return code
@@ -107,19 +107,19 @@ def _failed_check(error: SeoRepError, answers: Sequence[RawAnswer]) -> str:
     """Return the name of the check that an error ended."""
     if not answers:
         return "connection"
-    # the first response judges the key; a later 401 or 403 is about one object
+    # only the first response is about the key; a later 401 or 403 is about one object
     if len(answers) == 1 and code_of(error) is ExitCode.AUTHENTICATION:
         return "key"
     return "responses"
 
 
 def _add_sources(findings: Findings, connection: Connection) -> None:
-    """Add each value other than a default, and its source."""
+    """Add each value that is not a default, and its source."""
     access = connection.access
     settings = connection.settings
     if access.profile is not None:
         findings.fact("profile", f"{access.profile}, from {config_file()}")
-    # a person who set the variable expects that account
+    # the user may have set the variable to choose this profile
     elif PROFILE in os.environ:
         findings.note("profile", f"{PROFILE} is set, and not used: address and key are given")
     if access.account is not None:
@@ -150,13 +150,13 @@ def _add_source(findings: Findings, settings: Settings, name: str, source: str) 
 async def _check_service(
     findings: Findings, client: SeoRepClient, answers: Sequence[RawAnswer], window: Days
 ) -> None:
-    """Fetch the campaigns, and a page of each feed. The client adds each answer to `answers`.
+    """Fetch the campaigns, and a page of each feed. The client adds each response to `answers`.
 
     Raises:
         SeoRepError: the key was refused, or the service failed.
     """
     try:
-        with client.timeout(_LONGEST_SECONDS):
+        with client.timeout(_TIMEOUT_SECONDS):
             campaigns = await client.campaigns.list().page(1)
     finally:
         # even a refusal shows the response time and the service's clock
@@ -185,7 +185,7 @@ async def _check_service(
 
 
 def _add_answer(findings: Findings, client: SeoRepClient, answer: RawAnswer) -> None:
-    """Add how the service answered, and whether its clock agrees with this machine's."""
+    """Add the response time, and whether the service's clock agrees with this machine's."""
     url = urllib.parse.urlsplit(client.base_url)
     security = "over TLS" if url.scheme == "https" else "not encrypted"
     milliseconds = answer.seconds * 1000
@@ -219,7 +219,7 @@ async def _check_feeds(
     if not page.items:
         findings.note("keyword-by-date", f"not checked, because {subject} has no keyword")
         return
-    # the third feed is about a keyword, which the first one names
+    # the third feed needs a keyword, which the first one has
     keyword_id = page.items[0].keyword_id
     by_keyword = await feeds.keyword_by_date(keyword_id, *window).page(1)
     _add_feed(findings, "keyword-by-date", f"keyword {keyword_id}", by_keyword)
@@ -244,10 +244,10 @@ def _add_unknown_fields(findings: Findings, name: str, items: Sequence[Any]) -> 
     if fields:
         names = ", ".join(sorted(fields)[:_LISTED_FIELDS])
         findings.note(name, f"undocumented fields, stored in extra: {names}")
-    # a rank without a column means that the service has other names for its engines
+    # a rank without a column: the service has another name for this engine
     rankings = sorted(field for field in fields if field.endswith("Ranking"))
     if rankings:
-        advice = "if the account calls a search engine so, pass -c engine_names=A,B,WMT"
+        advice = "if this contains the name of a search engine, pass -c engine_names=A,B,WMT"
         findings.note("engine_names", f"no column takes {rankings[0]}; {advice}")
 
 

@@ -1,4 +1,4 @@
-"""The names of the search engines that people read, from an option, a variable or a profile."""
+"""People's names for engine A and engine B, from an option, a variable or a profile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def find_engine_names(
     """Return the names of engine A and engine B; None if nothing names them.
 
     Raises:
-        UsageError: there are not two names.
+        UsageError: the value does not hold two names.
         ConfigurationError: the profile or its file can't be used.
     """
     if option_value is None:

@@ -1,4 +1,4 @@
-"""Errors in the words of the shell, and their exit codes."""
+"""Error messages in terms of the command's options, and exit codes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ExitCode(enum.IntEnum):
     UNWRITTEN = 7, "the target or stdout could not be written; fetched reports are stored"
     EMPTY = 8, "no campaign was found; nothing is written"
     REFUSED = 9, "some reports failed, and would fail again (403, 404): don't repeat it"
-    CHANGED = 10, "--exit-code: changes found a change, or doctor a night to make up"
+    CHANGED = 10, "--exit-code: changes found a change, or doctor a night to pull"
     INTERRUPTED = 130, "interrupted (Ctrl-C, SIGTERM, SIGHUP): repeat it to resume"
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
@@ -38,7 +38,7 @@ class ExitCode(enum.IntEnum):
 
 
 class UsageError(Exception):
-    """The command line or the configuration is wrong; nothing was sent."""
+    """An error that the user can correct, such as a wrong option or setting."""
 
     exit_code = ExitCode.USAGE
 
@@ -74,7 +74,7 @@ _CODES: tuple[tuple[ExitCode, tuple[type[BaseException], ...]], ...] = (
     (ExitCode.SHAPE, (errors.DecodeError, errors.PaginationError)),
     (ExitCode.UNAVAILABLE, (SeoRepError,)),
 )
-"""The classes of errors for each exit code; the first that matches counts."""
+"""The classes of errors for each exit code; the first match counts."""
 _HINTS: tuple[tuple[type[SeoRepError], str], ...] = (
     (
         errors.AuthenticationError,
@@ -116,7 +116,7 @@ def facts_of_error(error: BaseException) -> dict[str, Any]:
 
 
 def explain(error: BaseException) -> str:
-    """Return one line: the reason for the command's end, and the next step if there is one."""
+    """Return one line: why the command ended, and the next step if there is one."""
     if isinstance(error, click.ClickException):
         return one_line(error.format_message())
     if not isinstance(error, SeoRepError):
@@ -151,10 +151,10 @@ def _hint(error: SeoRepError) -> str:
 
 
 def reason(error: SeoRepError, source: str = "") -> str:
-    """Return an error's message in the words of the shell.
+    """Return an error's message in terms of the command's options.
 
     Args:
-        source: the origin of the wrong value; its option by default.
+        source: where the wrong value comes from; by default, its option.
     """
     argument = getattr(error, "argument", None)
     message = in_shell_words(error.message)

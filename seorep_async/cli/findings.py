@@ -27,7 +27,7 @@ _WORDS = {Level.OK: "ok", Level.FACT: "", Level.NOTE: "note", Level.FAIL: "FAIL"
 
 @attrs.frozen
 class Finding:
-    """One line of the doctor."""
+    """One line of `seorep doctor`."""
 
     level: Level
     subject: str
@@ -83,7 +83,7 @@ class Findings:
         return ExitCode.OK if self._error is None else code_of(self._error)
 
     def facts(self) -> dict[str, Any]:
-        """Return the findings as JSON has them."""
+        """Return the findings and their details for JSON."""
         checks = list(map(attrs.asdict, self._findings))
         error = None if self._error is None else facts_of_error(self._error)
         return {"exit_code": int(self.code), "error": error, "checks": checks} | self._details

@@ -19,7 +19,7 @@ from seorep_async.errors import one_line
 from seorep_async.tables.text import printable_json
 
 EXTRA = "extra"
-"""The column of fields that the service sends and its reference does not have."""
+"""The column of fields that are not in the service's reference."""
 
 
 def fields_of(model: type[Any]) -> list[str]:
@@ -92,7 +92,7 @@ def _csv(objects: Sequence[Any], columns: Sequence[str], *, header: bool) -> str
 def _table(objects: Sequence[Any], columns: Sequence[str]) -> str:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in columns:
-        # numbers are compared digit by digit, so they stand at the right and are not wrapped
+        # numbers are right-aligned and not wrapped, because people compare them digit by digit
         is_number = {type(getattr(item, name)) for item in objects} <= {int, type(None)}
         justify: Any = "right" if is_number else "left"
         table.add_column(name, justify=justify, no_wrap=is_number, overflow="fold")
@@ -105,7 +105,7 @@ def _table(objects: Sequence[Any], columns: Sequence[str]) -> str:
 
 
 def _values(item: Any, columns: Sequence[str]) -> dict[str, Any]:
-    """Return fields of an object; unknown ones, in place of `extra`, under the service's names."""
+    """Return fields of an object. Unknown fields replace `extra`, under the service's names."""
     values = {name: getattr(item, name) for name in columns if name != EXTRA}
     if EXTRA not in columns:
         return values

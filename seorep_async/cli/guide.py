@@ -45,7 +45,7 @@ def show_columns(name: str | None, *, is_json: bool) -> None:
     if is_json:
         write(as_json([_facts_of_table(table) for table in tables]))
     else:
-        write("".join(map(_for_people, tables)))
+        write("".join(map(_table_in_words, tables)))
 
 
 def _facts_of_table(table: Table) -> dict[str, object]:
@@ -57,7 +57,7 @@ def _facts_of_table(table: Table) -> dict[str, object]:
     }
 
 
-def _for_people(table: Table) -> str:
+def _table_in_words(table: Table) -> str:
     lines = [f"{table.name}: {table.description}", ""]
     for column in table.columns:
         mark = "*" if column.name in table.key else " "

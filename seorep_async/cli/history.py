@@ -1,4 +1,4 @@
-"""`seorep changes`, `report` and `mcp`: a database that pulls wrote, compared, drawn and served."""
+"""`seorep changes`, `report` and `mcp`, which compare, draw and serve a database of pulls."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _ALL_COUNTS = tuple(attrs.fields_dict(CampaignChanges))
 
 @attrs.frozen
 class _Answer:
-    """A comparison, and its shown rows.
+    """A comparison, and the rows to show.
 
     Attributes:
         name: the name of the rows in JSON.
@@ -172,7 +172,7 @@ def _known_engine_names(
     try:
         return find_engine_names(engines, profile)
     except ConfigurationError:
-        # a database needs no profile, and the environment may name the service
+        # a database needs no profile, and for a service the environment may be enough
         return None
 
 
@@ -260,13 +260,12 @@ async def _serve_agents(
 async def _lines_of_stdin() -> AsyncIterator[str]:
     """Yield the lines of stdin.
 
-    A signal can end the wait for one; the SDK's own reader would not let the process end before the
-    next line.
+    A signal can end the wait for a line. The SDK's own reader would keep the process alive until
+    the next line.
     """
     if sys.stdin is None:
         return
-    # a reader of our own, because the lock of sys.stdin, held by an abandoned thread, is fatal at
-    # exit
+    # not sys.stdin: Python aborts at exit if an abandoned thread holds its lock
     stdin = io.BufferedReader(io.FileIO(0, closefd=False))
     while line := await in_daemon_thread(stdin.readline):
         yield line.decode("utf-8", "replace")

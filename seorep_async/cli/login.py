@@ -59,9 +59,9 @@ def log_in(name: str | None) -> None:
     stored = one_line(f"Stored in {file}; try: seorep pull{option} --dry-run")
     messages().print(f"The key is good for {campaigns}. {stored}")
     if "account" not in stored_profile and name == DEFAULT_PROFILE:
-        messages().print('Files name the account by its host; a line account = "…" names it.')
+        messages().print('Files name the account by its host; a line account = "…" replaces it.')
     if BASE_URL in os.environ or API_KEY in os.environ:
-        messages().print(f"{BASE_URL} and {API_KEY} come before the profile: unset them first.")
+        messages().print(f"{BASE_URL} and {API_KEY} override the profile: unset them first.")
 
 
 def _ask_for_address(*, allow_insecure_http: bool) -> str:
@@ -76,7 +76,7 @@ def _ask_for_address(*, allow_insecure_http: bool) -> str:
 
 
 def _ask_for_key_that_works(name: str, profile: Mapping[str, object]) -> tuple[Secret, str]:
-    """Ask until the service accepts the key. Return it, and the campaigns that it sees in words."""
+    """Ask until the service accepts the key. Return the key, and its campaigns in words."""
     while True:
         key = Secret(_prompt("API key (it is not shown)", hide_input=True))
         if not key:
@@ -86,7 +86,7 @@ def _ask_for_key_that_works(name: str, profile: Mapping[str, object]) -> tuple[S
         access = access.evolve(
             sources={**access.sources, "base_url": "the address", "api_key": "the key"}
         )
-        # a service behind a proxy answers only with the settings of the profile
+        # with the profile's settings, because the service may be reachable only by its proxy
         settings = attrs.evolve(access.make_settings(), max_attempts=2)
         try:
             # this request tests the key
@@ -105,7 +105,8 @@ def _prompt(question: str, *, hide_input: bool = False) -> str:
         return reply.strip()
     except UnicodeError:
         reply = ""
-    # raised outside the `except`, because the UnicodeError contains the reply, perhaps a key
+    # The reply may be a key, so it is dropped. The UnicodeError contains it as well, so the
+    # UsageError must not have that error as its context.
     raise UsageError("the reply is not UTF-8; check the terminal's encoding, and try again.")
 
 
@@ -130,7 +131,7 @@ def _store(file: Path, name: str, values: Mapping[str, str]) -> None:
             problem = f"can't find the lines of {name!r} in {file}"
             raise UsageError(f"{problem}; change them there, or choose another name.")
         try:
-            # never readable by others, not even between its creation and a change of its mode
+            # created with this mode: a later chmod would leave it readable for a moment
             opener = partial(os.open, mode=0o600)
             with open(temporary, "x", encoding="utf-8", newline="\n", opener=opener) as stream:
                 stream.write(edited)
@@ -142,7 +143,7 @@ def _store(file: Path, name: str, values: Mapping[str, str]) -> None:
 
 
 def with_values(text: str, name: str, values: Mapping[str, str]) -> Secret | None:
-    """Return the text of a file of profiles with other values in one of them, which may be new.
+    """Return the text of a file of profiles with these values in one profile, which may be new.
 
     TOML has many ways to write a table, and only the usual one is edited: a line `[name]`, and one
     line for each value. Return None if the edited text doesn't have the new values.
@@ -159,7 +160,9 @@ def with_values(text: str, name: str, values: Mapping[str, str]) -> Secret | Non
             lines.append(line)
             if is_inside:
                 lines += [f"{field} = {toml_string(value)}" for field, value in values.items()]
-        elif not is_inside or line.split("=")[0].strip() not in values:
+            continue
+        is_replaced = is_inside and line.split("=")[0].strip() in values
+        if not is_replaced:
             lines.append(line)
     edited = Secret("\n".join(lines))
     profile = profiles.setdefault(name, {})
@@ -178,9 +181,9 @@ def _tables_of(text: str) -> dict[str, Any]:
 
 
 def toml_string(text: str) -> str:
-    """Write a basic string of TOML, in which no character needs more than an escape of its own.
+    """Write a text as a basic string of TOML.
 
-    JSON's escapes differ: it writes characters beyond U+FFFF as two surrogates, which TOML refuses.
+    JSON would write a character beyond U+FFFF as two surrogates, which TOML refuses.
     """
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     printable = "".join(

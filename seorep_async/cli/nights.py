@@ -19,7 +19,7 @@ from seorep_async.tables.output_tables import table_of
 
 _LISTED_PULLS = 7
 _MONITORED_DAYS = 7
-"""A night that was lost before these last days must not cause an alert every day."""
+"""A night that was lost earlier must not cause an alert every day."""
 _NIGHTS = """
     WITH nights AS (
         SELECT
@@ -34,7 +34,7 @@ _NIGHTS = """
     whole_nights AS (
         SELECT account, snapshot_date
         FROM nights
-        -- neither does one of a few named campaigns, unless most nights around it are pulled so
+        -- a night of named campaigns counts only if most nights around it are of named ones
         QUALIFY NOT is_of_few OR avg(is_of_few::INTEGER) OVER (
             PARTITION BY account
             ORDER BY snapshot_date
@@ -63,7 +63,8 @@ _INCOMPLETE_PULLS = """
             ) AS has_reports
         FROM failed_tables
         JOIN pulls USING (account, snapshot_date, start_date, end_date)
-        -- a night may have a pull for each feed, and later ones of a few campaigns
+        -- A night may have several pulls. Prefer one of this feed, then one of all campaigns, then
+        -- one with failures, then the latest.
         QUALIFY row_number() OVER (
             PARTITION BY account, snapshot_date, start_date, end_date, table_name
             ORDER BY
@@ -178,8 +179,8 @@ def _add_account(
     if missing:
         findings.note(
             "nights",
-            f"{account}: missing are the nights of {listed(missing)}; `seorep guide command` says "
-            "how to make a lost night up",
+            f"{account}: missing nights: {listed(missing)}; `seorep guide command` says how to "
+            "pull them later",
         )
     if _is_late(nights, today):
         age = (today - newest).days
@@ -192,7 +193,7 @@ def _is_ok(
     pulls: Sequence[_IncompletePull],
     today: dt.date,
 ) -> bool:
-    """Return whether no night of the last days must be made up."""
+    """Return whether no recent night is missing, or lacks reports that a retry may fetch."""
     retryable_nights = [pull.snapshot_date for pull in pulls if pull.may_succeed]
     first_day = today - dt.timedelta(_MONITORED_DAYS)
     if any(night >= first_day for night in [*missing, *retryable_nights]):
@@ -239,7 +240,7 @@ def _incomplete_pull(
         start_date=start_date,
         end_date=end_date,
         failed_reports=failed_reports,
-        # a campaign with a huge id has none in the table
+        # an id that is too large for its column is null
         campaigns=[campaign for campaign in campaigns if campaign is not None],
         errors=sorted({failure["error"] for failure in failures}),
         may_succeed=not all(
@@ -264,7 +265,7 @@ def _words_of_selection(selection: str | None) -> list[str]:
 
 
 def _are_daily(nights: Sequence[dt.date]) -> bool:
-    """Return whether an account is pulled on more than every second day."""
+    """Return whether an account is pulled on more than half of the days."""
     days = (nights[-1] - nights[0]).days + 1
     return len(nights) > 1 and 2 * len(nights) > days
 

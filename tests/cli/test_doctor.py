@@ -174,19 +174,19 @@ def test_missing_nights_of_daily_pulls_are_named(
     output = "\n".join(lines_of_nights())
     assert ("missing" in output) is (missing is not None)
     if missing:
-        assert f"note: sandbox: missing are the nights of {missing}; " in output
+        assert f"note: sandbox: missing nights: {missing}; " in output
 
 
 def test_a_night_without_any_report_is_missing(tmp_path: Path) -> None:
     stored(tmp_path, [5, 6, 8], failed=7)
-    assert "missing are the nights of 2023-03-07" in lines_of_nights()[1]
+    assert "missing nights: 2023-03-07" in lines_of_nights()[1]
 
 
 def test_a_night_of_a_few_named_campaigns_is_missing(tmp_path: Path) -> None:
     stored(tmp_path, [5, 6, 7, 8])
     of_few = """UPDATE pulls SET selection = '{"ids": [1]}'"""
     change(tmp_path / "a.duckdb", f"{of_few} WHERE snapshot_date = '2023-03-07'")
-    assert "missing are the nights of 2023-03-07" in lines_of_nights()[1]
+    assert "missing nights: 2023-03-07" in lines_of_nights()[1]
     change(tmp_path / "a.duckdb", of_few)
     assert "sandbox: 4 nights" in lines_of_nights()[0], "it is always pulled so"
     whole = "UPDATE pulls SET selection = NULL WHERE snapshot_date = '2023-03-06'"
