@@ -9,7 +9,7 @@ import urllib.parse
 from yarl import URL
 
 _LONGEST_HOST = 253
-"""Characters of a DNS name."""
+"""The most characters of a DNS name."""
 _HOST_NAME = re.compile(r"([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?", re.ASCII | re.IGNORECASE)
 
 _ENDPOINT = re.compile(r"/v3/*(/(backlinks|campaigns|keywords|resources|users)(/.*)?)?$")
@@ -64,7 +64,7 @@ def base_url_problem(  # noqa: C901, PLR0912, a list of checks
     try:
         parts = urllib.parse.urlsplit(base_url)
         host = parts.hostname
-        _port = parts.port  # raises a ValueError for a wrong one
+        _port = parts.port  # raises a ValueError if it is invalid
         url = URL() if "@" in parts.netloc else URL(base_url)
     except ValueError:
         return "base_url is not a valid address: write it as https://host[:port]", ""

@@ -65,7 +65,7 @@ def _string(value: str | float | dt.date) -> str:
         return value.isoformat()
     if isinstance(value, str):
         return plain_string(value)
-    # `repr` would return the mask of a masked number
+    # `repr` of a masked number returns its mask.
     if isinstance(value, int):
         return int.__repr__(value)
     return float.__repr__(value)
@@ -74,7 +74,7 @@ def _string(value: str | float | dt.date) -> str:
 def _json(value: ParamValue) -> str | float | list[str]:
     if isinstance(value, tuple):
         return list(value)
-    # the reference defines booleans as strings: "true" and "false", also in JSON
+    # The reference defines booleans as the strings "true" and "false", even in JSON.
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     return _string(value)

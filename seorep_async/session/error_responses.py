@@ -55,7 +55,7 @@ _WRONG_SERVER = "this does not look like the service; check the address"
 _NO_OBJECT = "there is no such object, or the address is wrong"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
 _ONCE_MORE = 2
-"""The most attempts after a 425, or if an HTML page answers before the key has worked."""
+"""The most attempts after a 425, or after an HTML page if the key has not worked before."""
 
 
 class Response(msgspec.Struct, eq=False):
@@ -64,7 +64,7 @@ class Response(msgspec.Struct, eq=False):
     Attributes:
         chunks: the body in the parts that arrived.
         retry_after: in seconds, or None.
-        decoded: the result in a small body, added by the `ResponseReader`.
+        decoded: the result of a small body, set by the `ResponseReader`.
         size: the number of bytes in the body.
     """
 
@@ -137,7 +137,7 @@ class ErrorReader:
         status = response.status
         if 300 <= status < 400 and "Location" in response.headers:
             error = _redirect_error(request, response)
-            # web applications answer a form that they have carried out with one of these two
+            # Web applications send one of these two after they have carried out a form.
             sent = Sent.MAYBE if status in (302, 303) else Sent.RESPONDED
             return self._failure(sent, Cause.PERMANENT, error, request, response)
         if status < 400:
@@ -179,12 +179,12 @@ class ErrorReader:
         message = _MESSAGES.get(status, default)
         is_postponed = cause.retryable and response.retry_after is not None
         if is_postponed and status < 500 and status != 429:
-            # the rate or the time is the problem, not the key or the parameters
+            # The rate or the time is the problem, not the key or the parameters.
             error_type = RateLimitedError
             message = "the service asks to try again later"
         elif status == 403 and request.subject is not None:
             message = _FORBIDDEN
-            # if the key has worked, only this campaign or other object is closed to it
+            # Once the key has worked, the 403 is probably about the subject alone.
             if not self.knows_service:
                 message += ", or the key itself was refused"
         reason = "" if request.private else reason_in_body(response.body)
@@ -251,11 +251,8 @@ class ErrorReader:
     def _quoted(
         self, string: str, request: Request[Any], longest: int, *, is_cut: bool = False
     ) -> str:
-        """Return a string that may quote the service as one line without secrets.
-
-        The line has at most `longest` bytes.
-        """
-        # scrub before cutting, because half a key could remain at the cut
+        """Return a string as one line of at most `longest` bytes, without secrets."""
+        # Scrub before cutting, because half a key could remain at the cut.
         beginning = string[: 8 * longest]
         is_cut = is_cut or len(beginning) < len(string)
         line = one_line(self.scrub(beginning, request, cut=is_cut))

@@ -87,7 +87,7 @@ class Failure:
 
     @property
     def is_answer(self) -> bool:
-        """Whether the service accepted the request, although it answered with an error."""
+        """Whether the service accepted the request, but responded with an error."""
         if self.cause.retryable:
             return self.cause is Cause.TRANSIENT and self.sent is Sent.RESPONDED
         return self.sent is not Sent.NO
@@ -156,8 +156,8 @@ def cause_of_status(status: int, *, has_retry_after: bool = False, is_read: bool
         return Cause.PERMANENT
     if status >= 500 or status == 408:
         return Cause.TRANSIENT
-    # Another refusal passes only if the service says so, or if the request came too early (425).
-    # The cause may be a lock (409, 423), which concerns only this object: no other request slows.
+    # Another refused read is retried only after a Retry-After, or if it came too early (425). The
+    # cause may be a lock on this object (409, 423), so other requests are not slowed down.
     if is_read and (has_retry_after or status == TOO_EARLY):
         return Cause.TRANSIENT
     return Cause.PERMANENT
@@ -167,8 +167,8 @@ def parse_retry_after(header: str, date: str | None, wall_time: float) -> float 
     """Return the seconds to wait, finite and not negative, or None if the header is invalid.
 
     Args:
-        header: an HTTP date, or seconds with or without a fraction.
-        date: the response's header Date, which a date in the header is compared with, or None.
+        header: the value of Retry-After: an HTTP date, or seconds with or without a fraction.
+        date: the response's own Date, or None. An HTTP date is compared with it.
         wall_time: our clock in seconds since the epoch, for a response without a Date.
     """
     header = header.strip()

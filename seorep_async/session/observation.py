@@ -34,9 +34,9 @@ _SECRET_HEADERS = re.compile(
 )
 _log = logging.getLogger("seorep_async")
 _OUTAGE_SECONDS = 5.0
-"""Failures for so long are logged as an outage."""
+"""If all requests have failed for this time, an outage is logged."""
 _QUOTA_SECONDS = 65.0
-"""Refusals of the rate are logged as an outage only after this time: limits may be per minute."""
+"""The same if the rate may have been refused, because a limit may be per minute."""
 _recordings: ContextVar[Blocks[list[RawAnswer]]] = ContextVar("seorep_async_recordings", default=())
 
 
@@ -117,9 +117,9 @@ class Stats:
     in_flight: int
     """Attempts in flight now."""
     concurrency: int
-    """The most attempts in flight once the window is fully open. It begins with at most 8."""
+    """The most attempts in flight at once. A client begins with at most 8 of them."""
     pace: float | None
-    """Attempts per second that may start now, or None if no limit is known."""
+    """Attempts per second that may start, or None if no limit is known."""
     waited: Mapping[str, float]
     """Total seconds that requests waited before attempts, by reason: `concurrency` (others were in
     flight), `pace` (the service's rate), `asked to wait` (Retry-After), `outage` (nothing got
@@ -177,7 +177,8 @@ class Observer:
         self._outage: _Outage | None = None
         self._accepted_at = 0.0
         rate = settings.requests_per_second
-        self._pace = math.inf if rate is None else rate
+        # The first pace below this is logged. Then it becomes 0, so that no other one is.
+        self._usual_pace = math.inf if rate is None else rate
 
     def record_answers(self) -> Block[list[RawAnswer]]:
         """Collect the responses to all requests sent inside a block."""
@@ -257,13 +258,13 @@ class Observer:
         if outcome.inconclusive:
             return
         if self._outage is None:
-            # an attempt that hung may have begun before another one was accepted
+            # An attempt that hung may have begun before another one was accepted.
             self._outage = _Outage(max(call.started, self._accepted_at))
         seconds = now - self._outage.began
-        # Refusals may come from a known limit.
+        # Without a known limit, a 503 means an outage rather than a refused rate.
         is_limit = outcome.is_refusal and (share.knows_limit or outcome.error.status == 429)
-        least = _QUOTA_SECONDS if is_limit else _OUTAGE_SECONDS
-        if self._outage.is_logged or seconds < least:
+        shortest = _QUOTA_SECONDS if is_limit else _OUTAGE_SECONDS
+        if self._outage.is_logged or seconds < shortest:
             return
         self._outage.is_logged = True
         since = self._time(-seconds)
@@ -290,8 +291,8 @@ class Observer:
     def log_limits(self, call: Call[Any], share: Share) -> None:
         """Log the first decrease of the pace."""
         pace = share.pace
-        if pace is not None and pace < self._pace:
-            self._pace = 0.0
+        if pace is not None and pace < self._usual_pace:
+            self._usual_pace = 0.0
             message = "%sthe service refuses requests: slowed down to %.3g a second"
             _log.info(message, self._prefix, pace, extra=self._log_fields(call, pace=pace))
 

@@ -1,4 +1,4 @@
-"""A `Request`, which never changes, and its `Call`, which holds the state until it ends."""
+"""A `Request`, which never changes, and a `Call`, which is the state of a request on its way."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         body: the encoded body of a write.
         subject: the object's name in errors, such as `campaign 42`.
         priority: the lowest gets its permit first.
-        deadline: the call's, or None for the first request of a stream, which gets its own.
-        idempotent: whether to resend a request that may have been executed.
+        deadline: the call's, or None for a new one, as for a stream.
+        idempotent: whether it may be sent again although the service may have executed it.
         max_attempts: a limit below `Settings.max_attempts`, if any.
         attempt_seconds: a limit below `Settings.attempt_timeout`, if any.
-        lane: its pull's, or None for the lane of single calls and listings.
+        lane: the lane of its pull, or None for that of single calls and listings.
         secrets: strings of the request that must not appear in an error, such as a password.
         private: whether the response contains secrets, so that no error may quote it.
     """
@@ -69,18 +69,18 @@ class Request(msgspec.Struct, Generic[T], eq=False):
 
 
 class Call(msgspec.Struct, Generic[T], eq=False):
-    """A request on its way, with its changing state.
+    """The changing state of a request on its way.
 
     Attributes:
         deadline: when the call must have ended.
         idle_since: monotonic time at which its wait began: at its beginning, or at the end of the
             previous attempt.
         started, ended: monotonic times of the last attempt.
-        throttled: failed attempts that count a third each against `max_attempts`: see
-            `Failure.counts_a_third`, and failed probes.
+        throttled: failed attempts that count as a third each against `max_attempts`: failed
+            probes, and those of `Failure.counts_a_third`.
         spent: tokens of the retry quota that its retries cost.
-        may_have_run: whether the service may have already carried out the request.
-        failure: the latest one, or None.
+        may_have_run: whether the service may already have carried out the request.
+        failure: the latest failure, or None.
     """
 
     request: Request[T]

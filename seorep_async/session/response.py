@@ -1,4 +1,4 @@
-"""Read responses: decode a result or report a failure. Large bodies are decoded in turns."""
+"""Read responses: decode a result, or return a failure. Large bodies are decoded in turn."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from seorep_async.session.secrets import Authentication
 T = TypeVar("T")
 
 SMALL = 4 * 1024
-"""A body with more bytes is not an error, so it counts as accepted before it is decoded."""
+"""The most bytes of a body that may be an error. A larger one counts as a success undecoded."""
 LARGE = 64 * 1024
-"""A body with more bytes than this delays others while it is decoded, so it waits for its turn."""
+"""The most bytes of a body that is decoded at once. A larger one would delay other work, so it
+waits for its turn.
+"""
 QUICK = 2 * 1024 * 1024
 """A feed's page of up to this many bytes is decoded in the loop if its rows are alike."""
 SHARE = 1024 * 1024
@@ -42,12 +44,12 @@ class ResponseReader:
         # Held during a rest, and while a large body is decoded in a thread.
         self._lock = asyncio.Lock()
         self._bytes_since_rest = 0
-        # The time limits of calls whose large body waits or is decoded.
+        # The time limits of calls whose large body waits for its turn, or is being decoded.
         self._time_limits: set[asyncio.Timeout] = set()
         self._is_closed = False
 
     def close(self) -> None:
-        """End every call whose response waits to be decoded."""
+        """End every call whose response is waiting to be decoded."""
         self._is_closed = True
         for limit in self._time_limits:
             if not limit.expired():
@@ -101,7 +103,7 @@ class ResponseReader:
         decode = call.request.decode
         size = response.size
         if isinstance(decode, PageDecoder) and size <= QUICK:
-            # A turn costs as much as 20 rows. Most pages need none.
+            # A turn costs as much as decoding 20 rows. Most pages need not wait for one.
             if self._needs_rest(size) or self._lock.locked():
                 async with self._turn(call, size):
                     pass
@@ -110,13 +112,17 @@ class ResponseReader:
             if page is not None:
                 return page
             decode = decode.odd
-        # Nothing else is decoded beside a thread, because both would hold up the loop.
+        # One thread decodes at a time, because two would hold up the loop.
         async with self._turn(call):
             return await _in_thread(decode, response.body)
 
     @asynccontextmanager
     async def _turn(self, call: Call[Any], size: int = 0) -> AsyncIterator[None]:
-        """Wait until no thread decodes, and let other work run. The deadline of the call holds."""
+        """Wait until no thread is decoding, and let other work run.
+
+        Raises:
+            TimeoutError: the deadline of the call is over, or the client was closed.
+        """
         seconds_left = call.deadline.at - self._clock.monotonic()
         if self._is_closed or seconds_left <= 0:
             raise TimeoutError

@@ -42,9 +42,9 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
     Return None if the call times out before the next attempt.
 
     Args:
-        call: the call, which has counted the failed attempt.
+        call: the call. It has already counted the failed attempt.
         failure: the failed attempt.
-        counts_a_third: whether it counts as a third, because it was only too early.
+        counts_a_third: whether it counts as a third (`Call.throttled`).
         is_probe: whether it was a probe.
         now: monotonic time.
         tokens: remaining tokens of the retry quota.
@@ -85,7 +85,7 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
         attempts_of_kind = call.throttled if counts_a_third else failed
         first = settings.backoff_initial
         if pace is not None:
-            # At a low limit, earlier retries would find the limit used up, and lose the call.
+            # At a low limit, earlier retries would be refused until the call has no attempts left.
             first = max(first, 1 / pace)
         longest = min(settings.backoff_max, first * 2 ** (attempts_of_kind - 1))
         delay = jitter * longest
@@ -107,9 +107,9 @@ def deadline_exceeded(
     """Return the error for a call that timed out, or whose next attempt would come too late.
 
     Args:
-        cause: its last failure, or that of other calls if it was not sent, or None.
-        was_sent: whether it had an attempt.
-        wait: how long its last request waited, and for what, or the rate that made it wait.
+        cause: the last failure of the call, or of other calls if it was not sent, or None.
+        was_sent: whether the call had an attempt.
+        wait: how long its request waited last, and for what, in words; or the rate as the reason.
     """
     message = "the call timed out"
     if wait:

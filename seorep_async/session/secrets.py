@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import itertools
 import json
 import re
 import urllib.parse
@@ -14,7 +13,7 @@ from typing import NoReturn
 _HEAD_LENGTH = 8
 """The number of characters that identify the beginning of a secret."""
 _SHORTEST = 4
-"""In characters. Shorter secrets would be found in ordinary words."""
+"""The fewest characters of a secret that is looked for. Shorter ones occur in ordinary words."""
 _LONG_RUN = re.compile(r"[A-Za-z0-9_-]{8,}")
 
 
@@ -107,8 +106,8 @@ class Scrubber:
 def _pattern(head: str) -> str:
     """Return the pattern of a head.
 
-    The pattern finds a short secret only between characters that are not letters, or beside an
-    escape.
+    The pattern finds a short secret only if no letter stands directly before or after it. The last
+    character of an escape before it is not such a letter.
     """
     escaped = re.escape(head)
     if len(head) == _HEAD_LENGTH:
@@ -119,8 +118,12 @@ def _pattern(head: str) -> str:
 
 def _common_length(string: str, form: str) -> int:
     """Return the length of the common beginning, ignoring case."""
-    pairs = zip(string.lower(), form.lower(), strict=False)
-    return sum(1 for _pair in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    length = 0
+    for character, form_character in zip(string.lower(), form.lower(), strict=False):
+        if character != form_character:
+            break
+        length += 1
+    return length
 
 
 _QUOTES: tuple[Callable[[str], str], ...] = (

@@ -1,4 +1,4 @@
-"""Send a request until it has a result: permit, attempt, decision, back-off, and again."""
+"""Send requests: get a permit, make an attempt, decide, back off, and retry."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ from seorep_async.settings import Settings
 
 T = TypeVar("T")
 
-_LAST_ITERATIONS = 5  # iterations of the loop, until calls that closing has woken have ended
+_LAST_ITERATIONS = 5
+"""Iterations of the event loop after closing, in which the calls that it woke can end."""
 
 
 class State(enum.Enum):
@@ -47,7 +48,7 @@ class State(enum.Enum):
 class Session:
     """Sends requests for one client, from opening to closing.
 
-    It has its own aiohttp sessions, or a `borrowed` one.
+    It opens its own aiohttp sessions, unless one is `borrowed`.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class Session:
         self._transport = Transport(base_url, authentication, settings, borrowed, wall_clock)
         self.share: Share = Share(settings, self.clock, limits, base_url.origin, account)
         self._loop: asyncio.AbstractEventLoop | None = None
-        # The page sizes that `paging` has found, by the path of the endpoint.
+        # The page sizes that `paging` has found, by the endpoint's path.
         self.page_sizes: dict[str, int] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._requests = 0
@@ -113,8 +114,8 @@ class Session:
                 await asyncio.sleep(0)
 
     async def _end_calls(self) -> None:
-        """End all calls, whether they wait for a permit, for a turn to decode, or in back-off."""
-        # Calls in tasks of the caller end with the error of a closed client.
+        """End all calls: those that wait for a permit, for their turn to decode, or in back-off."""
+        # In tasks of the caller, calls end with the error of a closed client.
         self.share.close()
         self._reader.close()
         # Workers of pulls are cancelled in the same iteration of the loop, before this error can
@@ -126,7 +127,7 @@ class Session:
         return self.state is State.OPEN
 
     def require_open(self) -> None:
-        """Raise a ConfigurationError unless requests can be sent from here."""
+        """Raise a ConfigurationError unless the session is open in the running event loop."""
         if self.state is not State.OPEN:
             raise self._closed_error(None)
         if asyncio.get_running_loop() is not self._loop:
@@ -137,18 +138,22 @@ class Session:
             )
 
     def _closed_error(self, failure: Failure | None) -> SeoRepError:
-        """Return the error of a call that was ended by closing, with its failure if it had one."""
+        """Return the error for a call while the session is not open.
+
+        Args:
+            failure: the last failure of the call, or None.
+        """
         if failure is not None:
             message = f"{failure.error.message}; not retried: the client was closed"
             return failure.error.evolve(message=message)
         advice = "use it inside `async with SeoRepClient(...) as client:`"
-        # a client is opened only once
+        # A closed client can't be opened again.
         if self.state is State.NEW:
             advice += ", or `await client.open()` first"
         return ConfigurationError(f"this client is {self.state.value}: {advice}")
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Start a task that ends with this session at the latest."""
+        """Start a task. It is cancelled if this session is closed before it ends."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -196,7 +201,7 @@ class Session:
     async def _send_until_success(self, call: Call[T]) -> T:
         request = call.request
         while True:
-            # Most permits are free at once, and need no place in the queue.
+            # Usually a permit is free at once, and no place in the queue is needed.
             permit = self.share.try_acquire(call.deadline, request.subject, request.lane)
             if permit is None:
                 permit = await self._wait_for_permit(call)
@@ -206,7 +211,7 @@ class Session:
             if not isinstance(result, Failure):
                 break
             retry = self._decide(call, result, permit)
-            # The next wait would fail only because the client is closed, and hide this failure.
+            # In a closed client, the next wait would fail and hide this failure.
             if self.state is not State.OPEN:
                 raise self._closed_error(result)
             self._pay(call, result, retry)
@@ -227,8 +232,9 @@ class Session:
                 request.priority,
                 is_retry=call.attempts > 0,
             )
-        except WaitTimeout as end:
-            late = self._late(call, end.seconds, end.reason)
+        except WaitTimeout as timeout:
+            late = self._late(call, timeout.seconds, timeout.reason)
+            # The cause remains the last failure, not the `WaitTimeout`.
             raise late from late.__cause__
         except ClientClosed:
             raise self._closed_error(call.failure) from None
@@ -236,7 +242,13 @@ class Session:
     def _late(
         self, call: Call[Any], seconds: float, reason: WaitReason | None
     ) -> DeadlineExceededError:
-        """Return the error of a call that timed out, after a last wait for a permit."""
+        """Return the error for a call that timed out.
+
+        Args:
+            call: the call.
+            seconds: the length of its last wait for a permit.
+            reason: the reason for that wait, or None.
+        """
         cause = self.share.latest_failure if call.failure is None else call.failure.error
         return deadline_exceeded(
             cause,
@@ -282,7 +294,7 @@ class Session:
     def _learn(
         self, call: Call[Any], permit: Permit, received: Response | Failure
     ) -> Response | Failure:
-        """Learn from the response, and return it, or its failure."""
+        """Adapt the flow control to the response. Return the response, or its failure."""
         outcome: Response | Failure | None = None
         try:
             outcome = self._reader.check(call.request, received)
@@ -295,8 +307,8 @@ class Session:
     def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
         """Record a failed attempt. Return its retry, or raise the last error."""
         others_refused = self.share.rate_refused_since(call.idle_since)
-        is_early = failure.counts_a_third(others_refused=others_refused)
-        counts_a_third = permit.is_probe or is_early
+        was_too_early = failure.counts_a_third(others_refused=others_refused)
+        counts_a_third = permit.is_probe or was_too_early
         call.note(failure, counts_a_third=counts_a_third)
         if failure.cause is Cause.THROTTLE:
             self._throttled += 1
@@ -318,7 +330,7 @@ class Session:
         return decision
 
     def _pay(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
-        """Count a retry, take its cost from the retry quota, and tell its pull."""
+        """Count a retry, take its cost from the retry quota, and notify the pull."""
         self.share.quota.tokens -= retry.cost
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1

@@ -19,7 +19,7 @@ TICK = 0.03
 LATE = 0.05
 """An alarm that is later than this, in seconds, means that the loop or the process was stopped."""
 _ALARMS_AFTER_STOP = 5
-"""After that, each iteration of the loop reads only a part of the data that has arrived."""
+"""After a stop, attempts outlast this many alarms, because the loop reads arrived data in parts."""
 
 
 class Deadline(msgspec.Struct, frozen=True):
@@ -28,13 +28,13 @@ class Deadline(msgspec.Struct, frozen=True):
     - `of_call`: the clock starts at the beginning of the call, and also runs while the call waits
       for a permit.
     - `of_stream`: the clock of each request starts with its first permit. The wait for that permit
-      ends only with a `client.timeout()` around the stream, or after an outage of the same length
-      since the stream began.
+      ends only with a `client.timeout()` around the stream, or if an outage has lasted for the time
+      limit of a request since the stream began.
 
     Attributes:
         at: monotonic time, or infinity without a limit.
         seconds_from_permit: the time limit of a request whose clock has not started, or None.
-        stream_began: monotonic time. The earlier part of an outage doesn't count.
+        stream_began: monotonic time. An outage counts only from then on.
     """
 
     at: float = math.inf
@@ -61,8 +61,8 @@ class Deadline(msgspec.Struct, frozen=True):
 class AttemptTimeouts:
     """Ends attempts that take too long, like `asyncio.timeout`.
 
-    One alarm looks at all attempts from time to time, because an alarm for each would take 10
-    microseconds.
+    One alarm checks all attempts every `TICK` seconds, because an alarm for each attempt would take
+    10 microseconds.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -112,14 +112,14 @@ class AttemptTimeouts:
 class TimeLimit:
     """Ends its block with a TimeoutError after `seconds`, or when the call has no time left.
 
-    Then `inconclusive` says whether the service may not be the cause: the call's time was over, or
-    the loop was blocked.
+    `inconclusive` then says that the service may not be the cause, because the call's time was over
+    or the loop was blocked.
     """
 
     def __init__(self, timeouts: AttemptTimeouts, seconds: float, remaining: float) -> None:
         self._timeouts = timeouts
         self._started = timeouts.loop.time()
-        # The alarms since `due`, and how many of them the attempt outlasts.
+        # How many alarms have rung since `due`, and how many the attempt may outlast.
         self.alarms: int = 0
         self.most_alarms: int = 1
         self.is_over: bool = False
@@ -135,7 +135,7 @@ class TimeLimit:
         return self
 
     def is_very_late(self, seconds: float) -> bool:
-        """Return whether a limit of `seconds` has long passed, because the loop was blocked."""
+        """Return whether so much more than `seconds` has passed that the loop was blocked."""
         return self._timeouts.loop.time() - self._started > 1.25 * seconds
 
     def expire(self) -> None:

@@ -47,9 +47,9 @@ class Transport:
 
     Only the origin of `base_url` ever receives the key. A `borrowed` session serves all requests
     and is never closed. Otherwise there are two sessions of our own. The one for writes and grants
-    never reuses a connection, so a request that fails before it is sent was certainly not executed.
-    A read whose connection failed uses that session as well, because a failover kills all idle
-    connections.
+    opens a new connection for each request: if a reused connection breaks, the write may have been
+    executed. A read whose connection failed uses that session as well, because a failover kills all
+    idle connections.
 
     Attributes:
         attempts: the number of requests sent.
@@ -87,14 +87,14 @@ class Transport:
         self.bytes_received: int = 0
 
     def _authenticate_to_proxy(self, authorization: str) -> None:
-        """Send the proxy its password, with each request or only to open a tunnel."""
+        """Send the proxy its password: for https, only to open a tunnel; otherwise always."""
         if self._base_url.origin[0] == "https":
             self._options["proxy_headers"] = {hdrs.PROXY_AUTHORIZATION: authorization}
         else:
             self._secret_headers[hdrs.PROXY_AUTHORIZATION] = authorization
 
     def _options_of_borrowed(self) -> dict[str, Any]:
-        """Return the options of a request in a borrowed session. Our own sessions have them."""
+        """Return the options for requests in a borrowed session. Our own are created with them."""
         return {
             "headers": self._headers,
             "skip_auto_headers": (hdrs.CONTENT_TYPE,),
@@ -172,7 +172,7 @@ class Transport:
             # a traceback with locals would show the key, which is in frames of aiohttp
             raise error.with_traceback(None) from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
-            if type(error) is TimeoutError:
+            if type(error) is TimeoutError:  # from `limit`; aiohttp's are of subclasses
                 return self._late(limit, remaining, progress)
             failure = failure_of(error, request)
             if isinstance(error, aiohttp.ConnectionTimeoutError):
@@ -189,7 +189,7 @@ class Transport:
 
     def _late(self, limit: TimeLimit, remaining: float, progress: Progress | None) -> Failure:
         """Return the failure of an attempt cut off by our time limit or by closing the client."""
-        # a mock of aiohttp may raise its own TimeoutError, and records no progress
+        # A read has no progress. A mock of aiohttp may raise a TimeoutError without any.
         is_sent = progress is None or progress.is_sent or not limit.is_over
         sent = Sent.MAYBE if is_sent else Sent.NO
         if self._timeouts.is_closed:
@@ -205,7 +205,7 @@ class Transport:
     ) -> Awaitable[aiohttp.ClientResponse]:
         """Send a request, and receive the head of the response, perhaps with some of its body."""
         options = self._options
-        # middlewares of a borrowed session may send again, so `_send_on_the_wire` counts there
+        # Middlewares of a borrowed session may send again, so `_send_on_the_wire` counts instead.
         if self._borrowed is None:
             self.attempts += 1
         elif session.closed:
@@ -236,7 +236,7 @@ class Transport:
             raise WireError(error) from None
 
     async def _receive(self, response: aiohttp.ClientResponse) -> Response:
-        """Receive the rest of a response. Most have arrived completely."""
+        """Receive the rest of a response. Most responses have already arrived completely."""
         content = response.content
         headers = response.headers
         try:
@@ -263,10 +263,10 @@ class Transport:
             size += len(chunk)
         return chunks
 
-    def _counted(self, chunk: bytes, before: int = 0) -> bytes:
-        """Count the bytes of a chunk, and raise if the total is too large."""
+    def _counted(self, chunk: bytes, size_before: int = 0) -> bytes:
+        """Count the bytes of a chunk and return it. Raise if the body is too large."""
         self.bytes_received += len(chunk)
-        self._check_size(before + len(chunk))
+        self._check_size(size_before + len(chunk))
         return chunk
 
     def _check_size(self, size: int) -> None:
@@ -296,5 +296,5 @@ class Transport:
 async def _read_any(content: aiohttp.StreamReader) -> bytes:
     try:
         return await content.read(READ_SIZE)
-    except RuntimeError as error:  # aiohttp's, if the connection was closed in the meantime (3.14)
+    except RuntimeError as error:  # aiohttp 3.14 raises it if the connection has been closed
         raise aiohttp.ClientConnectionError(str(error)) from None

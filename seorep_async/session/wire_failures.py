@@ -41,7 +41,7 @@ def failure_of(  # noqa: C901, PLR0912, a table of cases
 ) -> Failure:
     """Return the failure of an attempt that ended with an exception of aiohttp.
 
-    A RuntimeError is a lack of threads.
+    A RuntimeError means that no thread could be started (`is_lack_of_threads`).
     """
     reason = _reason(error, request)
 
