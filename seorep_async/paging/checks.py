@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def is_whole(page: Page[T], key: Callable[[T], Hashable]) -> bool:
-    """Return whether page 1 is the only page and adds up. If not, a `Ledger` finds the reason."""
+    """Return whether page 1 is the only page and adds up. A `Ledger` checks all other listings."""
     rows = len(page.items)
     if page.total_pages != 1 or page.total_records != rows:
         return False
@@ -23,7 +23,7 @@ class Ledger(Generic[T]):
     """Checks the pages of one listing, in order.
 
     Attributes:
-        last_page: the number of the last page, or None if it can only be found by reading on.
+        last_page: the number of the last page, or None if only reading on can find it.
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class Ledger(Generic[T]):
         self._ended = True
         if self.last_page is None or self.last_page == 1:
             return
-        # If all announced records are there, an empty last page is not a gap.
+        # If all announced records have come, an empty last page is not a gap.
         if not self.has_all_records():
             raise self._error(f"page {page.number} of {self.last_page} is empty", page.number)
 
     def _compare_totals(self, page: Page[T]) -> None:
-        """Compare what a page announces with what page 1 announced."""
+        """Raise an error if a page announces other totals than page 1."""
         if self._records is None:
             self._records = page.total_records
         if page.total_records is not None and page.total_records != self._records:

@@ -31,10 +31,10 @@ class Source(Protocol[T]):
         """Take the pages of a listing."""
 
     async def judge(self, reading: Reading[T], error: SeoRepError) -> None:
-        """Find out whether the failure of a listing concerns others too."""
+        """Find out whether the failure of a listing affects other listings."""
 
     def on_failure(self, reading: Reading[T], error: SeoRepError) -> Reading[T] | None:
-        """Take the failure of a listing, unless it has ended. Return its replacement, if any."""
+        """Take the failure of a listing, unless it has ended. Return the next reading, if any."""
 
     def on_bug(self, error: BaseException) -> None:
         """Take an error that should not have happened."""
@@ -52,12 +52,12 @@ class Crawl(Generic[T]):
        of the service. So a listing is passed over while it has as many pages in progress as have
        arrived, or while one of its pages is being tried again.
     3. Page 1 of the next listing that begins.
-    4. If there is no other work, a page of the first listing that was passed over. Of those with a
-       page that is being tried again, only a few early pages are read: they may be wasted.
+    4. If there is no other work, a page of the first listing that was passed over. Listings with a
+       page that is being tried again get only a few early pages, which may be wasted.
 
     There is a worker for each permit, and another in place of each one whose request is being tried
-    again. With more, nearly every request would wait in the queue for its permit, which costs more
-    than the decoding of its rows. The budget limits the workers to twice the number of permits.
+    again. With more workers, nearly every request would wait in the queue for its permit, which
+    costs more than decoding its rows. The budget limits the workers to twice the number of permits.
     """
 
     def __init__(self, session: Session, source: Source[T], lane: Lane) -> None:
@@ -112,8 +112,9 @@ class Crawl(Generic[T]):
         if next_reading is not None:
             return next_reading, next_reading.take_number()
         # Without other work, the listings that were passed over get their turn.
+        early_pages = sum(len(reading.early) for reading in failing)
         passed_over = healthy
-        if not healthy and sum(len(reading.early) for reading in failing) < self.budget:
+        if not healthy and early_pages < self.budget:
             passed_over = self._with_more
         for reading in passed_over:
             if reading.wants_request:
@@ -129,7 +130,8 @@ class Crawl(Generic[T]):
     async def _work(self, job: Job[T] | None) -> None:
         worker = cast("asyncio.Task[None]", asyncio.current_task())
         if worker not in self._workers:
-            # With eager tasks, each worker would otherwise start the next one inside itself.
+            # An eager task runs before `hire` has registered it, and would start the next worker
+            # inside itself.
             await asyncio.sleep(0)
         while job is not None:
             reading, number = job
@@ -217,10 +219,10 @@ class Crawl(Generic[T]):
             if bug is not None:
                 self._source.on_bug(bug)
         elif self.is_open:
-            # If nobody ended the listing, the client was closed.
+            # Unless its listing has ended, the worker was cancelled by closing the client.
             self.drop(reading)
             closed = ConfigurationError("the client was closed while its pages were being read")
             self._source.on_failure(reading, closed)
-        # There may be a page that had no room, or a listing that could not begin. If the client was
-        # closed, listings that begin here fail at once, so that each has an outcome.
+        # Now there may be room for another page, or a listing may begin. If the client was closed,
+        # listings that begin here fail at once, so each of them has an outcome.
         self.hire()

@@ -24,7 +24,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class NotAwaited:
-    """The base class of `Listing` and `Pull`. It reports a forgotten `await`."""
+    """The base class of `Listing` and `Pull`, whose errors point out a forgotten `await`."""
 
     if not TYPE_CHECKING:  # type checkers find a forgotten `await` anyway
 
@@ -47,13 +47,13 @@ class NotAwaited:
 class Listing(NotAwaited, Generic[T, R_co]):
     """A listing that is fetched when it is used: await it, iterate over it, or take single pages.
 
-    - `await listing` gives everything, in the service's order: as many items as it announces,
-      none twice, or an error.
-    - `async for item in listing` gives items one at a time while pages arrive.
-    - `listing.pages()` gives pages, `await listing.page(3)` one page.
+    - `await listing` returns everything, in the service's order. If the number of items is not the
+      announced one, or an item is repeated, it raises an error.
+    - `async for item in listing` yields items one at a time while pages arrive.
+    - `listing.pages()` yields pages, and `await listing.page(3)` returns one page.
 
-    Every use fetches it again, and may raise a SeoRepError, such as a PaginationError if the pages
-    do not add up.
+    Every use fetches the listing again, and may raise a SeoRepError, such as a PaginationError if
+    the pages do not add up.
 
     Attributes:
         query: the requests of its pages.
@@ -64,7 +64,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
     _session: Session
     query: Query[T]
     assemble: Callable[[list[Page[T]]], R_co]
-    # Finds the page size of the endpoint, or None if a limit is given or not wanted.
+    # Finds the page size of the endpoint. None if the caller or the settings give one.
     _page_size: PageSize | None
 
     def __await__(self) -> Generator[Any, None, R_co]:
@@ -79,8 +79,9 @@ class Listing(NotAwaited, Generic[T, R_co]):
     async def pages(self) -> AsyncGenerator[Page[T], None]:
         """Yield the pages in order.
 
-        A bounded number of next pages is fetched in advance. If you stop early, requests are
-        cleaned up eventually, or at once within `async with contextlib.aclosing(listing.pages())`.
+        A bounded number of pages is fetched in advance. If you stop early, their requests are
+        cancelled when the generator is collected, or at once within
+        `async with contextlib.aclosing(listing.pages())`.
         """
         schedule = Schedule(self._session.call_timeout.stream_deadline())
         reading = self._reading(schedule, page_size=None)
@@ -105,7 +106,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
         return await self._session.send(SizedQuery(self.query, schedule).request(plain_number))
 
     async def first_page(self) -> Page[T]:
-        """Fetch page 1 at the page size of a whole reading; see `Settings.page_size`."""
+        """Fetch page 1 at the page size that a whole reading would use (`Settings.page_size`)."""
         schedule = Schedule(self._session.call_timeout.deadline())
         return await self.reading(schedule).fetch(self._session, 1)
 

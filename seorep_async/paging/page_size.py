@@ -29,18 +29,19 @@ SHORTEST_PATIENCE = 5.0
 """The least seconds that a listing waits for the answer to a question."""
 PATIENCE = 8
 """A listing also waits for this multiple of the time that its own page 1 took."""
-LONGEST_LIMIT = 90.0
-"""The least seconds that it waits while only probes go out: a limit per minute may be used up."""
+PROBING_PATIENCE = 90.0
+"""The least seconds that it waits while only probes go out. A limit per minute may be used up."""
 CONFIRMATIONS = 3
 """The number of reports of one length to compare with and without a limit."""
 MOST_FAILURES = 3
-"""The number of listings or questions that may fail, perhaps because of the limit."""
+"""The number of failures, perhaps because of the limit, after which default pages are used."""
 QUESTION_ATTEMPTS = 3
-"""The attempts for a question: random faults and the refusals of a low limit do not answer it."""
+"""The most attempts for a question. A random fault, or a refusal at a low rate, does not answer it.
+"""
 
 
 class State(enum.Enum):
-    """The current knowledge about an endpoint's page size."""
+    """What the client knows about an endpoint's page size."""
 
     UNKNOWN = "unknown"
     ASKING = "asking"
@@ -51,15 +52,16 @@ class State(enum.Enum):
 class PageSize:
     """Finds the page size of one endpoint, for all listings that one client reads in full.
 
-    Where page 1 announces at least twice as many records as it holds, it is requested once more
-    with `limit=1000`. The answer is taken if it holds more rows, begins with the same ones, and
-    announces no fewer records. From then on, all listings of the endpoint use this limit.
+    If page 1 announces at least twice as many records as it holds, it is requested once more with
+    `limit=1000`: this is the question. The large page is accepted if it holds more rows, begins
+    with the same ones, and announces no fewer records. From then on, all listings of the endpoint
+    use this limit.
 
-    A service that cuts reports cuts all long ones to the same number. So a report that is at least
-    as long as the longest confirmed one is also requested once without a limit. If that announces
-    more records, the endpoint keeps to default pages. One that announces exactly the
-    limit is requested with a limit of one record less as well, because whole reports of that length
-    prove nothing.
+    A service that cuts reports cuts all long ones to the same number of records. So page 1 of a
+    report that is at least as long as the longest confirmed one is also requested without a limit.
+    If it then announces more records, the endpoint returns to default pages. A report of exactly
+    1,000 records may be whole or cut, so its page 1 is also requested with `limit=999`, which must
+    still announce 1,000.
     """
 
     def __init__(self, session: Session, path: str) -> None:
@@ -68,16 +70,16 @@ class PageSize:
         self._state = State.UNKNOWN
         self._answered = asyncio.Event()
         self._one_by_one = asyncio.Lock()
-        self._longest = 0  # records of the longest report that was confirmed
-        self._confirmations = 0  # of that length
-        self._pages_are_limited = False  # a limit shortens pages, not whole reports
+        self._longest = 0  # records of the longest confirmed report
+        self._confirmations = 0  # the number of confirmed reports of that length
+        self._pages_are_limited = False  # a limit shortens pages, but not whole reports
         self._failures = 0
 
     async def first_page(self, listing: SizedQuery[T]) -> Page[T]:
-        """Request page 1 of a listing, at the page size that the listing then keeps."""
+        """Request page 1 of a listing, and set the page size that the listing keeps."""
         now = self._session.clock.monotonic
-        end = math.inf
-        seconds = math.inf
+        ask_until = math.inf
+        page_1_seconds = math.inf
         page = None
         while self._state is not State.FOUND:
             started = now()
@@ -85,47 +87,48 @@ class PageSize:
             listing.has_begun = True
             if not page.items or _announced(page) < 2 * len(page.items):
                 return page
-            # A pause before a later page 1 is no reason to wait longer for an answer.
-            seconds = min(seconds, now() - started)
+            # If a later page 1 had to wait, that is no reason to wait longer for an answer.
+            page_1_seconds = min(page_1_seconds, now() - started)
             # The second half of the call's time is for pages of the default size.
-            end = min(end, (now() + listing.schedule.deadline.at) / 2)
+            ask_until = min(ask_until, (now() + listing.schedule.deadline.at) / 2)
             if self._state is State.ASKING:
-                await self._wait(page, seconds, end)
+                await self._wait(page, page_1_seconds, ask_until)
             if self._state is State.UNKNOWN:
-                large_page = await self._ask(listing, page, seconds, end)
+                large_page = await self._ask(listing, page, page_1_seconds, ask_until)
                 if large_page is not None:
                     return large_page
-            if self._state in (State.ASKING, State.DEFAULT) or now() >= end:
+            if self._state in (State.ASKING, State.DEFAULT) or now() >= ask_until:
                 return page
-            # The question decided nothing, because the rate was refused. If page 1 is accepted
-            # now, another question costs less than the further pages.
+            # The question decided nothing, because it was refused. If page 1 is accepted now,
+            # another question costs less than the further pages.
         return await self._first_large_page(listing, page)
 
-    def _patience(self, page: Page[Any], seconds: float) -> float:
-        """Return the seconds to wait for an answer, after page 1 took `seconds`."""
-        patience = self._patience_of_attempt(page, seconds)
+    def _patience(self, page: Page[Any], page_1_seconds: float) -> float:
+        """Return the seconds to wait for an answer, after page 1 took `page_1_seconds`."""
+        patience = self._patience_of_attempt(page, page_1_seconds)
         if self._session.share.only_probes:
             # Only probes go out, so the further pages would wait as long as the question.
-            patience = max(patience, LONGEST_LIMIT)
+            patience = max(patience, PROBING_PATIENCE)
         return patience
 
-    def _patience_of_attempt(self, page: Page[Any], seconds: float) -> float:
-        patience = max(SHORTEST_PATIENCE, PATIENCE * seconds)
+    def _patience_of_attempt(self, page: Page[Any], page_1_seconds: float) -> float:
+        """Return the seconds to wait for the response to one attempt of a question."""
+        patience = max(SHORTEST_PATIENCE, PATIENCE * page_1_seconds)
         pace = self._session.share.pace
         if pace is None:
             return patience
-        # At a low rate, the question may be refused for a while. Without its answer, the listing
-        # would wait for its further pages, which take longer.
+        # At a low rate, the question may be refused for a while. The further pages at the default
+        # size would take longer than that.
         further_pages = _announced(page) / len(page.items) - 1
         return max(patience, further_pages / pace)
 
-    async def _wait(self, page: Page[Any], seconds: float, end: float) -> None:
-        """Wait until the question of another listing is answered, but not for long."""
+    async def _wait(self, page: Page[Any], page_1_seconds: float, ask_until: float) -> None:
+        """Wait until the question of another listing is answered, or patience has run out."""
         now = self._session.clock.monotonic
         began = now()
         while self._state is State.ASKING:
-            # Meanwhile the rate may become known, and with it a longer patience.
-            left = min(began + self._patience(page, seconds), end) - now()
+            # Meanwhile the rate may become known, and then patience is longer.
+            left = min(began + self._patience(page, page_1_seconds), ask_until) - now()
             if left <= 0:
                 return
             with suppress(TimeoutError):
@@ -136,25 +139,25 @@ class PageSize:
                 await asyncio.sleep(0)
 
     async def _ask(
-        self, listing: SizedQuery[T], page: Page[T], seconds: float, end: float
+        self, listing: SizedQuery[T], page: Page[T], page_1_seconds: float, ask_until: float
     ) -> Page[T] | None:
-        """Return page 1 of a large limit, or None if it does not work or was refused."""
+        """Ask the question. Return page 1 at the large size, or None if it was not accepted."""
         self._state = State.ASKING
         self._answered.clear()
-        patience = self._patience(page, seconds)
-        patience = min(patience, end - self._session.clock.monotonic())
+        patience = self._patience(page, page_1_seconds)
+        patience = min(patience, ask_until - self._session.clock.monotonic())
         listing.limit = LIMIT
         question = msgspec.structs.replace(
             listing.request(1),
-            deadline=Deadline(end, seconds_from_permit=patience),
+            deadline=Deadline(ask_until, seconds_from_permit=patience),
             max_attempts=QUESTION_ATTEMPTS,
-            # Refusals may take longer than the usual patience, but a missing answer may not.
-            attempt_seconds=self._patience_of_attempt(page, seconds),
+            # Refusals may take longer than this, but the response to one attempt may not.
+            attempt_seconds=self._patience_of_attempt(page, page_1_seconds),
         )
         try:
             large_page = await self._session.send(question)
-            # Other listings wait for this answer, so the retries must not wait for their requests.
-            deadline = Deadline(end, seconds_from_permit=self._patience(page, seconds))
+            # Other listings wait for this answer, so another request must not take long either.
+            deadline = Deadline(ask_until, seconds_from_permit=self._patience(page, page_1_seconds))
             is_longer = _continues(page, large_page, listing)
             if is_longer and await self._is_whole(large_page, listing, deadline):
                 self._find(large_page)
@@ -175,8 +178,8 @@ class PageSize:
         if error.attempts == 0:
             # A question that was never sent decides nothing.
             return
-        # A refusal is probably about the rate, not about the limit. An attempt that had little time
-        # does not decide for all other listings.
+        # A refusal is probably about the rate, not about the limit. A timeout after little time, or
+        # after a retry, may have another cause. Such failures decide only if they are repeated.
         had_little_time = patience < SHORTEST_PATIENCE or error.attempts > 1
         is_late = had_little_time and isinstance(error, DeadlineExceededError)
         if _is_refusal(error) or is_late:
@@ -256,9 +259,9 @@ class PageSize:
 def choose_page_size(
     params: dict[str, Any], settings: Settings, page_size: PageSize
 ) -> PageSize | None:
-    """Return the page size that a listing finds, or None.
+    """Return the object that finds the page size, or None if the size is given.
 
-    A size that the settings give is put into `params`.
+    A size from the settings is added to `params`.
     """
     if "limit" in params:
         return None
@@ -275,7 +278,7 @@ def _announced(page: Page[Any]) -> int:
 
 def _is_refusal(error: SeoRepError) -> bool:
     """Return whether the service refused, perhaps because of the rate."""
-    # An error of the deadline has the status of its cause.
+    # A DeadlineExceededError has the status of its cause.
     return isinstance(error, RateLimitedError) or error.status in (429, 503)
 
 
@@ -288,5 +291,5 @@ def _continues(page: Page[T], large_page: Page[T], listing: SizedQuery[T]) -> bo
     if _announced(large_page) < _announced(page):
         return False
     pages = large_page.total_pages
-    # Some services count pages in the default size, and would end the listing too early.
+    # Some services count pages of the default size. Then the last page is not known.
     return pages is None or pages == -(-_announced(large_page) // len(large_keys))

@@ -15,17 +15,18 @@ from seorep_async.session import Deadline, Lane, Request
 T = TypeVar("T")
 
 ATTEMPTS = 5
-"""The attempts for one page of the found size, because a service may fail only with large pages."""
+"""The most attempts for a page of the found size: a service may fail only on large pages."""
 
 PAGES_FIRST = 3
-"""The pages of a single listing that, once it has begun, go before those that have not."""
+"""A single listing that has begun goes before those that have not, up to this page."""
 
 
 class Schedule(msgspec.Struct, eq=False):
     """The common part of all requests of a pull, or of a single listing.
 
     Attributes:
-        deadline: one for all requests together, or for each.
+        deadline: the end of all requests together (`Deadline.of_call`), or a rule for each one
+            (`Deadline.of_stream`).
         lane: the pull's, or None for a single listing.
     """
 
@@ -63,8 +64,8 @@ class SizedQuery(msgspec.Struct, Generic[T], eq=False):
     Attributes:
         place: its place among other listings. The lowest is read first.
         limit: the requested number of records per page, or None for the service's default.
-        has_begun: whether a page was received. Nearly all of what a call needs is then wasted if
-            its next pages come too late.
+        has_begun: whether a page was received. That page is wasted if the call has no time left for
+            the other pages.
     """
 
     query: Query[T]
@@ -96,7 +97,7 @@ class SizedQuery(msgspec.Struct, Generic[T], eq=False):
     def _priority(self, number: int) -> int:
         """Return the place of a request in its lane; the lowest goes first."""
         # Single listings and calls have the same place, so they go in the order of their arrival.
-        # Under overload, every listing would get page 1 and none its further pages, so a listing
+        # Under overload, every listing would get page 1, but none its further pages. So a listing
         # that has begun goes first, but only with its first pages: a long one must not hold up
         # others.
         if self.schedule.lane is None and self.has_begun and number <= PAGES_FIRST:

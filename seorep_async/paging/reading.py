@@ -1,4 +1,4 @@
-"""One listing while it is read: which page to request next, and whether the pages add up."""
+"""One listing while it is being read: the next page to request, and whether the pages add up."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _FAILURES_OF_LARGE_PAGES = (
 
 
 class Reading(SizedQuery[T], kw_only=True, eq=False):
-    """One listing while it is read.
+    """One listing while it is being read.
 
     Attributes:
         max_pages: the number of pages after which a listing without an end is given up.
-        most_ahead: the number of pages that are requested after the last checked one.
+        most_ahead: the number of pages that may be requested beyond the last checked one.
         page_size: finds the limit with page 1. None keeps the default size.
-        blamed: the found size at which it failed before.
-        requested: pages 1 to this one were requested.
-        checked: pages 1 to this one were received and checked.
+        blamed: the `PageSize` whose large pages may have caused an earlier failure, or None.
+        requested: the number of the last requested page.
+        checked: the number of the last page that was received and checked.
         early: pages that arrived before an earlier one, by number.
-        pages: those that `receive` kept, in order.
-        ledger: checks the pages; None before page 1, and if page 1 is all there is.
+        pages: the checked pages that hold anything new. Only `receive` adds to them.
+        ledger: checks the pages. None before page 1, and if page 1 is the only page.
         is_complete: whether all pages are there and add up.
         is_given_up: whether nobody waits for its pages any more.
     """
@@ -89,7 +89,7 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
 
     @property
     def last_page(self) -> int | None:
-        """The number of the last page, or None if page 1 did not announce it, or is missing."""
+        """The number of the last page, or None if page 1 is missing or did not announce it."""
         return None if self.ledger is None else self.ledger.last_page
 
     @property
@@ -98,7 +98,7 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
         if self.is_complete or self.is_given_up:
             return False
         if self.ledger is None:
-            # Page 1 may announce the number of pages.
+            # Page 1 comes first, because it may announce the number of pages.
             return self.requested == 0
         if self.ledger.last_page is None:
             # Without a total, each page says whether there is another.
@@ -160,13 +160,15 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
         return is_new
 
     def end_at(self, error: SeoRepError) -> bool:
-        """Complete the listing if an error for a page means its end. Return whether it does."""
+        """Complete the listing if an error for a page means its end. Return whether it does.
+
+        Some services send a 404 for a page beyond the end.
+        """
         ledger = self.ledger
         if self.is_given_up or not isinstance(error, NotFoundError):
             return False
         if ledger is None or ledger.last_page is not None:
             return False
-        # Some services send an error for a page beyond the end.
         if not ledger.has_all_records():
             return False
         self._complete()
@@ -175,5 +177,5 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
     def _complete(self) -> None:
         self.is_complete = True
         if self.blamed is not None:
-            # The listing failed at the large size, but not at the default size.
+            # This listing failed at the large size, but succeeded at the default size.
             self.blamed.count_failure()
