@@ -34,7 +34,7 @@ _REAL_NAMES = {
     "date": UNFROZEN.date,
     "datetime": UNFROZEN.datetime,
 }
-
+"""The real classes under the names that annotations use for them."""
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 """A lone surrogate, which JSON and Python strings allow but UTF-8 can't encode."""
@@ -64,7 +64,7 @@ def plain_integer(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     try:
-        # `operator.index` may return an object of a subclass, and `int.__index__` a plain integer
+        # `operator.index` may return an instance of a subclass; `int.__index__` makes it plain.
         return int.__index__(operator.index(value))  # type: ignore[arg-type]
     except TypeError:
         return None
@@ -84,15 +84,15 @@ def are_dates_frozen() -> bool:
 def real_dates() -> Generator[None, None, None]:
     """Put the real classes back into the module `datetime` for the duration of a block.
 
-    Importing pandas while freezegun's fakes are there crashes the process, because the fakes are
-    larger objects.
+    Importing pandas while freezegun's fakes are installed crashes the process, because the fakes
+    are larger objects.
     """
-    found = _DateClasses(dt.date, dt.datetime)
+    previous = _DateClasses(dt.date, dt.datetime)
     try:
         _install(UNFROZEN)
         yield
     finally:
-        _install(found)
+        _install(previous)
 
 
 def _install(classes: _DateClasses) -> None:

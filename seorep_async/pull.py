@@ -48,10 +48,11 @@ class Pull(NotAwaited, Generic[R_co]):
     outcome.
 
     Ids are processed in order: pages of earlier ids are requested first, but the next id may begin
-    while pages of an id are in progress. At most twice `max_concurrency` ids are in progress or
-    waiting for the consumer, so a slow consumer slows the pull down. If the pages of an id don't
-    add up, it is read again up to 3 times. After a transient failure, an id is tried once more when
-    nothing else is in progress (not with `on_error="raise"`). Leaving the context stops the pull.
+    while pages of an earlier one are in progress. At most twice `max_concurrency` ids are in
+    progress or waiting for the consumer, so a slow consumer slows the pull down. If the pages of an
+    id don't add up, it is read again up to 3 times. After a transient failure, an id is tried once
+    more when nothing else is in progress (not with `on_error="raise"`). Leaving the context stops
+    the pull.
 
     A 401 means that the key is refused, but a 403 may be about a single id. The pull therefore
     repeats a request that the service accepted before: after eight 403s in a row, and at the end if
@@ -193,11 +194,12 @@ class _Item(msgspec.Struct, Generic[R], eq=False):
 
 
 class _Run(Generic[R]):
-    """A run of a pull, which chooses the ids that its crawl reads.
+    """A run of a pull: it chooses the ids that its crawl reads, and keeps their outcomes.
 
     An id moves from `_new_items` to `_begun`, and then to `_outcomes` until the consumer takes its
-    outcome. After a transient failure, it waits in `_deferred` until all others had their first
-    try. In an ordered pull, it is tried again at once, because the consumer waits for it.
+    outcome. With `tries_again`, an id waits in `_deferred` after a transient failure, until all
+    others have had their first try. In an ordered pull, it is tried again at once, because the
+    consumer waits for it.
     """
 
     def __init__(
@@ -250,6 +252,7 @@ class _Run(Generic[R]):
         """Return the next outcome, or None if it has not arrived yet."""
         if self._bug is not None:
             raise self._bug
+        # In an ordered pull, numbers are taken one after the other.
         number = self._taken
         if not self._ordered:
             number = next(iter(self._outcomes), -1)
@@ -324,10 +327,10 @@ class _Run(Generic[R]):
         while item is not None:
             error: SeoRepError | None = None
             if self.key.refusal is not None:
-                error = self._stopped()
+                error = self._stopped_error()
             elif self._succeeded == 0:
-                # A deferred id fails with its first error, because the service is down if nothing
-                # succeeded. A new id has no error yet, and is started.
+                # If nothing has succeeded, the service is down, so a deferred id fails with its
+                # first error. A new id has no error, and begins.
                 error = item.error
             if error is None:
                 self._begun[item.number] = item
@@ -357,23 +360,23 @@ class _Run(Generic[R]):
         if self.key.refusal is None:
             return
         item = self._begun.get(reading.place)
-        # Only this id was refused. All other ids are stopped because of that.
+        # This id ends with the error of its own request, all others with that of a stopped one.
         if item is not None and item.reading is reading:
             self._stop(item, error)
         for other_item in [*self._begun.values(), *self._deferred]:
-            self._stop(other_item, self._stopped())
+            self._stop(other_item, self._stopped_error())
         self._deferred.clear()
 
     def on_failure(self, reading: Reading[R], error: SeoRepError) -> Reading[R] | None:
         item = self._begun.get(reading.place)
         if item is None or item.reading is not reading:
-            # The listing has ended, or another reading has replaced this one.
+            # The id has ended, or another reading has replaced this one.
             return None
         if reading.may_be_too_large(error):
             item.reading = reading.at_default_size()
             return item.reading
         if isinstance(error, PaginationError) and item.repulls < MAX_REPULLS:
-            # The rows may have changed during the reading.
+            # The rows may have changed while they were read.
             item.repulls += 1
             item.reading = reading.again()
             return item.reading
@@ -400,7 +403,7 @@ class _Run(Generic[R]):
             yield _Item(number, id_, listing, listing.reading(self._schedule, number))
 
     def _next_item(self) -> _Item[R] | None:
-        """Return the id to start next, or None if all have started or there is no room."""
+        """Return the id to begin next, or None if all have begun or none may begin now."""
         # A slow consumer leaves no room.
         has_room = len(self._begun) + len(self._outcomes) < self.crawl.budget
         if not has_room or not self.key.answered.is_set():
@@ -431,7 +434,7 @@ class _Run(Generic[R]):
     # The key
 
     async def _ask_about_key(self) -> object:
-        """Ask about the key. Until the request is accepted, the pull only goes on with retries."""
+        """Ask the service about the key. Meanwhile the pull sends only retries."""
         share = self._session.share
         share.hold(self._lane)
         try:
@@ -440,13 +443,13 @@ class _Run(Generic[R]):
             share.release(self._lane)
 
     def _question(self) -> Request[object]:
-        """Return a request that the service accepted before, otherwise one for a campaign."""
+        """Return a request that the service accepted before, or else a request for one campaign."""
         now = self._session.clock.monotonic()
         end = min(self._schedule.deadline.at, now + QUESTION_SECONDS)
         deadline = Deadline.of_call(end)
         query = self._accepted.query
         if query is not None:
-            # The lane of the pull is on hold until the answer, so the question needs its own.
+            # The lane of the pull is on hold until the response, so the question needs another.
             schedule = Schedule(deadline, Lane())
             page_1: Request[Any] = SizedQuery(query, schedule).request(1)
             # An error of this request is about the key, not about the campaign in it.
@@ -457,7 +460,7 @@ class _Run(Generic[R]):
         self.crawl.drop(item.reading)
         self._end(item, self._failed(item, error))
 
-    def _stopped(self) -> AuthenticationError:
+    def _stopped_error(self) -> AuthenticationError:
         stopped = "stopped, because the API key was refused for another request"
         refusal = self.key.refusal
         status = None if refusal is None else refusal.status
