@@ -34,10 +34,12 @@ from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.replacement import MONTH_RULE, OUTDATED_REPORTS, STATEMENTS
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.schema import (
+    DAMAGED,
     NO_DATABASE,
     THIS_PROGRAM,
     found_columns,
     holder_of,
+    is_cut_off,
     is_damaged,
     make_tables,
     may_be_database,
@@ -148,6 +150,9 @@ class Database(Target):
             for problem in problems(database):
                 raise refusal(self.out, f"{problem}, or name another file")
             self.accounts.update(_accounts(database))
+            # a pull would fill the missing end with its own rows, and so hide the damage
+            if self.accounts and is_cut_off(database, self.path):
+                raise ExportError(f"can't write {self.out}: {DAMAGED}", file=self.path)
 
     def _refuse_log_without_database(self) -> None:
         # A crash may have left the log where the database itself was removed afterwards. DuckDB

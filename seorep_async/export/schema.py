@@ -123,7 +123,7 @@ _IN_ANOTHER_PROGRAM = (
 )
 THIS_PROGRAM = "this program"
 _IN_THIS_PROGRAM = f"{THIS_PROGRAM} has it open already; close that, and run this again"
-_DAMAGED = "it is damaged; restore a backup"
+DAMAGED = "it is damaged; restore a backup"
 _MEANINGS = {
     "onflicting lock": _IN_ANOTHER_PROGRAM,  # Linux and macOS
     "File is already open in": _IN_ANOTHER_PROGRAM,  # Windows, in any language
@@ -133,14 +133,22 @@ _MEANINGS = {
     "Could not set lock": (
         "its file system refuses DuckDB's locks; write to a local disk, and move the file"
     ),
-    "Could not read enough bytes": _DAMAGED,  # the file was cut off
-    "Corrupt database file": _DAMAGED,
+    "Could not read enough bytes": DAMAGED,  # the file was cut off
+    "Corrupt database file": DAMAGED,
     "newer version of DuckDB": _NEWER,
     "newer DuckDB version": _NEWER,
 }
 """The meaning of words in DuckDB's messages, and what to do about it."""
 _NO_DATABASE = ("not a valid DuckDB database", "Cannot launch in-memory database")
 NO_DATABASE = "it is not a DuckDB database"
+_LAST_BLOCK = "SELECT max(block_id) FROM pragma_storage_info(?)"
+_BLOCK_SIZE = """
+    SELECT block_size
+    FROM pragma_database_size()
+    WHERE database_name = current_database()
+"""
+_HEADERS_SIZE = 3 * 4096
+"""The bytes before the first block of a database file."""
 _MAGIC_AT = 8
 _MAGIC = b"DUCK"
 """The bytes that follow the checksum at the beginning of each database file."""
@@ -180,7 +188,21 @@ def holder_of(error: Exception) -> str | None:
 
 def is_damaged(error: Exception) -> bool:
     """Return whether DuckDB found a database cut off or changed."""
-    return _meaning_of(error) == _DAMAGED
+    return _meaning_of(error) == DAMAGED
+
+
+def is_cut_off(database: duckdb.DuckDBPyConnection, file: Path) -> bool:
+    """Return whether the file of an open database lacks its end.
+
+    DuckDB notices this only when it reads rows that are missing. The tables must be those of pulls.
+    """
+    last_blocks = [0]
+    for table in all_tables():
+        ((block,),) = database.execute(_LAST_BLOCK, [table.name]).fetchall()
+        last_blocks.append(block or 0)
+    ((block_size,),) = database.execute(_BLOCK_SIZE).fetchall()
+    least_size: int = _HEADERS_SIZE + (1 + max(last_blocks)) * block_size
+    return file.stat().st_size < least_size
 
 
 def _meaning_of(error: Exception) -> str | None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import duckdb
 import pytest
 
 from seorep_async import ConfigurationError, ExportError
@@ -104,6 +105,30 @@ async def test_the_error_about_a_damaged_database_advises_a_backup(
             await pull(client, out)
     with pytest.raises(ExportError, match=f"read {out}: it is damaged; restore a backup$"):
         changes(out)
+
+
+MORE_ROWS = """
+    INSERT INTO keyword_rankings
+    SELECT keyword_rankings.* REPLACE (1000 * keyword_id + hash(number) % 100000 AS keyword_id)
+    FROM keyword_rankings, range(60000) AS numbers(number)
+"""
+
+
+async def test_a_database_without_its_last_rows_is_damaged(tmp_path: Path) -> None:
+    out = tmp_path / "x.duckdb"
+    async with served(Account()) as (client, _):
+        with duckdb.connect(str(out)) as database:
+            database.execute("CREATE TABLE first AS SELECT random() FROM range(200000)")
+        await pull(client, out)
+        with duckdb.connect(str(out)) as database:
+            database.execute(MORE_ROWS)
+            # everything that a pull reads at first then lies before the rows
+            database.execute("DROP TABLE first")
+            database.execute("CHECKPOINT")
+            database.execute("CREATE TABLE second AS SELECT 1")
+        os.truncate(out, out.stat().st_size - 262_144)
+        with pytest.raises(ExportError, match=f"write {out}: it is damaged; restore a backup$"):
+            await pull(client, out)
 
 
 ACCESS_DENIED = PermissionError(13, "Access is denied")
