@@ -142,6 +142,7 @@ def guide(name: str | None) -> None:
     "--kind",
     metavar="KIND",
     multiple=True,
+    # the last two kinds come first in the help
     type=click.Choice(("rose", "fell", *KINDS[:-2]), case_sensitive=False),
     help="Show one kind of change: rose, fell (ranked on both days); found, lost (its rank); "
     "entered_top_3, left_top_3, also with 10 and 20; new, removed (the keyword); repeatable.",

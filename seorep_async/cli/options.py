@@ -52,7 +52,7 @@ def option(*names: str, **more: Any) -> Decorator:
 
 
 class Command(click.Command):
-    """Shows options in sections, and refuses a repeated option unless it is repeatable."""
+    """A command whose help has sections, and which refuses an option that is given twice."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -103,7 +103,7 @@ def command(help: str, *, name: str | None = None, examples: str = "") -> Callab
 class Group(click.Group):
     """A group that shows its help without a command, and suggests one for an unknown name.
 
-    In the help, each command has the first line of its own help as a whole sentence.
+    Its help shows the whole first line of each command's help; click would cut it.
 
     Args:
         advice: what to do instead of a missing command.
@@ -149,7 +149,7 @@ class Group(click.Group):
 
 
 def later(module: str, name: str) -> Any:
-    """Import a module of the command, and return one of its names."""
+    """Return an object from a module of the command, which is imported only now."""
     return getattr(importlib.import_module(f"seorep_async.cli.{module}"), name)
 
 

@@ -117,7 +117,7 @@ def stdout_width() -> int:
 
 
 def write(text: str) -> None:
-    """Write text to stdout at once; a terminal is sent no control characters.
+    """Write text to stdout at once, without control characters if it is a terminal.
 
     Raises:
         Exit: the reader has closed the pipe, as `head` does.
@@ -150,6 +150,7 @@ def _harmless(character: str) -> str:
 
 
 def _unwritable(error: OSError) -> Exception:
+    """Close stdout after a failed write, and return the exception to raise."""
     # Python must not try to write the rest when it exits
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     # Windows reports EINVAL where a reader such as `more` has closed the pipe

@@ -99,7 +99,7 @@ async def show_progress(
     display: Display, console: Console, client: SeoRepClient
 ) -> AsyncGenerator[None]:
     """Show a pull's progress and its client's waits on stderr while the block runs."""
-    # without markup: a name in brackets would be taken for a style
+    # without markup, because rich would take a name in brackets for a style
     columns = [SpinnerColumn(), TextColumn("{task.description}", markup=False)]
     if console.width >= _LEAST_COLUMNS:
         columns.append(BarColumn(_WIDTH_OF_BAR))
@@ -153,14 +153,14 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
 
 
 def _waiting(client: SeoRepClient, stats: Stats) -> str:
-    """Return the reason that requests waited longest for, or an empty string."""
+    """Return the reason for which requests waited longest, or an empty string."""
     longest = max(_WAITING_FOR, key=lambda reason: stats.waited.get(reason, 0.0))
     if not stats.waited.get(longest):
         return ""
     # the client waits for the slower of two rates
     own_rate = client.settings.requests_per_second
-    is_own = own_rate is not None and (stats.pace is None or stats.pace >= own_rate)
-    return _WAITING_FOR[longest].format("your own" if is_own else "the service's")
+    own_is_slower = own_rate is not None and (stats.pace is None or stats.pace >= own_rate)
+    return _WAITING_FOR[longest].format("your own" if own_is_slower else "the service's")
 
 
 class _Lines(logging.Handler):

@@ -130,7 +130,7 @@ class PullArguments:
                 f"{' and '.join(names)} can't be combined; give one of --last and --month, or "
                 "--from and --to."
             )
-        # a missed night is pulled later, with the days that it would have had
+        # a missed night that is pulled later has the same days as it would have had in time
         night = self.snapshot_date or today
         try:
             if self.month is not None:
@@ -175,7 +175,7 @@ class PullArguments:
                 "month into its own .xlsx file."
             )
         # without --skip-complete, each run would fetch the first months again, and never the last
-        if self.max_requests and len(windows) > 1 and not self.goes_on:
+        if self.max_requests and len(windows) > 1 and not self.skips_pulled_months:
             raise click.UsageError(
                 "--max-requests with several months needs --skip-complete, otherwise each run "
                 "would start over."
@@ -184,8 +184,8 @@ class PullArguments:
             self._check_stdout()
 
     @property
-    def goes_on(self) -> bool:
-        """Whether a repeated run leaves out months already pulled."""
+    def skips_pulled_months(self) -> bool:
+        """Whether a repeated run leaves out the months that were already pulled."""
         return self.skip_complete or self.retry_failed
 
     def _check_stdout(self) -> None:
@@ -221,7 +221,7 @@ def _end_of_last_month(today: dt.date) -> dt.date:
 
 
 def _first_day_of_months(number: int, last_day: dt.date) -> dt.date:
-    """Return the first day of a number of months; the last one is that of `last_day`."""
+    """Return the first day of a period of months that ends with the month of `last_day`."""
     # months are numbered from year 0, with January as 0, so that subtraction crosses years
     year, month = divmod(last_day.year * 12 + last_day.month - number, 12)
     return dt.date(year, month + 1, 1) if year > 0 else dt.date.min
@@ -231,14 +231,14 @@ def _months(value: str, today: dt.date) -> list[Days]:
     """Read a month, or a range of months."""
     first, dots, last = value.partition("..")
     months = [_month(first, today)]
-    until = _month(last if dots else first, today)
-    if until < months[0]:
+    final_month = _month(last if dots else first, today)
+    if final_month < months[0]:
         raise click.UsageError(f"--month {value}: the first month is after the last; swap them.")
-    while months[-1] < until:
+    while months[-1] < final_month:
         months.append(_whole_month(months[-1][1] + dt.timedelta(1)))
     if (last or first) == "this":
         # future days have no rankings
-        months[-1] = until[0], today
+        months[-1] = final_month[0], today
     return months
 
 
@@ -258,9 +258,9 @@ def _month(value: str, today: dt.date) -> Days:
 
 def _likely_month(value: str) -> str:
     """Return a suggestion for a month in another spelling, or an empty string."""
-    for way in _OTHER_MONTHS:
+    for spelling in _OTHER_MONTHS:
         try:
-            month = dt.datetime.strptime(value, way)
+            month = dt.datetime.strptime(value, spelling)
         except ValueError:
             continue
         return f" Did you mean {month:%Y-%m}?"
@@ -268,7 +268,7 @@ def _likely_month(value: str) -> str:
 
 
 def last_days_of_months(value: str, today: dt.date) -> Days:
-    """Read a month, and return the last day of the month before it and its own last day."""
+    """Read a month. Return the last day of the month before it, and its own last day."""
     try:
         if value == "last":
             day = _end_of_last_month(today)
@@ -321,15 +321,16 @@ def read_ids(value: str) -> tuple[int, ...]:
     name = "stdin" if value == "@-" else value[1:]
     lines = _lines_of(value[1:], name)
     header = [cell.strip() for cell in lines[0][1]] if lines else []
-    column = next((header.index(name) for name in _ID_COLUMNS if name in header), None)
-    if column is not None:
+    id_columns = [header.index(title) for title in _ID_COLUMNS if title in header]
+    if id_columns:
         # a CSV with a header: its other columns, such as a company, are ignored
+        column = id_columns[0]
         lines = [(number, cells[column : column + 1]) for number, cells in lines[1:]]
+    advice = " Give one id a line, or a CSV with a column campaign_id."
     ids = []
     for number, cells in lines:
         # a line may end with a comment, such as the company's name
         text = ",".join(cells).partition("#")[0]
-        advice = " Give one id a line, or a CSV with a column campaign_id."
         ids.append(campaign_id(text, f"{name}, line {number}: ", advice))
     if not ids:
         raise click.BadParameter(f"there are no ids in {name}.")
@@ -337,7 +338,7 @@ def read_ids(value: str) -> tuple[int, ...]:
 
 
 def _lines_of(path: str, name: str) -> list[tuple[int, list[str]]]:
-    """Return the lines of a file with their numbers, without empty ones and comments."""
+    """Return the numbers and cells of a file's lines, except empty lines and comments."""
     try:
         text = _text_of(path)
         reader = csv.reader(io.StringIO(text), strict=True)

@@ -51,10 +51,10 @@ _CONTENTS = (
     "snapshot_date",
 )
 """The options that say what an export contains."""
-_MANNER = ("restart", "retry_failed", "force")
-"""The options that say how the export is made."""
-_ALIKE = 2
-"""The number of months to estimate. Later months are alike, so they get the last estimate."""
+_FLAGS = ("restart", "retry_failed", "force")
+"""The options that `pull_to` and `preview` take as well."""
+_ESTIMATED_MONTHS = 2
+"""The number of months to estimate. Later months are like the second, so they get its estimate."""
 
 
 class NoCampaignsError(UsageError):
@@ -89,9 +89,9 @@ class _Task:
     engine_names: tuple[str, str] | None
 
     @property
-    def manner(self) -> dict[str, Any]:
-        """The library's arguments that say how an export is made."""
-        return {name: True for name in _MANNER if getattr(self.arguments, name)}
+    def flags(self) -> dict[str, Any]:
+        """The flags of the library for this run."""
+        return {name: True for name in _FLAGS if getattr(self.arguments, name)}
 
 
 @attrs.frozen
@@ -183,7 +183,7 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     """
     arguments = task.arguments
     place = Place(task.target)
-    # --restart removes staged reports now, because a run after a failure may come without it
+    # --restart removes staged reports now, because the run after a failure may omit the option
     only_look = arguments.dry_run or not arguments.restart
     look = Beginning(restart=arguments.restart, only_look=only_look)
     request = ExportRequest.of(task.client, arguments.campaign_ids, windows[0], task.options)
@@ -204,16 +204,16 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
         pulled = await asyncio.to_thread(_pulled_months, task.target, request, windows)
     left: list[Days] = []
     lacking: list[PulledWindow] = []
-    began: dict[Days, dt.datetime] = {}
+    started_at: dict[Days, dt.datetime] = {}
     for window in windows:
         feeds = pulled.get(window, [])
-        began[window] = min((feed.started_at for feed in feeds), default=dt.datetime.min)
+        started_at[window] = min((feed.started_at for feed in feeds), default=dt.datetime.min)
         # a month that was started over must be finished, although an earlier pull was complete
         if feeds and all(feed.is_complete for feed in feeds) and window != unfinished:
             lacking += [feed for feed in feeds if feed.failed_reports]
         else:
             left.append(window)
-    left.sort(key=lambda window: (window != unfinished, began[window]))
+    left.sort(key=lambda window: (window != unfinished, started_at[window]))
     return _Months(left, len(windows) - len(left), lacking)
 
 
@@ -236,16 +236,17 @@ def _pulled_months(
 async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullPreview]:
     """Return an estimate of each pull, by the name of its month.
 
-    The first pull may be partly staged, and those after the second are alike.
+    The first pull may be partly staged. The pulls after the second are like the second.
     """
     arguments = task.arguments
     previews: dict[str, PullPreview] = {}
     last: PullPreview | None = None
     out = None if arguments.to_stdout else task.target
     for first_day, last_day in windows:
-        is_alike = len(previews) >= _ALIKE
+        is_alike = len(previews) >= _ESTIMATED_MONTHS
         if arguments.retry_failed:
-            # each month has failures of its own, unless an unfinished one must come first
+            # Each month has its own failures. They can't be looked up while an unfinished pull is
+            # staged, because that one must come first.
             is_alike = last is not None and last.staged is not None and not last.staged.ended
         if last is None or not is_alike:
             last = await preview(
@@ -254,7 +255,7 @@ async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullP
                 first_day,
                 last_day,
                 out=out,
-                **task.manner,
+                **task.flags,
                 **task.options,
             )
         # with --retry-failed, an estimate without campaigns means that none has failed
@@ -340,7 +341,7 @@ async def _pull_one(task: _Task, window: Days, display: Display) -> PullSummary:
         max_requests=requests_left,
         engine_names=task.engine_names,
         on_progress=show,
-        **task.manner,
+        **task.flags,
         **task.options,
     )
 
@@ -380,7 +381,6 @@ async def _report(
     """
     code = pull_run.code
     error = pull_run.ended_by
-    # this error comes before the summary, which says how far the run came
     summary.show_early_end(pull_run, console)
     if pull_run.arguments.json:
         try:
@@ -390,7 +390,7 @@ async def _report(
             code = code or failed(unwritten)
         except (asyncio.CancelledError, click.exceptions.Exit):
             pass  # the reader has stopped, but the export succeeded, so this is not an error
-    # the months that were pulled before an error are in the database
+    # months that were pulled before the error are in the database, so they are reported
     summary.show_failures(pull_run)
     if pull_run.pulls or not pull_run.windows_left:
         summary.show_summary(pull_run, source, console)

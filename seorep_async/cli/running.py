@@ -1,4 +1,4 @@
-"""Run work on an event loop that a signal can cancel, and blocking steps in threads."""
+"""Run coroutines that a signal can cancel, and blocking steps in threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end. A signal cancels it, and it can still clean up.
 
     Raises:
-        KeyboardInterrupt: it was cancelled, and returned nothing of its own.
+        KeyboardInterrupt: a signal cancelled it, and it did not return a value nevertheless.
     """
     try:
         with asyncio.Runner() as runner:

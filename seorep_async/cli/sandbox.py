@@ -31,7 +31,7 @@ class _Reader:
     expected: str
 
 
-def _read_truth(text: str) -> bool:
+def _read_boolean(text: str) -> bool:
     """Read true or false.
 
     Raises:
@@ -54,7 +54,7 @@ def _read_ids(text: str) -> dict[int, int]:
 _IDS = _Reader(_read_ids, "a list of ids such as 3,5")
 _STRING = _Reader(str, "a string")
 _BY_TYPE: Mapping[Any, _Reader] = {
-    bool: _Reader(_read_truth, "true or false"),
+    bool: _Reader(_read_boolean, "true or false"),
     float: _Reader(float, "a number of seconds"),
     int: _Reader(int, "an integer"),
     Collection[int]: _IDS,

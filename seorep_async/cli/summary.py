@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,14 +42,14 @@ _PLAIN_FACTS = (
 
 @attrs.frozen(kw_only=True)
 class PullRun:
-    """A run of one pull, or of one for each month. It may have ended early.
+    """A run: one pull, or one for each month. It may have ended early.
 
     Attributes:
-        account, night: the requested ones; a database or an earlier run may replace them.
-        by_month: whether each month is pulled by itself.
+        account, night: as requested; the pulls may have others, of a database or an earlier run.
+        by_month: whether each month has its own pull.
         windows_left: the first and last day of each remaining pull, in order.
         months_skipped: months that were complete before.
-        lacking: their feeds that lack reports, which would fail again.
+        lacking: the feeds of skipped months that lack reports; a retry would fail again.
         stats: the cost of the run, unfinished pulls included.
         ended_by: the error or the interrupt that ended it early, or None.
         place: the progress of the last pull in words, or an empty string.
@@ -160,7 +161,7 @@ def show_early_end(run: PullRun, console: Console) -> None:
             "Repeat the command to go on."
         )
     elif run.code is ExitCode.UNAVAILABLE:
-        option = "" if run.arguments.goes_on else " with --skip-complete"
+        option = "" if run.arguments.skips_pulled_months else " with --skip-complete"
         messages().print(f"Stopped; {left}. Repeat the command{option} to go on.")
     else:
         messages().print(f"Stopped; {left}.")
@@ -178,7 +179,7 @@ def show_failures(run: PullRun) -> None:
             if failure.keyword_id is not None:
                 kind = f"campaign {failure.campaign_id}, keyword"
                 failed_id = failure.keyword_id
-            # a line is for all campaigns with this reason, so their ids in it are left out
+            # one line is for all campaigns with this reason, so it must not contain their ids
             reason = _reason_of(failure)
             line = f"{month}{feed}{kind}", id_in_text(failed_id).sub("…", reason)
             reasons_by_line[line][failed_id] = reason
@@ -322,7 +323,7 @@ def _show_next_step(run: PullRun, console: Console) -> None:
         elif run.arguments.skip_complete:
             advice = f"{advice} in place of --skip-complete"
         later = ""
-        # failed reports of months are found by their night, and a later day is another night
+        # --retry-failed looks only at one night, and a run on a later day is another night
         if run.by_month and run.arguments.snapshot_date is None:
             target = shlex.quote(str(run.arguments.out))
             later = f" On a later day, `seorep doctor -o {target}` prints the commands for that."
@@ -436,7 +437,8 @@ def facts_of_previews(
     """Return the preview of one pull, or the sum of all months, by the names in JSON."""
     first = next(iter(previews.values()))
     requests = sum(preview.requests for preview in previews.values())
-    budget = arguments.max_requests or requests or 1
+    # without --max-requests, one run is enough
+    requests_of_run = arguments.max_requests or requests or 1
     staged = None
     if first.staged is not None:
         staged = attrs.asdict(first.staged) | {"resumes": first.resumes}
@@ -453,7 +455,7 @@ def facts_of_previews(
         "requests": requests,
         "page_sizes": first.page_sizes,
         "notes": list(first.notes),
-        "runs": -(-requests // budget),
+        "runs": math.ceil(requests / requests_of_run),
         "staged": staged,
         "months_skipped": months_skipped,
     }

@@ -80,7 +80,7 @@ def _check_space(findings: Findings, out: str) -> None:
     if free < _LEAST_BYTES:
         findings.fail("space", ExportError(f"the disk is full: {space}"))
     elif free < 2 * size:
-        findings.note("space", f"{space}; a pull writes the target's {decimal(size)} anew")
+        findings.note("space", f"{space}; a pull writes a new file of {decimal(size)}")
     else:
         findings.ok("space", space)
 
@@ -93,7 +93,7 @@ async def _check_file(
     account: str | None,
 ) -> None:
     # The checks are those of a real pull before its first request. Without an account name, a
-    # database that has two for this account would be refused before its nights are checked.
+    # database with two names for this account would be refused before its nights are checked.
     options: ExportOptions = {"account": account or client.account}
     request = ExportRequest.of(client, None, window, options)
     warnings: list[str] = []
@@ -109,10 +109,10 @@ async def _check_file(
     except TimeoutError:
         problem = f"{out} is open in another program"
         # the warning about the wait names the process
-        for warning in warnings:
-            problem = warning.rpartition(";")[0]
+        if warnings:
+            problem = warnings[-1].rpartition(";")[0]
         findings.note("target", f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it")
-        # a program that only reads the database keeps a pull out, but not another reader
+        # a program that only reads the database blocks a pull, but not another reader
         try:
             await asyncio.to_thread(add_nights, findings, out, account, client.now().date())
         except (ConfigurationError, ExportError) as error:
