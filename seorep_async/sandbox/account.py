@@ -32,7 +32,7 @@ class Records:
     def __init__(self, make: Callable[[int], RecordData | None], seeded: range) -> None:
         self.seeded = seeded
         self.seeded_record: Callable[[int], RecordData | None] = lru_cache(_CACHED_RECORDS)(make)
-        # Created records come after all seeded ids. A deleted record is None.
+        # Added records come after all seeded ids. A deleted record is None.
         self._next_id = seeded.stop
         self._changes: dict[int, RecordData | None] = {}
 
@@ -45,11 +45,11 @@ class Records:
         return None
 
     def ids(self, seeded: Sequence[int] | None = None) -> list[int]:
-        """Return the remaining ids: first the seeded ones (all, or those given), then the added."""
+        """Return the ids that exist: first seeded ones (all, or those given), then added ones."""
         if seeded is None:
             seeded = self.seeded
         added = [record_id for record_id in self._changes if record_id not in self.seeded]
-        # Only a deleted record is None.
+        # A record that is not in `_changes` is as it was seeded.
         return [id_ for id_ in [*seeded, *added] if self._changes.get(id_, True)]
 
     def add(self, record: RecordData) -> RecordData:
@@ -69,7 +69,7 @@ class Records:
 
 
 class KeywordIds(Sequence[int]):
-    """The ids of all keywords of some campaigns. There may be 2 billion, so none is kept."""
+    """The ids of all keywords of some campaigns: up to 2 billion, so they are not stored."""
 
     def __init__(self, campaign_ids: Sequence[int], keywords: int) -> None:
         self._campaign_ids = campaign_ids
@@ -108,12 +108,13 @@ class Account:
         self.account_id: int = 1000 + mix(self.key) % 9000
         self._keyword_count = keywords
         self._backlink_count = backlinks
-        # Feeds ask for all keywords of a campaign, page after page.
+        # Cached, because each page of a feed needs all keywords of its campaign. A campaign may
+        # have no keywords, hence + 1.
         cached_campaigns = max(1, _CACHED_KEYWORDS // (keywords + 1))
         self._cached_keywords = lru_cache(cached_campaigns)(self._make_keywords)
         make_own_campaign = partial(make_campaign, self.key, self.account_id)
         make_own_user = partial(make_user, self.key, self.account_id)
-        # Each campaign has a block of ids, used or not.
+        # Each campaign has a block of ids, of which only the first ones are used.
         backlink_ids = range(IDS_PER_CAMPAIGN, (campaigns + 1) * IDS_PER_CAMPAIGN)
         self.campaigns: Records = Records(make_own_campaign, range(1, campaigns + 1))
         self.backlinks: Records = Records(self._make_backlink, backlink_ids)

@@ -1,6 +1,6 @@
-"""The chain that every request passes, from its count to its operation.
+"""The chain of handlers that every request passes.
 
-The order is: count, limit, latency, faults, refusals as JSON (first that of a wrong key),
+Their order is: count, limit, latency, faults, refusals as JSON (first that of a wrong key),
 operation. A request over the limit is also answered after the latency.
 """
 
@@ -139,11 +139,11 @@ class Chain:
         kind = self._options.faults.draw(self._options.seed, next(self._numbers))
         if kind is not None:
             self._stats.faults[kind] += 1
-            # A status is sent before anything is done. Other faults replace the response.
+            # A status replaces the operation, all other faults only its response.
             if kind[0].isdigit():
                 return _error_response(Refusal(int(kind[:3]), "an injected fault"))
         response = await handler(request)
-        # There is no connection if the caller hung up before.
+        # There is no connection if the caller has hung up.
         if kind is None or request.transport is None:
             return response
         return await inject_fault(kind, response, request.transport)

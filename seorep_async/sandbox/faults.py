@@ -34,7 +34,7 @@ _SALT = 0x0FA017
 
 @frozen
 class Faults:
-    """Which faults happen, and how often.
+    """The kinds of fault to inject, and how often.
 
     Attributes:
         shares: the share of requests (0 to 1) with each kind of fault.
@@ -81,7 +81,8 @@ class Faults:
 
     def draw(self, seed: int, number: int) -> str | None:
         """Return the kind of fault for the request with this number, or None."""
-        # One number decides for all kinds, whose shares are adjacent parts of 0 to 1.
+        # The shares of the kinds are adjacent parts of the range from 0 to 1. One number in this
+        # range chooses the kind.
         chance = mix(mix(seed ^ _SALT) ^ number) / 2**64
         for kind, share in self.shares.items():
             chance -= share
@@ -103,7 +104,7 @@ def _read_share(kind: str, value: str) -> float:
 
 JSON_HEADERS = {"Content-Type": "application/json; charset=utf-8"}
 _SECONDS_PER_BYTE = 0.05
-# With this option, closing a socket resets its connection.
+# SO_LINGER of 0 seconds: closing the socket resets its connection.
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _HTML = (
     b"<!DOCTYPE html><html><head><title>Sorry</title></head>"

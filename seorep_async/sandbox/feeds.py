@@ -2,8 +2,8 @@
 
 The reference's sections 2.7 and 4.4 leave open whether `filter` or `search` is honoured. Here both
 are: a row must contain each, ignoring case. `sort_metric` takes any field of the older rows that is
-a number or a string. Without a comparison every change is 0. Totals cover the whole result, not the
-page. They are false in the campaign feed, which has none, and if no row matches.
+a number or a string. Without a comparison, every change is 0. Totals cover the whole result, not
+the page. They are false if no row matches, and always in the campaign feed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ _OLDER_BIT = 2
 
 @frozen
 class RowFormat:
-    """One variant of a feed's rows: its fields, its totals, and the dates written differently."""
+    """One variant of a feed's rows: its fields, its totals, and functions that write dates."""
 
     fields: Sequence[str]
     totals: Sequence[str] = ()
@@ -67,7 +67,7 @@ class FormattedFact:
 
 
 class FeedEndpoint:
-    """A feed: its facts in two row formats. `searched` is the field for filter and search."""
+    """A feed: its facts in two row formats. `filter` and `search` look in the field `searched`."""
 
     name: str
     path: str
@@ -101,8 +101,7 @@ class FeedEndpoint:
         """Return one page of a report in one of the two envelopes."""
         subject_id = request[self.id_name]
         self.check_campaign(service, subject_id)
-        # The bits choose the formats of a mixed account. They depend on seed and id, not on the
-        # page.
+        # They depend on seed and id, so all pages of a report have the same format.
         bits = mix(service.account.key ^ mix(subject_id))
         shape = service.options.shape
         if shape == "mixed":
@@ -173,17 +172,17 @@ def _replaced(
     own_rows: Sequence[Mapping[str, Any]],
     row_format: RowFormat,
 ) -> Iterator[FormattedFact]:
-    """Yield a test's own rows, completed from the seeded row in the same place or month."""
+    """Yield a test's own rows, completed from the seeded row of the same month or position."""
     by_month = {item.fact.get("date", "")[:7]: item for item in seeded}
-    for place, own_row in enumerate(own_rows):
+    for position, own_row in enumerate(own_rows):
         base = FormattedFact({}, {})
         if "date" in own_row:
             month = own_row["date"][:7]
             if month not in by_month:
-                continue  # the requested range does not touch it
+                continue  # the month is outside the requested range
             base = by_month[month]
-        elif place < len(seeded):
-            base = seeded[place]
+        elif position < len(seeded):
+            base = seeded[position]
         # A total sums facts, so it needs each metric.
         fact = {**dict.fromkeys(row_format.totals), **base.fact, **own_row}
         yield FormattedFact(fact, {**base.row, **own_row})
@@ -200,7 +199,9 @@ def _campaign_month_fields() -> Iterator[str]:
 
 
 _AS_MONTH = {"date": itemgetter(slice(7))}
+"""Writes YYYY-MM."""
 _AT_MIDNIGHT = dict.fromkeys(LAST_DATES, "{} 00:00:00".format)
+"""Writes a time after the date."""
 
 _KEYWORD_METRICS = fields.field_names("""
     keywordId keywordPhrase searchLocation searchLanguage primaryKeyword engineARanking

@@ -97,6 +97,7 @@ def measure(keyword: SeededKeyword, moment: Moment) -> Measures:
     None is "not ranked", "not tracked" or "not measured". A rank of 0 occurs for places only, and
     does not mean the same as None.
     """
+    # Each rank takes 8 bits of the noise, and the volumes take the others.
     noise = mix(keyword.key ^ moment.month * _MONTH_KEY)
     rank_noise = noise
     if moment.day is not None:
@@ -133,8 +134,8 @@ def _rank(trend: Trend, moment: Moment, noise: int) -> int | None:
 
 
 def _volumes(keyword: SeededKeyword, noise: int) -> Measures:
-    # A volume moves by at most two steps, and stays within the scale. `noise` is random bits, of
-    # which each line takes its own.
+    # A volume moves by at most two steps, and stays within the scale. Each line takes other bits of
+    # the noise.
     step = keyword.volume_step + noise % 5 - 2
     step = min(max(step, 0), len(vocabulary.SEARCH_VOLUMES) - 1)
     searches = vocabulary.SEARCH_VOLUMES[step]
@@ -152,11 +153,11 @@ def _volumes(keyword: SeededKeyword, noise: int) -> Measures:
 
 
 def aggregate(metric: str, values: Iterable[object]) -> int | None:
-    """Return the mean of an averaged metric, rounded, or the sum of another.
+    """Return the rounded mean of a metric in `AVERAGED`, or the sum of any other metric.
 
-    Halves are rounded up. Only numbers count, 0 as well.
+    Halves are rounded up. 0 counts, but None does not.
     """
-    # A row that a test made may hold other values.
+    # A test's own row may hold values of any type.
     present = [value for value in values if isinstance(value, int)]
     if not present:
         return None
@@ -170,7 +171,7 @@ def keywords_of_campaign(
 ) -> list[FeedRow]:
     """Return one row per keyword, with the ranks of the range's last month.
 
-    They were checked within the last week of the range.
+    The dates of their last checks are within the last week of the range.
     """
     last_week = [(span.end - timedelta(days=ago)).isoformat() for ago in range(7)]
     last = span.moment(span.months[-1])
@@ -196,13 +197,13 @@ def months_of_keyword(keyword: SeededKeyword, span: Span, compare: bool) -> list
     return _by_month(span, compare, lambda moment: _with_urls(keyword, measure(keyword, moment)))
 
 
-def _by_month(span: Span, compare: bool, facts: Callable[[Moment], FeedRow]) -> list[FeedRow]:
+def _by_month(span: Span, compare: bool, facts_at: Callable[[Moment], FeedRow]) -> list[FeedRow]:
     before = None
     if compare:
-        before = facts(span.moment_before())
+        before = facts_at(span.moment_before())
     rows = []
     for month in span.months:
-        now = facts(span.moment(month))
+        now = facts_at(span.moment(month))
         year, month_index = divmod(month, 12)
         first_day = f"{year:04}-{month_index + 1:02}-01"
         changes = _changes(now, before)
@@ -231,10 +232,10 @@ def _keyword_row(
     row["engineAMobileSerpUrl"] = f"https://m.engine-a{search_path}"
     row["engineAMapsSerpUrl"] = f"https://maps.engine-a{search_path}"
     row["engineBSerpUrl"] = f"https://www.engine-b{search_path}"
-    # Each date is another day of the week: three bits of the key choose it.
+    # Other bits of the key choose each date.
     for number, name in enumerate(LAST_DATES):
         row[name] = last_week[(keyword.key >> 3 * number) % len(last_week)]
-    # An untracked place or engine was never checked.
+    # A rank that is not tracked was never checked.
     if places is None:
         row["engineAMapsSerpUrl"] = None
         row["lastEngineAPlacesRankingDate"] = None

@@ -1,4 +1,4 @@
-"""Limits of requests, as in real services and their proxies, and the refusals of the excess."""
+"""Rate limits, as real services and their proxies have them, and the refusal of excess requests."""
 
 import math
 import re
@@ -19,7 +19,7 @@ LIMIT_KINDS = ("bucket", "fixed-window", "sliding-window")
 
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
 _RATE = r"(?P<requests>[0-9]+(?:\.[0-9]*)?)(?:/(?P<time>[1-9][0-9]*)?(?P<unit>[smh]))?"
-# Each part is the value of the argument of RateLimit that its group is named after.
+# Each outer group is named after the argument of RateLimit that it sets.
 _PART = re.compile(
     rf"(?P<per_second>{_RATE})|(?P<kind>{'|'.join(LIMIT_KINDS)})|(?P<counts_refused>counts-refused)"
     "|burst=(?P<burst>[0-9]+)|at-once=(?P<at_once>[0-9]+)|status=(?P<status>[0-9]+)"
@@ -86,7 +86,7 @@ class RateLimit:
                     f"{', '.join(LIMIT_KINDS)}; counts-refused; burst=N; at-once=N; "
                     "status=429 or 503; retry-after=seconds or date"
                 )
-            name = match.lastgroup
+            name = match.lastgroup  # an outer group closes last
             if name in values:
                 raise ValueError(f"rate_limit: {_with_part_names(name)} is given twice")
             read = _READERS.get(name, str)
@@ -131,7 +131,7 @@ class Limiter:
         An accepted request ends with `release`.
         """
         at_once = self.limit.at_once
-        # Requests at once are limited first: a refused one takes no token.
+        # Concurrent requests are limited first, so that a refused one takes no token.
         if at_once is not None and self._in_progress >= at_once:
             return self._refusal("too many requests at once", 1.0)
         if self._rate is not None:
@@ -178,27 +178,27 @@ class _Bucket:
 
 
 class _Window:
-    """The latest requests: those that one window lets through.
+    """The places of a window, one for each request that it lets through.
 
-    Each stands for the time at which its place is free again. In a sliding window that is a window
-    later. In a fixed window all places are free when the next one begins.
+    A place is stored as the time when it is free again. In a sliding window, that is one window
+    after its request. In a fixed window, all places are free when the next window begins.
     """
 
     def __init__(self, limit: RateLimit, per_second: float, now: float) -> None:
         self._limit = limit
         places = max(1, round(per_second * limit.window))
         self._free_at = deque([now] * places, maxlen=places)
-        self._since = now
+        self._started_at = now
 
     def wait(self, now: float) -> float:
         """Record a request and return 0, or return the seconds until one is accepted.
 
-        The seconds hold if no other request comes meanwhile.
+        Another request may take that place in the meantime.
         """
         in_window = 0.0
         if self._limit.kind == "fixed-window":
-            in_window = (now - self._since) % self._limit.window
-        # The oldest of the latest requests must have left the window.
+            in_window = (now - self._started_at) % self._limit.window
+        # The oldest place is free first.
         is_refused = self._free_at[0] > now
         if not is_refused or self._limit.counts_refused:
             self._free_at.append(now - in_window + self._limit.window)

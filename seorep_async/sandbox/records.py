@@ -32,10 +32,10 @@ class RecordEndpoints:
         searched: the fields in which a list searches; one must contain the string.
         search_name: the parameter of a list's search; `order_name` and `direction_name` sort it.
         filters: the other parameters of a list.
-        required_filters: those that a list can't do without.
+        required_filters: the filters that a list requires.
         written: the fields of a write, if there are any.
         created: the fields that only a create takes.
-        required: the fields that a create can't do without.
+        required: the fields that a create requires.
         defaults: values of a created record, unless the request sets them.
     """
 
@@ -87,7 +87,7 @@ class RecordEndpoints:
         return found_record(self.name, record_id, self._records(service).get(record_id))
 
     def find(self, service: SandboxService, record_id: int) -> RecordData:
-        """Return the record that a request names, or refuse it."""
+        """Return the record to get, change or delete. A campaign may be forbidden or failing."""
         return self.record(service, record_id)
 
     def values(
@@ -117,7 +117,7 @@ class RecordEndpoints:
     def _listed_ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
         """Return the ids of all pages of a list."""
         ids = self.ids(service, request)
-        # Ids alone cost little, so a plain list of any length does not make its records.
+        # Without a filter or an order, only the records of one page need to be made.
         if not request.sent.keys() - fields.PAGE.keys():
             return ids
         searches = [request[self.search_name]]
@@ -145,7 +145,7 @@ class RecordEndpoints:
         return self._single("create", added)
 
     def update(self, service: SandboxService, request: ApiRequest) -> RecordData:
-        """Change a record. Fields that the request does not name stay."""
+        """Change the fields of a record that the request names."""
         record = self.find(service, request.id)
         values = self.values(service, request, record)
         if values:

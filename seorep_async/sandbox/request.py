@@ -106,7 +106,7 @@ def _read_strings(value: str) -> tuple[str, ...]:
 
 FILLED = Field("a non-empty string", _read_filled)
 STRING = Field("a string", str, absent="")
-CLEARABLE = Field("a string", lambda value: value or None)
+CLEARABLE = Field("a string", lambda value: value or None)  # an empty string means null
 STRINGS = Field("an array of strings", _read_strings, absent=(), many=True)
 INT32 = Field("a positive 32-bit integer", _read_int32)
 DAY = Field("a date, written YYYY-MM-DD", _read_day)
@@ -134,7 +134,7 @@ class Operation:
     """One operation, with its path from the reference.
 
     The handler takes the service and an `ApiRequest`. It returns data that JSON can hold, or None
-    for no body, or raises `Refusal`. It never waits, so nothing comes between.
+    for no body, or raises `Refusal`. It never waits, so no request comes between.
     """
 
     method: str
@@ -169,14 +169,17 @@ class ApiRequest:
         elif body:
             raise Refusal(415, f"the body must be {FORM} or {JSON}")
         # If both have a value, that of the body counts.
-        sent = {**query, **body_values}
+        strings_by_name = {**query, **body_values}
         for name, expected in operation.fields.items():
-            values = [*sent.get(name, ()), *sent.get(f"{name}[]", ())]
-            value = ",".join(values) if expected.many else "".join(values[:1])
-            if not value and name in operation.required:
+            strings = [
+                *strings_by_name.get(name, ()),
+                *strings_by_name.get(f"{name}[]", ()),
+            ]
+            string = ",".join(strings if expected.many else strings[:1])
+            if not string and name in operation.required:
                 raise Refusal(400, f"{name} is required")
-            if values:
-                self.sent[name] = expected.value_of(name, value)
+            if strings:
+                self.sent[name] = expected.value_of(name, string)
         self._values = {name: expected.absent for name, expected in operation.fields.items()}
         self._values.update(self.sent)
 
@@ -185,7 +188,7 @@ class ApiRequest:
 
     @property
     def question(self) -> Hashable:
-        """The values of all fields but those that choose a page."""
+        """The values of all fields that select and order the result; `page` and `limit` don't."""
         return tuple(value for name, value in self._values.items() if name not in PAGE)
 
     @property

@@ -96,7 +96,7 @@ def make_campaign(key: int, account_id: int, campaign_id: int) -> RecordData:
     trade, products = drawn.pick(vocabulary.TRADES)
     home = drawn.below(len(vocabulary.PLACES))  # the number of its first place
     company = _company_name(key, campaign_id, trade)
-    # The account grew fast at first, so that ids and dates of creation have the same order.
+    # Dates of creation rise with the ids, and are within _GROWTH for any number of campaigns.
     opened = _OPENED + _GROWTH * (campaign_id / (campaign_id + 200))
     opened += timedelta(seconds=drawn.below(60))
     date_modified = None
@@ -126,8 +126,8 @@ def make_campaign(key: int, account_id: int, campaign_id: int) -> RecordData:
 
 
 def _company_name(key: int, campaign_id: int, trade: str) -> str:
-    # Each name comes once with each suffix, then with a number: companies and their addresses are
-    # unique.
+    # Each name is combined with every suffix, and then also with a number, so that companies and
+    # their addresses are unique.
     lap, place = divmod(campaign_id - 1, len(vocabulary.NAMES))
     name = vocabulary.NAMES[(place * 7 + key) % len(vocabulary.NAMES)]
     repetition, suffix = divmod(lap, len(vocabulary.SUFFIXES))
@@ -223,8 +223,7 @@ def _make_keyword(campaign: RecordData, number: int, drawn: SeededRandom) -> See
 
 def _phrase_of(campaign: RecordData, number: int) -> tuple[str, dict[str, int | str], str]:
     """Return the product, the place and the phrase of a keyword."""
-    # Every product comes in every phrasing and every place before anything repeats, without a
-    # table of used ones.
+    # The number is split so that every product has every phrasing and place before one repeats.
     products = campaign["products"]
     rest, product = divmod(number - 1, len(products))
     rest, phrasing = divmod(rest, len(vocabulary.PHRASINGS))
@@ -288,7 +287,7 @@ def make_backlink(key: int, campaign: RecordData, backlink_id: int) -> RecordDat
     # The order of the draws is a promise here as well.
     published = campaign["opened"].date() + timedelta(days=drawn.below(900))
     authority = 5 + drawn.skewed(90, 1.5)
-    status = STATUSES[drawn.chance(0.25)]
+    status = "unpublished" if drawn.chance(0.25) else "published"
     created = published - timedelta(days=drawn.below(20))
     link_type = drawn.pick(vocabulary.LINK_TYPES)
     target_anchor = campaign["company"]

@@ -20,7 +20,7 @@ _BACKLOG = 1024
 class Sandbox(Options):
     """The whole service on a local port, with a seeded account; an asynchronous context manager.
 
-    Writes last until it is closed: entered again, the account is as it was at first. `rate_limit`
+    Changes last until the sandbox is closed; the next start has the seeded account. `rate_limit`
     may be a `RateLimit` and `faults` a `Faults`, and both may be changed while it runs.
 
     Attributes:
@@ -36,14 +36,14 @@ class Sandbox(Options):
         latency: seconds that each response takes at least.
         rate_limit: the limit over which requests are refused: 20/s, 100/10s or at-once=8, and after
             commas fixed-window, sliding-window, burst=40, status=503, retry-after=seconds.
-        failing: ids of campaigns that always get 500, and their feeds; another status: 3:404, in
+        failing: ids of campaigns whose requests always get a 500, or another status: 3:404, in
             Python `{3: 404}`.
-        forbidden: ids of campaigns that the key has no access to: the same responses are 403.
+        forbidden: ids of campaigns that the key has no access to: their requests get a 403.
         reports: rows in place of seeded ones, by feed ("campaign", "campaign-by-date",
             "keyword-by-date") and id, such as `{("campaign", 1): [{"keywordPhrase": "shoes"}]}`;
             other fields are those of the seeded row. Rows with a `date` are sent if the requested
             range touches its month.
-        faults: faults to meet, such as resets=5%,500s=5%,cut=2%.
+        faults: shares of requests that fail, such as resets=5%,500s=5%,cut=2%.
         clock: returns the date and time of changes.
         default_limit: records of a page if a request names no limit, up to max_limit.
         max_limit: most records of a page; a higher limit is lowered to it.

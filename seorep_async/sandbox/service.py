@@ -57,14 +57,14 @@ class SandboxService:
         return metadata, rows[end - limit : end], totals
 
     def forget_results(self) -> None:
-        """Find all results again, because a write may have changed any of them."""
+        """Forget all results, because a write may have changed any of them."""
         self._recent.clear()
 
     def _result(
         self, question: Hashable, find: Callable[[], tuple[Sequence[T], Any]]
     ) -> tuple[Sequence[T], Any]:
         result = self._recent.pop(question, None) or find()
-        self._recent[question] = result  # as the most recent
+        self._recent[question] = result  # the most recent is the last
         # A result without rows takes memory as well.
         sizes = [1 + len(rows) for rows, _ in self._recent.values()]
         if len(sizes) > 1 and sum(sizes) > _MOST_ROWS:
