@@ -1,4 +1,4 @@
-"""The one model set: frozen, slotted attrs classes that know nothing of the wire."""
+"""The models: frozen, slotted attrs classes that are independent of the wire format."""
 
 from seorep_async.models.rankings import (
     CampaignPeriod as CampaignPeriod,

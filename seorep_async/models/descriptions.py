@@ -1,9 +1,10 @@
 """The description of every attribute of a model, once: for columns, help pages and editors.
 
-`help()`, Arrow, DuckDB and `seorep columns` read it here. Editors read the docstrings under the
-attributes; `python -m tests.models.attribute_docs` writes these, and a test holds them equal.
+`help()`, Arrow, DuckDB and `seorep columns` take it from here. Editors read the docstrings under
+the attributes; `python -m tests.models.attribute_docs` writes these from here, and a test holds
+them equal.
 
-Where the service's reference gives no more than a name, the description says so. Columns that no
+If the service's reference gives only the name of a field, the description says so. Columns that no
 model has are described in `tables.output_tables`.
 """
 
@@ -27,30 +28,30 @@ _ENGINES = {
     "engine_a_places": "the places of the first search engine",
     "engine_b": "the second search engine",
 }
-# The feeds have no address of a place.
+# The feeds have no addresses of places.
 _ENGINES_WITH_ADDRESS = _ENGINES.copy()
 del _ENGINES_WITH_ADDRESS["engine_a_places"]
 
-_ZERO = "The service does not tell null from 0."
-_ONLY_A_NAME = "Only its name is documented."
-_OLDER = "Only in the older variant of the feed, else null."
-_ONLY_LISTS = "Null outside lists."
+_ZERO = "The difference between null and 0 is not documented."
+_ONLY_A_NAME = "Only the field's name is documented."
+_OLDER = "Only the older variant of the feed has this field; otherwise it is null."
+_ONLY_LISTS = "Null except in lists."
 _NOT_IN_LISTS = "Null in lists."
 _ZONE = "the time zone is not documented."
 _EXTRA = (
-    "Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and "
-    "databases. Without any: {} in Python, an empty cell in CSV, else null."
+    "Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. "
+    "If there are none: {} in Python, an empty cell in CSV, and null elsewhere."
 )
 
 _RANK = (
-    "Position of the keyword in {name}. The service does not say on which day{days} it was "
-    "measured, or whether 0 or null means not ranked; here, both do."
+    "Position of the keyword in {name}. It is not documented on which day {days} the position was "
+    "measured, or what 0 and null mean; read both as not ranked."
 )
 _ADDRESS = f"{{}}. {_ONLY_A_NAME} Null if the service sent none."
 _NEWEST = f"Day of the newest value of {{}}. {_ONLY_A_NAME}"
 _UNTYPED = (
-    "{}. The type of its values is not documented: JSON text in CSV, Parquet, "
-    f"Arrow and databases. {_ONLY_LISTS}"
+    "{}. Its type is not documented, so in CSV, Parquet, Arrow and databases it is JSON text. "
+    f"{_ONLY_LISTS}"
 )
 
 
@@ -72,24 +73,24 @@ def _bands() -> Descriptions:
             f"{{engine}}_rankings_{band}",
             f"Number of keywords in positions {positions} of {{name}}. {_ZERO}",
         )
-    # open at its end, so it may count keywords without a rank
+    # This band has no end, so it may count keywords without a rank.
     return bands | _each(
         "{engine}_rankings_51",
-        "Number of keywords in {name} in the position band 51, probably from 51 on. The service "
-        f"does not say whether it counts keywords without a position. {_ZERO}",
+        "Number of keywords in the last band of positions of {name}, which probably begins at "
+        f"position 51. It is not documented whether keywords without a position count. {_ZERO}",
     )
 
 
 _MEAN_RANKS = _each(
     "{engine}_ranking",
-    "Ranking of the campaign in {name} over the period. The service does not say how it is "
+    "Ranking of the campaign in {name} over the period. It is not documented how it is "
     "calculated, or what null and 0 mean.",
 )
 _CHANGES = _each(
     "{engine}_ranking_change",
-    "Change of {engine}_ranking from the previous period; null in tables unless "
-    "compare_previous_period asked for it, because the service may send 0 otherwise. The service "
-    "does not say which sign is an improvement, or how long the previous period is.",
+    "Change of {engine}_ranking from the previous period. In tables, it is null unless it was "
+    "requested with compare_previous_period, because the service may send 0 otherwise. It is not "
+    "documented which sign is an improvement, or how long the previous period is.",
 )
 _ADDRESSES = _each(
     "{engine}_ranking_url",
@@ -103,59 +104,55 @@ _RESULT_PAGES = _each(
 )
 _MEASURES: Descriptions = {
     "local_monthly_searches": (
-        "Local searches for the phrase in a month. The service does not say in which place and "
-        f"month, or from which source. {_ZERO}"
+        "Local searches for the phrase in a month. The place, the month and the source are not "
+        f"documented. {_ZERO}"
     ),
-    "competitors": f"Number of competitors. The service does not say what is counted. {_ZERO}",
+    "competitors": f"Number of competitors. It is not documented what is counted. {_ZERO}",
     "global_monthly_searches": (
-        f"Searches for the phrase in a month everywhere. {_ONLY_A_NAME} {_OLDER}"
+        f"Searches for the phrase in a month worldwide. {_ONLY_A_NAME} {_OLDER}"
     ),
     "wmt_ranking": (
         f"Position of the keyword in the first engine's webmaster tools. {_ONLY_A_NAME} {_OLDER}"
     ),
     "wmt_clicks": (
-        "Clicks in the first engine's webmaster tools. The service does not say over which days. "
-        f"{_OLDER}"
+        f"Clicks in the first engine's webmaster tools. The days are not documented. {_OLDER}"
     ),
     "wmt_impressions": (
-        "Impressions in the first engine's webmaster tools. The service does not say over which "
-        f"days. {_OLDER}"
+        f"Impressions in the first engine's webmaster tools. The days are not documented. {_OLDER}"
     ),
     "wmt_ctr": (
-        "Click-through rate in the first engine's webmaster tools, an integer. The service does "
-        f"not say in which unit (percent, per mille or other). {_OLDER}"
+        "Click-through rate in the first engine's webmaster tools, an integer. Its unit (percent, "
+        f"per mille or other) is not documented. {_OLDER}"
     ),
-    "backlinks": f"Number of backlinks. The service does not say what is counted. {_OLDER}",
+    "backlinks": f"Number of backlinks. It is not documented what is counted. {_OLDER}",
 }
 _PERIOD: Descriptions = {
     "date": "Day of the row; the first of the month if the service sent only a month.",
-    "date_precision": "`day` or `month`: what the service sent.",
+    "date_precision": "`day` or `month`, whichever the service sent.",
 }
 
 
 def _totals() -> Descriptions:
     totals = {}
     for name in (*_MEAN_RANKS, *_CHANGES, *_MEASURES):
-        nulls = "Null if it sent none."
-        # models keep a change that was not asked for, tables don't
+        nulls = "Null if the service sent none."
+        # Models keep a change that was not requested, but tables don't.
         if name.endswith("_change"):
-            nulls = (
-                "Null if it sent none, in tables also unless compare_previous_period asked for it."
-            )
-        total = f"The report's total of {name}; how the service calculates it is not documented."
+            nulls += " In tables, also null unless requested with compare_previous_period."
+        total = f"The report's total of {name}. It is not documented how it is calculated."
         totals[name] = f"{total} {nulls}"
-    totals["extra"] = _EXTRA.replace("Fields", "Totals of metrics", 1)
+    totals["extra"] = _EXTRA.replace("Undocumented fields", "Totals of undocumented metrics")
     return totals
 
 
 _DESCRIPTIONS: dict[str, Descriptions] = {
     "KeywordRanking": {
         **_MEASURES,
-        **_each("{engine}_ranking", _RANK, days=" in the window"),
+        **_each("{engine}_ranking", _RANK, days="from start_date to end_date"),
         **_CHANGES,
         **_ADDRESSES,
         **_RESULT_PAGES,
-        # places stand on a page of maps
+        # The results page of places is a page of maps.
         "engine_a_maps_serp_url": _ADDRESS.format(
             "Address of a results page of the first search engine's maps"
         ),
@@ -165,15 +162,15 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         "search_location": f"Search location of the keyword. {_ONLY_A_NAME}",
         "search_language": f"Search language of the keyword. {_ONLY_A_NAME}",
         "primary_keyword": (
-            "Whether it is a primary keyword, which the service does not explain; null if the "
-            "service sent neither true nor false, and then the original is in extra."
+            "Whether it is a primary keyword; the meaning is not documented. Null if the service "
+            "sent neither true nor false; its value is then in extra."
         ),
         "last_search_volume_date": _NEWEST.format("the monthly searches"),
-        "last_stat_padder_date": (f"Day of an internal step of the service. {_ONLY_A_NAME}"),
-        "last_metric_rollup_date": (f"Day of an internal step of the service. {_ONLY_A_NAME}"),
+        "last_stat_padder_date": f"Day of an internal step of the service. {_ONLY_A_NAME}",
+        "last_metric_rollup_date": f"Day of an internal step of the service. {_ONLY_A_NAME}",
         "last_results_date": f"Day of the newest results. {_ONLY_A_NAME}",
         "tags": "The keyword's labels: a list of id, label, and unknown fields in extra.",
-        "extra": f"{_EXTRA} Also a `last_..._date` that has a time of day other than midnight.",
+        "extra": f"{_EXTRA} Also a `last_..._date` with a time of day other than midnight.",
     },
     "CampaignPeriod": {
         **_PERIOD,
@@ -182,15 +179,15 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         **_bands(),
         "competitors": _MEASURES["competitors"],
         "local_monthly_searches": (
-            "Local searches in a month. The service does not say which keywords count, or how "
-            f"they are added up. {_ZERO}"
+            "Local searches in a month. It is not documented which keywords count, or how they "
+            f"are added up. {_ZERO}"
         ),
     },
     "KeywordPeriod": {
         **_PERIOD,
         **_MEASURES,
         **_ADDRESSES,
-        **_each("{engine}_ranking", _RANK, days=" of a month"),
+        **_each("{engine}_ranking", _RANK, days="of a month"),
     },
     "RankingTotals": _totals(),
     "Tag": {
@@ -201,9 +198,9 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         "id": "Id of the keyword's search location.",
         "canonical_name": f"Name of the search location. {_ONLY_A_NAME}",
         "country_code": (
-            "Country of the search location. The service does not say which kind of code it is."
+            "Code of the search location's country. The kind of code is not documented."
         ),
-        "target_type": ("Kind of the search location. The service does not list its values."),
+        "target_type": "Kind of search location. The values are not documented.",
     },
     "SearchLanguage": {
         "id": "Id of the keyword's search language.",
@@ -211,10 +208,10 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
     },
     "Campaign": {
         "id": "Id of the campaign.",
-        "url": "Address of the website that is tracked.",
+        "url": "Address of the tracked website.",
         "company": "Name of the company.",
         "date_created": f"When the campaign was created; {_ZONE}",
-        "date_modified": f"When it was last changed, or null; {_ZONE}",
+        "date_modified": f"When the campaign was last changed, or null; {_ZONE}",
         "date_deleted": _UNTYPED.format("When the campaign was deleted"),
         "status": (
             "Status of the campaign; `active` occurs, other values are not documented. "
@@ -222,7 +219,7 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         ),
         "scope": "Scope of the address; the values are not documented.",
         "engine_a_ignore_places": (
-            "Whether the first search engine's places are left out; null if the service sent "
+            "Whether the first search engine's places are left out. Null if the service sent "
             f"neither true nor false. {_ONLY_A_NAME}"
         ),
         "engine_a_places_id": _UNTYPED.format("An id at the first search engine's places"),
@@ -243,23 +240,23 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         "last_name": "The user's last name.",
         "role": "Type of the user; `client` occurs, other values are not documented.",
         "campaign_access": (
-            "Which campaigns the user may see; `restricted` occurs, other values are not documented."
+            "The user's access to campaigns; `restricted` occurs, other values are not documented."
         ),
         "account_id": "The service's id of the account.",
     },
     "LoginGrant": {
         "token": "The secret that signs the user in once.",
-        "login_url": "Address that signs the user in once. It holds a token, so it is secret.",
+        "login_url": "Address that signs the user in once. It contains a token, so it is secret.",
         "user_id": "Id of the user who can sign in.",
         "time": f"When the grant was made; {_ZONE}",
-        "origin_user_id": f"Id of the user who asked for the grant. {_ONLY_A_NAME}",
+        "origin_user_id": f"Id of the user who requested the grant. {_ONLY_A_NAME}",
     },
     "Keyword": {
         "id": "Id of the keyword.",
         "keyword_phrase": "The keyword's phrase.",
         "date_created": f"When the keyword was created; {_ZONE}",
-        "date_modified": f"When it was last changed; {_ZONE}",
-        "primary_keyword": "Whether it is a primary keyword, which the service does not explain.",
+        "date_modified": f"When the keyword was last changed; {_ZONE}",
+        "primary_keyword": "Whether it is a primary keyword; the meaning is not documented.",
         "campaign_id": "Id of the keyword's campaign.",
     },
     "Backlink": {
@@ -270,10 +267,10 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
         "date_published": "Day on which the backlink was published.",
         "url": "Address of the page that contains the backlink.",
         "link_type": "Type of the link; the values are not documented.",
-        "target_anchor": f"Text of the target's anchor. {_NOT_IN_LISTS}",
+        "target_anchor": f"Anchor text of the link. {_NOT_IN_LISTS}",
         "target_url": f"Address of the target. {_NOT_IN_LISTS}",
-        "notes": "A short free note.",
-        "campaign_id": "Id of the backlink's campaign. Null but in the response to `create`.",
+        "notes": "A short note.",
+        "campaign_id": "Id of the backlink's campaign. Null except in the response to `create`.",
         "domain_authority": f"Measure of the website. {_ONLY_A_NAME}",
         "page_authority": f"Measure of the page. {_ONLY_A_NAME}",
     },
@@ -282,14 +279,14 @@ _DESCRIPTIONS: dict[str, Descriptions] = {
 
 def description_of(model: type, attribute: str) -> str:
     """Return the description of an attribute of a model, or "" if it has none here."""
-    # by name, because the models import this module
+    # By the name of the model, because models import this module.
     descriptions = {"extra": _EXTRA} | _DESCRIPTIONS.get(model.__name__, {})
     return descriptions.get(attribute, "")
 
 
 def with_descriptions(model: type[M]) -> type[M]:
     """Add the attributes' descriptions to the docstring of a model, for `help()`."""
-    # attribute docstrings are for editors; `help()` shows only that of the class
+    # Editors show docstrings of attributes, but `help()` shows only that of the class.
     lines = ["\n\n    Attributes:"]
     for field in attrs.fields(model):
         text = f"{field.name}: {description_of(model, field.name)}"

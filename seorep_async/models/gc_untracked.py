@@ -25,23 +25,23 @@ _ABOUT_STORAGE = {"__init__", "__getstate__", "__setstate__", "__slots__", "__an
 def gc_untracked_struct(model: type[M]) -> type[M]:
     """Make a frozen attrs model a msgspec struct, which the garbage collector does not trace.
 
-    It keeps everything from attrs but converters, validators and factories. An instance that is in
-    its own `extra` is never freed.
+    It keeps everything from attrs except converters, validators and factories. An instance that is
+    in its own `extra` is never freed.
     """
-    # attrs made some attributes for its own way of storage, and a struct has its own
+    # These attributes are for the storage of an attrs class, and a struct stores fields otherwise.
     fields = attrs.fields(model)
     left_out = _ABOUT_STORAGE | {field.name for field in fields}
     namespace = {name: value for name, value in vars(model).items() if name not in left_out}
-    # a pickle names the fields, so that another version can read it
+    # A pickle contains the names of the fields, so that another version can read it.
     namespace["__reduce__"] = _reduced
     make = partial(msgspec.defstruct, module=model.__module__, gc=False)
     # Raw rows have the same base class. Without it, Python compares all names when a class is set,
     # which takes four times as long.
     types = [(field.name, field.type) for field in fields]
     layout = make("Layout", types, bases=(Model, msgspec.Struct))
-    # The fields are declared again, because the base class cannot know their defaults.
+    # The fields are declared again, because `layout` has no defaults.
     declared = [(field.name, field.type, _default(field)) for field in fields]
-    # type checkers and `attrs.fields` still see the attrs class
+    # Type checkers and `attrs.fields` still see the attrs class.
     struct = make(model.__name__, declared, bases=(layout,), namespace=namespace)
     return cast("type[M]", struct)
 
@@ -55,15 +55,15 @@ def raw_row_struct(
     """Return a struct with the fields of a gc-untracked model and the types of the wire.
 
     Once each field holds a value that the model allows, `become` turns raw rows into models. Raw
-    rows with fields for `unknown_names` are larger, and cannot. Other unknown fields are refused,
-    or ignored if `unknown_names` is None.
+    rows with fields for `unknown_names` are larger, so they can't become models. Other unknown
+    fields are refused, or ignored if `unknown_names` is None.
     """
     declared: list[Any] = []
     rename = {}
     for field in attrs.fields(model):
-        # a field that only the model has, such as `date_precision`, is computed later
+        # A field that only the model has, such as `date_precision`, is computed later.
         wire_type = wire_types.get(field.name, msgspec.UnsetType)
-        # raw JSON is read later, and an absent field must then be read like a null
+        # Raw JSON is read later, and an absent field must then be read like a null.
         default = msgspec.Raw(b"null") if wire_type is msgspec.Raw else _default(field)
         declared.append((field.name, wire_type, default))
         # No name on the wire begins with a space.
@@ -89,9 +89,9 @@ def _default(field: attrs.Attribute[Any]) -> object:
 def become(raw_rows: list[Any], model: type[T]) -> list[T]:
     """Turn raw rows into models in place. Each field must hold a value that the model allows.
 
-    Python lets an object take another class if both have the same base class with all fields. To
-    set it takes 0.04 µs a row. To make a model, `model(*astuple(row))`, takes 0.12 to 0.22 µs, up
-    to a third of all decoding. Nothing else in this package sets a class.
+    Python lets an object change its class if both classes have the same base class with all fields.
+    This takes 0.04 µs per row. Making a model, `model(*astuple(row))`, would take 0.12 to 0.22 µs,
+    up to a third of the time of decoding. Only this function sets a class.
     """
     for row in raw_rows:
         row.__class__ = model
@@ -104,8 +104,8 @@ def _reduced(model: Any) -> tuple[Any, ...]:
 
 
 def _restored(model: Any, names: Sequence[str], values: tuple[Any, ...]) -> Any:
-    # nearly always the same version reads it, and arguments without names are three times as fast
+    # Usually the same version reads it, and positional arguments are three times as fast.
     if names == model.__struct_fields__:
         return model(*values)
-    # Another version pickled it, with other fields or another order of them.
+    # Another version, with other fields or another order of them, pickled it.
     return model(**dict(zip(names, values, strict=True)))

@@ -21,7 +21,7 @@ class Model:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """Show what identifies the model and its ranks, and further fields while there is room."""
+        """Show the identifying fields and the ranks, then further fields while there is room."""
         model: Any = type(self)
         name = model.__name__
         always, further = _fields_in_repr(model)
@@ -39,7 +39,7 @@ class Model:
 
     def _part_of_repr(self, name: str) -> str:
         value = getattr(self, name)
-        # a long address would leave no room for the ranks
+        # A long address would leave no room for the ranks.
         if isinstance(value, str) and len(value) > _LONGEST_STRING:
             value = f"{value[: _LONGEST_STRING - 1]}…"
         return f"{name}={value!r}"
@@ -47,8 +47,8 @@ class Model:
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes as a dictionary, and nested models as dictionaries in it.
 
-        A password, a token and an address that logs in are left out. Tuples become lists, and a
-        `Feed` its value; dates stay dates.
+        Secrets are left out: a password, a token and a login address. Tuples become lists, a `Feed`
+        becomes its value, and dates stay dates.
         """
         names = [field.name for field in _public_fields(type(self))]
         return {name: _plain(getattr(self, name)) for name in names}
@@ -66,7 +66,7 @@ def _fields_in_repr(model: Any) -> tuple[list[str], list[str]]:
     always = []
     further = []
     for field in fields:
-        # a field without a default identifies the model
+        # A field without a default identifies the model.
         if field.default is attrs.NOTHING or _IN_EACH_REPR.fullmatch(field.name):
             always.append(field.name)
         else:
@@ -94,10 +94,10 @@ class _NoExtra(dict[str, Any]):
     def _stays_empty(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("the extra fields of a model cannot be changed")
 
-    # an empty dictionary has nothing to delete, so only these methods could change it
+    # An empty dictionary has nothing to delete, so only these methods could change it.
     __setitem__ = __ior__ = setdefault = update = _stays_empty
 
-    # a pickle or a copy gives this same mapping again
+    # Unpickling and copying return this same mapping.
     def __reduce__(self) -> str:
         return "NO_EXTRA"
 
@@ -107,11 +107,11 @@ NO_EXTRA: Mapping[str, Any] = _NoExtra()
 
 def extra_field(*, repr: bool = True) -> Mapping[str, Any]:
     """Declare `extra`: unknown fields of the response, unchanged."""
-    # a dictionary has no hash, and a model without unknown fields can be in a set
+    # A dictionary can't be hashed, so the hash of a model leaves it out.
     declared: Mapping[str, Any] = attrs.field(default=NO_EXTRA, hash=False, repr=repr)
     return declared
 
 
 def untyped_field() -> Any:
-    """Declare a field whose values may be of any type, also of one that has no hash."""
+    """Declare a field whose values may be of any type, even of one that can't be hashed."""
     return attrs.field(default=None, hash=False)

@@ -29,7 +29,7 @@ class Feed(enum.Enum):
 
     @property
     def object_name(self) -> str:
-        """The kind of object that its reports are about: `campaign` or `keyword`."""
+        """The kind of object in its reports: `campaign` or `keyword`."""
         return "keyword" if self is Feed.KEYWORD_BY_DATE else "campaign"
 
 
@@ -45,8 +45,8 @@ class Tag(Model):
     label: str
     """Text of the label."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
-    Without any: {} in Python, an empty cell in CSV, else null.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
+    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
 
@@ -60,14 +60,14 @@ class SearchLocation(Model):
     id: int
     """Id of the keyword's search location."""
     canonical_name: str | None = None
-    """Name of the search location. Only its name is documented."""
+    """Name of the search location. Only the field's name is documented."""
     country_code: str | None = None
-    """Country of the search location. The service does not say which kind of code it is."""
+    """Code of the search location's country. The kind of code is not documented."""
     target_type: str | None = None
-    """Kind of the search location. The service does not list its values."""
+    """Kind of search location. The values are not documented."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
-    Without any: {} in Python, an empty cell in CSV, else null.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
+    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
 
@@ -81,10 +81,10 @@ class SearchLanguage(Model):
     id: int
     """Id of the keyword's search language."""
     name: str | None = None
-    """Name of the keyword's search language. Only its name is documented."""
+    """Name of the keyword's search language. Only the field's name is documented."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
-    Without any: {} in Python, an empty cell in CSV, else null.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
+    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
 
@@ -95,11 +95,11 @@ class SearchLanguage(Model):
 class KeywordRanking(Model):
     """A keyword's rankings: a row of the campaign feed (the service's reference, section 2.7).
 
-    A rank of None means that the service sent null, which is not the same as 0. The reference
-    explains neither; read both as not ranked. A `..._change` is the change from the previous
-    period. Only the older variant of the feed has `global_monthly_searches`, `wmt_*` and
-    `backlinks`. If a `last_..._date` has a time of day other than midnight, or `primaryKeyword` is
-    not `true` or `false`, the original string is in `extra`.
+    A rank of None means that the service sent null, not 0. The reference explains neither; read
+    both as not ranked. A `..._change` is the change from the previous period. Only the older
+    variant of the feed has `global_monthly_searches`, `wmt_*` and `backlinks`. If a `last_..._date`
+    has a time of day other than midnight, or `primaryKeyword` is neither `true` nor `false`, the
+    original string is in `extra`.
     """
 
     keyword_id: int
@@ -107,133 +107,136 @@ class KeywordRanking(Model):
     keyword_phrase: str
     """The keyword's phrase."""
     search_location: SearchLocation | None = None
-    """Search location of the keyword. Only its name is documented."""
+    """Search location of the keyword. Only the field's name is documented."""
     search_language: SearchLanguage | None = None
-    """Search language of the keyword. Only its name is documented."""
+    """Search language of the keyword. Only the field's name is documented."""
     primary_keyword: bool | None = None
-    """Whether it is a primary keyword, which the service does not explain; null if the service sent
-    neither true nor false, and then the original is in extra.
+    """Whether it is a primary keyword; the meaning is not documented. Null if the service sent
+    neither true nor false; its value is then in extra.
     """
     engine_a_ranking: int | None = None
-    """Position of the keyword in the first search engine. The service does not say on which day in
-    the window it was measured, or whether 0 or null means not ranked; here, both do.
+    """Position of the keyword in the first search engine. It is not documented on which day from
+    start_date to end_date the position was measured, or what 0 and null mean; read both as not
+    ranked.
     """
     engine_a_ranking_change: int | None = None
-    """Change of engine_a_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. The service does
-    not say which sign is an improvement, or how long the previous period is.
+    """Change of engine_a_ranking from the previous period. In tables, it is null unless it was
+    requested with compare_previous_period, because the service may send 0 otherwise. It is not
+    documented which sign is an improvement, or how long the previous period is.
     """
     engine_a_ranking_url: str | None = None
-    """Address that belongs to engine_a_ranking. Only its name is documented. Null if the service
-    sent none.
-    """
-    engine_a_serp_url: str | None = None
-    """Address of a results page of the first search engine. Only its name is documented. Null if
-    the service sent none.
-    """
-    engine_a_mobile_ranking: int | None = None
-    """Position of the keyword in the first search engine on mobile devices. The service does not
-    say on which day in the window it was measured, or whether 0 or null means not ranked; here,
-    both do.
-    """
-    engine_a_mobile_ranking_change: int | None = None
-    """Change of engine_a_mobile_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. The service does
-    not say which sign is an improvement, or how long the previous period is.
-    """
-    engine_a_mobile_ranking_url: str | None = None
-    """Address that belongs to engine_a_mobile_ranking. Only its name is documented. Null if the
+    """Address that belongs to engine_a_ranking. Only the field's name is documented. Null if the
     service sent none.
     """
-    engine_a_mobile_serp_url: str | None = None
-    """Address of a results page of the first search engine on mobile devices. Only its name is
-    documented. Null if the service sent none.
-    """
-    engine_a_places_ranking: int | None = None
-    """Position of the keyword in the places of the first search engine. The service does not say on
-    which day in the window it was measured, or whether 0 or null means not ranked; here, both do.
-    """
-    engine_a_places_ranking_change: int | None = None
-    """Change of engine_a_places_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. The service does
-    not say which sign is an improvement, or how long the previous period is.
-    """
-    engine_a_maps_serp_url: str | None = None
-    """Address of a results page of the first search engine's maps. Only its name is documented.
+    engine_a_serp_url: str | None = None
+    """Address of a results page of the first search engine. Only the field's name is documented.
     Null if the service sent none.
     """
-    engine_b_ranking: int | None = None
-    """Position of the keyword in the second search engine. The service does not say on which day in
-    the window it was measured, or whether 0 or null means not ranked; here, both do.
+    engine_a_mobile_ranking: int | None = None
+    """Position of the keyword in the first search engine on mobile devices. It is not documented on
+    which day from start_date to end_date the position was measured, or what 0 and null mean; read
+    both as not ranked.
     """
-    engine_b_ranking_change: int | None = None
-    """Change of engine_b_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. The service does
-    not say which sign is an improvement, or how long the previous period is.
+    engine_a_mobile_ranking_change: int | None = None
+    """Change of engine_a_mobile_ranking from the previous period. In tables, it is null unless it
+    was requested with compare_previous_period, because the service may send 0 otherwise. It is not
+    documented which sign is an improvement, or how long the previous period is.
     """
-    engine_b_ranking_url: str | None = None
-    """Address that belongs to engine_b_ranking. Only its name is documented. Null if the service
-    sent none.
-    """
-    engine_b_serp_url: str | None = None
-    """Address of a results page of the second search engine. Only its name is documented. Null if
+    engine_a_mobile_ranking_url: str | None = None
+    """Address that belongs to engine_a_mobile_ranking. Only the field's name is documented. Null if
     the service sent none.
     """
+    engine_a_mobile_serp_url: str | None = None
+    """Address of a results page of the first search engine on mobile devices. Only the field's name
+    is documented. Null if the service sent none.
+    """
+    engine_a_places_ranking: int | None = None
+    """Position of the keyword in the places of the first search engine. It is not documented on
+    which day from start_date to end_date the position was measured, or what 0 and null mean; read
+    both as not ranked.
+    """
+    engine_a_places_ranking_change: int | None = None
+    """Change of engine_a_places_ranking from the previous period. In tables, it is null unless it
+    was requested with compare_previous_period, because the service may send 0 otherwise. It is not
+    documented which sign is an improvement, or how long the previous period is.
+    """
+    engine_a_maps_serp_url: str | None = None
+    """Address of a results page of the first search engine's maps. Only the field's name is
+    documented. Null if the service sent none.
+    """
+    engine_b_ranking: int | None = None
+    """Position of the keyword in the second search engine. It is not documented on which day from
+    start_date to end_date the position was measured, or what 0 and null mean; read both as not
+    ranked.
+    """
+    engine_b_ranking_change: int | None = None
+    """Change of engine_b_ranking from the previous period. In tables, it is null unless it was
+    requested with compare_previous_period, because the service may send 0 otherwise. It is not
+    documented which sign is an improvement, or how long the previous period is.
+    """
+    engine_b_ranking_url: str | None = None
+    """Address that belongs to engine_b_ranking. Only the field's name is documented. Null if the
+    service sent none.
+    """
+    engine_b_serp_url: str | None = None
+    """Address of a results page of the second search engine. Only the field's name is documented.
+    Null if the service sent none.
+    """
     local_monthly_searches: int | None = None
-    """Local searches for the phrase in a month. The service does not say in which place and month,
-    or from which source. The service does not tell null from 0.
+    """Local searches for the phrase in a month. The place, the month and the source are not
+    documented. The difference between null and 0 is not documented.
     """
     competitors: int | None = None
-    """Number of competitors. The service does not say what is counted. The service does not tell
-    null from 0.
+    """Number of competitors. It is not documented what is counted. The difference between null and
+    0 is not documented.
     """
     last_engine_a_ranking_date: dt.date | None = None
-    """Day of the newest value of engine_a_ranking. Only its name is documented."""
+    """Day of the newest value of engine_a_ranking. Only the field's name is documented."""
     last_engine_a_mobile_ranking_date: dt.date | None = None
-    """Day of the newest value of engine_a_mobile_ranking. Only its name is documented."""
+    """Day of the newest value of engine_a_mobile_ranking. Only the field's name is documented."""
     last_engine_a_places_ranking_date: dt.date | None = None
-    """Day of the newest value of engine_a_places_ranking. Only its name is documented."""
+    """Day of the newest value of engine_a_places_ranking. Only the field's name is documented."""
     last_engine_b_ranking_date: dt.date | None = None
-    """Day of the newest value of engine_b_ranking. Only its name is documented."""
+    """Day of the newest value of engine_b_ranking. Only the field's name is documented."""
     last_search_volume_date: dt.date | None = None
-    """Day of the newest value of the monthly searches. Only its name is documented."""
+    """Day of the newest value of the monthly searches. Only the field's name is documented."""
     last_stat_padder_date: dt.date | None = None
-    """Day of an internal step of the service. Only its name is documented."""
+    """Day of an internal step of the service. Only the field's name is documented."""
     last_metric_rollup_date: dt.date | None = None
-    """Day of an internal step of the service. Only its name is documented."""
+    """Day of an internal step of the service. Only the field's name is documented."""
     last_results_date: dt.date | None = None
-    """Day of the newest results. Only its name is documented."""
+    """Day of the newest results. Only the field's name is documented."""
     tags: tuple[Tag, ...] = ()
     """The keyword's labels: a list of id, label, and unknown fields in extra."""
     global_monthly_searches: int | None = None
-    """Searches for the phrase in a month everywhere. Only its name is documented. Only in the older
-    variant of the feed, else null.
+    """Searches for the phrase in a month worldwide. Only the field's name is documented. Only the
+    older variant of the feed has this field; otherwise it is null.
     """
     wmt_ranking: int | None = None
-    """Position of the keyword in the first engine's webmaster tools. Only its name is documented.
-    Only in the older variant of the feed, else null.
+    """Position of the keyword in the first engine's webmaster tools. Only the field's name is
+    documented. Only the older variant of the feed has this field; otherwise it is null.
     """
     wmt_clicks: int | None = None
-    """Clicks in the first engine's webmaster tools. The service does not say over which days. Only
-    in the older variant of the feed, else null.
+    """Clicks in the first engine's webmaster tools. The days are not documented. Only the older
+    variant of the feed has this field; otherwise it is null.
     """
     wmt_impressions: int | None = None
-    """Impressions in the first engine's webmaster tools. The service does not say over which days.
-    Only in the older variant of the feed, else null.
+    """Impressions in the first engine's webmaster tools. The days are not documented. Only the
+    older variant of the feed has this field; otherwise it is null.
     """
     wmt_ctr: int | None = None
-    """Click-through rate in the first engine's webmaster tools, an integer. The service does not
-    say in which unit (percent, per mille or other). Only in the older variant of the feed, else
-    null.
+    """Click-through rate in the first engine's webmaster tools, an integer. Its unit (percent, per
+    mille or other) is not documented. Only the older variant of the feed has this field; otherwise
+    it is null.
     """
     backlinks: int | None = None
-    """Number of backlinks. The service does not say what is counted. Only in the older variant of
-    the feed, else null.
+    """Number of backlinks. It is not documented what is counted. Only the older variant of the feed
+    has this field; otherwise it is null.
     """
     extra: Mapping[str, Any] = extra_field()
-    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
-    Without any: {} in Python, an empty cell in CSV, else null. Also a `last_..._date` that has a
-    time of day other than midnight.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
+    there are none: {} in Python, an empty cell in CSV, and null elsewhere. Also a `last_..._date`
+    with a time of day other than midnight.
     """
 
 
@@ -251,138 +254,138 @@ class CampaignPeriod(Model):
     date: dt.date
     """Day of the row; the first of the month if the service sent only a month."""
     date_precision: Literal["month", "day"] = "month"
-    """`day` or `month`: what the service sent."""
+    """`day` or `month`, whichever the service sent."""
     engine_a_ranking: int | None = None
-    """Ranking of the campaign in the first search engine over the period. The service does not say
-    how it is calculated, or what null and 0 mean.
+    """Ranking of the campaign in the first search engine over the period. It is not documented how
+    it is calculated, or what null and 0 mean.
     """
     engine_a_ranking_change: int | None = None
-    """Change of engine_a_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. The service does
-    not say which sign is an improvement, or how long the previous period is.
+    """Change of engine_a_ranking from the previous period. In tables, it is null unless it was
+    requested with compare_previous_period, because the service may send 0 otherwise. It is not
+    documented which sign is an improvement, or how long the previous period is.
     """
     engine_a_rankings_1_3: int | None = None
-    """Number of keywords in positions 1 to 3 of the first search engine. The service does not tell
-    null from 0.
+    """Number of keywords in positions 1 to 3 of the first search engine. The difference between
+    null and 0 is not documented.
     """
     engine_a_rankings_4_10: int | None = None
-    """Number of keywords in positions 4 to 10 of the first search engine. The service does not tell
-    null from 0.
+    """Number of keywords in positions 4 to 10 of the first search engine. The difference between
+    null and 0 is not documented.
     """
     engine_a_rankings_11_20: int | None = None
-    """Number of keywords in positions 11 to 20 of the first search engine. The service does not
-    tell null from 0.
+    """Number of keywords in positions 11 to 20 of the first search engine. The difference between
+    null and 0 is not documented.
     """
     engine_a_rankings_21_50: int | None = None
-    """Number of keywords in positions 21 to 50 of the first search engine. The service does not
-    tell null from 0.
+    """Number of keywords in positions 21 to 50 of the first search engine. The difference between
+    null and 0 is not documented.
     """
     engine_a_rankings_51: int | None = None
-    """Number of keywords in the first search engine in the position band 51, probably from 51 on.
-    The service does not say whether it counts keywords without a position. The service does not
-    tell null from 0.
+    """Number of keywords in the last band of positions of the first search engine, which probably
+    begins at position 51. It is not documented whether keywords without a position count. The
+    difference between null and 0 is not documented.
     """
     engine_a_mobile_ranking: int | None = None
-    """Ranking of the campaign in the first search engine on mobile devices over the period. The
-    service does not say how it is calculated, or what null and 0 mean.
+    """Ranking of the campaign in the first search engine on mobile devices over the period. It is
+    not documented how it is calculated, or what null and 0 mean.
     """
     engine_a_mobile_ranking_change: int | None = None
-    """Change of engine_a_mobile_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. The service does
-    not say which sign is an improvement, or how long the previous period is.
+    """Change of engine_a_mobile_ranking from the previous period. In tables, it is null unless it
+    was requested with compare_previous_period, because the service may send 0 otherwise. It is not
+    documented which sign is an improvement, or how long the previous period is.
     """
     engine_a_mobile_rankings_1_3: int | None = None
     """Number of keywords in positions 1 to 3 of the first search engine on mobile devices. The
-    service does not tell null from 0.
+    difference between null and 0 is not documented.
     """
     engine_a_mobile_rankings_4_10: int | None = None
     """Number of keywords in positions 4 to 10 of the first search engine on mobile devices. The
-    service does not tell null from 0.
+    difference between null and 0 is not documented.
     """
     engine_a_mobile_rankings_11_20: int | None = None
     """Number of keywords in positions 11 to 20 of the first search engine on mobile devices. The
-    service does not tell null from 0.
+    difference between null and 0 is not documented.
     """
     engine_a_mobile_rankings_21_50: int | None = None
     """Number of keywords in positions 21 to 50 of the first search engine on mobile devices. The
-    service does not tell null from 0.
+    difference between null and 0 is not documented.
     """
     engine_a_mobile_rankings_51: int | None = None
-    """Number of keywords in the first search engine on mobile devices in the position band 51,
-    probably from 51 on. The service does not say whether it counts keywords without a position. The
-    service does not tell null from 0.
+    """Number of keywords in the last band of positions of the first search engine on mobile
+    devices, which probably begins at position 51. It is not documented whether keywords without a
+    position count. The difference between null and 0 is not documented.
     """
     engine_a_places_ranking: int | None = None
-    """Ranking of the campaign in the places of the first search engine over the period. The service
-    does not say how it is calculated, or what null and 0 mean.
+    """Ranking of the campaign in the places of the first search engine over the period. It is not
+    documented how it is calculated, or what null and 0 mean.
     """
     engine_a_places_ranking_change: int | None = None
-    """Change of engine_a_places_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. The service does
-    not say which sign is an improvement, or how long the previous period is.
+    """Change of engine_a_places_ranking from the previous period. In tables, it is null unless it
+    was requested with compare_previous_period, because the service may send 0 otherwise. It is not
+    documented which sign is an improvement, or how long the previous period is.
     """
     engine_a_places_rankings_1_3: int | None = None
-    """Number of keywords in positions 1 to 3 of the places of the first search engine. The service
-    does not tell null from 0.
+    """Number of keywords in positions 1 to 3 of the places of the first search engine. The
+    difference between null and 0 is not documented.
     """
     engine_a_places_rankings_4_10: int | None = None
-    """Number of keywords in positions 4 to 10 of the places of the first search engine. The service
-    does not tell null from 0.
+    """Number of keywords in positions 4 to 10 of the places of the first search engine. The
+    difference between null and 0 is not documented.
     """
     engine_a_places_rankings_11_20: int | None = None
     """Number of keywords in positions 11 to 20 of the places of the first search engine. The
-    service does not tell null from 0.
+    difference between null and 0 is not documented.
     """
     engine_a_places_rankings_21_50: int | None = None
     """Number of keywords in positions 21 to 50 of the places of the first search engine. The
-    service does not tell null from 0.
+    difference between null and 0 is not documented.
     """
     engine_a_places_rankings_51: int | None = None
-    """Number of keywords in the places of the first search engine in the position band 51, probably
-    from 51 on. The service does not say whether it counts keywords without a position. The service
-    does not tell null from 0.
+    """Number of keywords in the last band of positions of the places of the first search engine,
+    which probably begins at position 51. It is not documented whether keywords without a position
+    count. The difference between null and 0 is not documented.
     """
     engine_b_ranking: int | None = None
-    """Ranking of the campaign in the second search engine over the period. The service does not say
-    how it is calculated, or what null and 0 mean.
+    """Ranking of the campaign in the second search engine over the period. It is not documented how
+    it is calculated, or what null and 0 mean.
     """
     engine_b_ranking_change: int | None = None
-    """Change of engine_b_ranking from the previous period; null in tables unless
-    compare_previous_period asked for it, because the service may send 0 otherwise. The service does
-    not say which sign is an improvement, or how long the previous period is.
+    """Change of engine_b_ranking from the previous period. In tables, it is null unless it was
+    requested with compare_previous_period, because the service may send 0 otherwise. It is not
+    documented which sign is an improvement, or how long the previous period is.
     """
     engine_b_rankings_1_3: int | None = None
-    """Number of keywords in positions 1 to 3 of the second search engine. The service does not tell
-    null from 0.
+    """Number of keywords in positions 1 to 3 of the second search engine. The difference between
+    null and 0 is not documented.
     """
     engine_b_rankings_4_10: int | None = None
-    """Number of keywords in positions 4 to 10 of the second search engine. The service does not
-    tell null from 0.
+    """Number of keywords in positions 4 to 10 of the second search engine. The difference between
+    null and 0 is not documented.
     """
     engine_b_rankings_11_20: int | None = None
-    """Number of keywords in positions 11 to 20 of the second search engine. The service does not
-    tell null from 0.
+    """Number of keywords in positions 11 to 20 of the second search engine. The difference between
+    null and 0 is not documented.
     """
     engine_b_rankings_21_50: int | None = None
-    """Number of keywords in positions 21 to 50 of the second search engine. The service does not
-    tell null from 0.
+    """Number of keywords in positions 21 to 50 of the second search engine. The difference between
+    null and 0 is not documented.
     """
     engine_b_rankings_51: int | None = None
-    """Number of keywords in the second search engine in the position band 51, probably from 51 on.
-    The service does not say whether it counts keywords without a position. The service does not
-    tell null from 0.
+    """Number of keywords in the last band of positions of the second search engine, which probably
+    begins at position 51. It is not documented whether keywords without a position count. The
+    difference between null and 0 is not documented.
     """
     competitors: int | None = None
-    """Number of competitors. The service does not say what is counted. The service does not tell
-    null from 0.
+    """Number of competitors. It is not documented what is counted. The difference between null and
+    0 is not documented.
     """
     local_monthly_searches: int | None = None
-    """Local searches in a month. The service does not say which keywords count, or how they are
-    added up. The service does not tell null from 0.
+    """Local searches in a month. It is not documented which keywords count, or how they are added
+    up. The difference between null and 0 is not documented.
     """
     extra: Mapping[str, Any] = extra_field()
-    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
-    Without any: {} in Python, an empty cell in CSV, else null.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
+    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
 
@@ -401,72 +404,73 @@ class KeywordPeriod(Model):
     date: dt.date
     """Day of the row; the first of the month if the service sent only a month."""
     date_precision: Literal["month", "day"] = "month"
-    """`day` or `month`: what the service sent."""
+    """`day` or `month`, whichever the service sent."""
     engine_a_ranking: int | None = None
-    """Position of the keyword in the first search engine. The service does not say on which day of
-    a month it was measured, or whether 0 or null means not ranked; here, both do.
+    """Position of the keyword in the first search engine. It is not documented on which day of a
+    month the position was measured, or what 0 and null mean; read both as not ranked.
     """
     engine_a_mobile_ranking: int | None = None
-    """Position of the keyword in the first search engine on mobile devices. The service does not
-    say on which day of a month it was measured, or whether 0 or null means not ranked; here, both
-    do.
+    """Position of the keyword in the first search engine on mobile devices. It is not documented on
+    which day of a month the position was measured, or what 0 and null mean; read both as not
+    ranked.
     """
     engine_a_places_ranking: int | None = None
-    """Position of the keyword in the places of the first search engine. The service does not say on
-    which day of a month it was measured, or whether 0 or null means not ranked; here, both do.
+    """Position of the keyword in the places of the first search engine. It is not documented on
+    which day of a month the position was measured, or what 0 and null mean; read both as not
+    ranked.
     """
     engine_b_ranking: int | None = None
-    """Position of the keyword in the second search engine. The service does not say on which day of
-    a month it was measured, or whether 0 or null means not ranked; here, both do.
+    """Position of the keyword in the second search engine. It is not documented on which day of a
+    month the position was measured, or what 0 and null mean; read both as not ranked.
     """
     engine_a_ranking_url: str | None = None
-    """Address that belongs to engine_a_ranking. Only its name is documented. Null if the service
-    sent none.
-    """
-    engine_a_mobile_ranking_url: str | None = None
-    """Address that belongs to engine_a_mobile_ranking. Only its name is documented. Null if the
+    """Address that belongs to engine_a_ranking. Only the field's name is documented. Null if the
     service sent none.
     """
+    engine_a_mobile_ranking_url: str | None = None
+    """Address that belongs to engine_a_mobile_ranking. Only the field's name is documented. Null if
+    the service sent none.
+    """
     engine_b_ranking_url: str | None = None
-    """Address that belongs to engine_b_ranking. Only its name is documented. Null if the service
-    sent none.
+    """Address that belongs to engine_b_ranking. Only the field's name is documented. Null if the
+    service sent none.
     """
     competitors: int | None = None
-    """Number of competitors. The service does not say what is counted. The service does not tell
-    null from 0.
+    """Number of competitors. It is not documented what is counted. The difference between null and
+    0 is not documented.
     """
     local_monthly_searches: int | None = None
-    """Local searches for the phrase in a month. The service does not say in which place and month,
-    or from which source. The service does not tell null from 0.
+    """Local searches for the phrase in a month. The place, the month and the source are not
+    documented. The difference between null and 0 is not documented.
     """
     global_monthly_searches: int | None = None
-    """Searches for the phrase in a month everywhere. Only its name is documented. Only in the older
-    variant of the feed, else null.
+    """Searches for the phrase in a month worldwide. Only the field's name is documented. Only the
+    older variant of the feed has this field; otherwise it is null.
     """
     wmt_ranking: int | None = None
-    """Position of the keyword in the first engine's webmaster tools. Only its name is documented.
-    Only in the older variant of the feed, else null.
+    """Position of the keyword in the first engine's webmaster tools. Only the field's name is
+    documented. Only the older variant of the feed has this field; otherwise it is null.
     """
     wmt_clicks: int | None = None
-    """Clicks in the first engine's webmaster tools. The service does not say over which days. Only
-    in the older variant of the feed, else null.
+    """Clicks in the first engine's webmaster tools. The days are not documented. Only the older
+    variant of the feed has this field; otherwise it is null.
     """
     wmt_impressions: int | None = None
-    """Impressions in the first engine's webmaster tools. The service does not say over which days.
-    Only in the older variant of the feed, else null.
+    """Impressions in the first engine's webmaster tools. The days are not documented. Only the
+    older variant of the feed has this field; otherwise it is null.
     """
     wmt_ctr: int | None = None
-    """Click-through rate in the first engine's webmaster tools, an integer. The service does not
-    say in which unit (percent, per mille or other). Only in the older variant of the feed, else
-    null.
+    """Click-through rate in the first engine's webmaster tools, an integer. Its unit (percent, per
+    mille or other) is not documented. Only the older variant of the feed has this field; otherwise
+    it is null.
     """
     backlinks: int | None = None
-    """Number of backlinks. The service does not say what is counted. Only in the older variant of
-    the feed, else null.
+    """Number of backlinks. It is not documented what is counted. Only the older variant of the feed
+    has this field; otherwise it is null.
     """
     extra: Mapping[str, Any] = extra_field()
-    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
-    Without any: {} in Python, an empty cell in CSV, else null.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
+    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
 
@@ -480,70 +484,74 @@ class RankingTotals(Model):
     """
 
     engine_a_ranking: float | None = None
-    """The report's total of engine_a_ranking; how the service calculates it is not documented. Null
-    if it sent none.
+    """The report's total of engine_a_ranking. It is not documented how it is calculated. Null if
+    the service sent none.
     """
     engine_a_ranking_change: float | None = None
-    """The report's total of engine_a_ranking_change; how the service calculates it is not
-    documented. Null if it sent none, in tables also unless compare_previous_period asked for it.
+    """The report's total of engine_a_ranking_change. It is not documented how it is calculated.
+    Null if the service sent none. In tables, also null unless requested with
+    compare_previous_period.
     """
     engine_a_mobile_ranking: float | None = None
-    """The report's total of engine_a_mobile_ranking; how the service calculates it is not
-    documented. Null if it sent none.
+    """The report's total of engine_a_mobile_ranking. It is not documented how it is calculated.
+    Null if the service sent none.
     """
     engine_a_mobile_ranking_change: float | None = None
-    """The report's total of engine_a_mobile_ranking_change; how the service calculates it is not
-    documented. Null if it sent none, in tables also unless compare_previous_period asked for it.
+    """The report's total of engine_a_mobile_ranking_change. It is not documented how it is
+    calculated. Null if the service sent none. In tables, also null unless requested with
+    compare_previous_period.
     """
     engine_a_places_ranking: float | None = None
-    """The report's total of engine_a_places_ranking; how the service calculates it is not
-    documented. Null if it sent none.
+    """The report's total of engine_a_places_ranking. It is not documented how it is calculated.
+    Null if the service sent none.
     """
     engine_a_places_ranking_change: float | None = None
-    """The report's total of engine_a_places_ranking_change; how the service calculates it is not
-    documented. Null if it sent none, in tables also unless compare_previous_period asked for it.
+    """The report's total of engine_a_places_ranking_change. It is not documented how it is
+    calculated. Null if the service sent none. In tables, also null unless requested with
+    compare_previous_period.
     """
     engine_b_ranking: float | None = None
-    """The report's total of engine_b_ranking; how the service calculates it is not documented. Null
-    if it sent none.
+    """The report's total of engine_b_ranking. It is not documented how it is calculated. Null if
+    the service sent none.
     """
     engine_b_ranking_change: float | None = None
-    """The report's total of engine_b_ranking_change; how the service calculates it is not
-    documented. Null if it sent none, in tables also unless compare_previous_period asked for it.
+    """The report's total of engine_b_ranking_change. It is not documented how it is calculated.
+    Null if the service sent none. In tables, also null unless requested with
+    compare_previous_period.
     """
     competitors: float | None = None
-    """The report's total of competitors; how the service calculates it is not documented. Null if
-    it sent none.
+    """The report's total of competitors. It is not documented how it is calculated. Null if the
+    service sent none.
     """
     local_monthly_searches: float | None = None
-    """The report's total of local_monthly_searches; how the service calculates it is not
-    documented. Null if it sent none.
+    """The report's total of local_monthly_searches. It is not documented how it is calculated. Null
+    if the service sent none.
     """
     global_monthly_searches: float | None = None
-    """The report's total of global_monthly_searches; how the service calculates it is not
-    documented. Null if it sent none.
+    """The report's total of global_monthly_searches. It is not documented how it is calculated.
+    Null if the service sent none.
     """
     wmt_ranking: float | None = None
-    """The report's total of wmt_ranking; how the service calculates it is not documented. Null if
-    it sent none.
+    """The report's total of wmt_ranking. It is not documented how it is calculated. Null if the
+    service sent none.
     """
     wmt_clicks: float | None = None
-    """The report's total of wmt_clicks; how the service calculates it is not documented. Null if it
-    sent none.
+    """The report's total of wmt_clicks. It is not documented how it is calculated. Null if the
+    service sent none.
     """
     wmt_impressions: float | None = None
-    """The report's total of wmt_impressions; how the service calculates it is not documented. Null
-    if it sent none.
+    """The report's total of wmt_impressions. It is not documented how it is calculated. Null if the
+    service sent none.
     """
     wmt_ctr: float | None = None
-    """The report's total of wmt_ctr; how the service calculates it is not documented. Null if it
+    """The report's total of wmt_ctr. It is not documented how it is calculated. Null if the service
     sent none.
     """
     backlinks: float | None = None
-    """The report's total of backlinks; how the service calculates it is not documented. Null if it
-    sent none.
+    """The report's total of backlinks. It is not documented how it is calculated. Null if the
+    service sent none.
     """
     extra: Mapping[str, Any] = extra_field()
-    """Totals of metrics that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and
-    databases. Without any: {} in Python, an empty cell in CSV, else null.
+    """Totals of undocumented metrics, unchanged. In CSV, Parquet, Arrow and databases they are JSON
+    text. If there are none: {} in Python, an empty cell in CSV, and null elsewhere.
     """

@@ -28,53 +28,54 @@ class Campaign(Model):
     id: int
     """Id of the campaign."""
     url: str
-    """Address of the website that is tracked."""
+    """Address of the tracked website."""
     company: str
     """Name of the company."""
     date_created: datetime | None = None
     """When the campaign was created; the time zone is not documented."""
     date_modified: datetime | None = None
-    """When it was last changed, or null; the time zone is not documented."""
+    """When the campaign was last changed, or null; the time zone is not documented."""
     date_deleted: Any = untyped_field()
-    """When the campaign was deleted. The type of its values is not documented: JSON text in CSV,
-    Parquet, Arrow and databases. Null outside lists.
+    """When the campaign was deleted. Its type is not documented, so in CSV, Parquet, Arrow and
+    databases it is JSON text. Null except in lists.
     """
     status: str | None = None
-    """Status of the campaign; `active` occurs, other values are not documented. Null outside lists.
+    """Status of the campaign; `active` occurs, other values are not documented. Null except in
+    lists.
     """
     scope: str | None = None
     """Scope of the address; the values are not documented."""
     engine_a_ignore_places: bool | None = None
-    """Whether the first search engine's places are left out; null if the service sent neither true
-    nor false. Only its name is documented.
+    """Whether the first search engine's places are left out. Null if the service sent neither true
+    nor false. Only the field's name is documented.
     """
     engine_a_places_id: Any = untyped_field()
-    """An id at the first search engine's places. The type of its values is not documented: JSON
-    text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """An id at the first search engine's places. Its type is not documented, so in CSV, Parquet,
+    Arrow and databases it is JSON text. Null except in lists.
     """
     engine_a_cid: Any = untyped_field()
-    """An id at the first search engine. The type of its values is not documented: JSON text in CSV,
-    Parquet, Arrow and databases. Null outside lists.
+    """An id at the first search engine. Its type is not documented, so in CSV, Parquet, Arrow and
+    databases it is JSON text. Null except in lists.
     """
     engine_a_business_id: Any = untyped_field()
-    """A business's id at the first search engine. The type of its values is not documented: JSON
-    text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """A business's id at the first search engine. Its type is not documented, so in CSV, Parquet,
+    Arrow and databases it is JSON text. Null except in lists.
     """
     engine_a_business_name: Any = untyped_field()
-    """A business's name at the first search engine. The type of its values is not documented: JSON
-    text in CSV, Parquet, Arrow and databases. Null outside lists.
+    """A business's name at the first search engine. Its type is not documented, so in CSV, Parquet,
+    Arrow and databases it is JSON text. Null except in lists.
     """
     group_title: str | None = None
     """Group that the campaign is assigned to, or null."""
     timezone: Any = untyped_field()
-    """Time zone of the campaign. The type of its values is not documented: JSON text in CSV,
-    Parquet, Arrow and databases. Null outside lists.
+    """Time zone of the campaign. Its type is not documented, so in CSV, Parquet, Arrow and
+    databases it is JSON text. Null except in lists.
     """
     account_id: int | None = None
     """The service's id of the account."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
-    Without any: {} in Python, an empty cell in CSV, else null.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
+    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
 
@@ -105,15 +106,15 @@ class User(Model):
     role: str | None = None
     """Type of the user; `client` occurs, other values are not documented."""
     campaign_access: str | None = None
-    """Which campaigns the user may see; `restricted` occurs, other values are not documented."""
+    """The user's access to campaigns; `restricted` occurs, other values are not documented."""
     account_id: int | None = None
     """The service's id of the account."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
-    Without any: {} in Python, an empty cell in CSV, else null.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
+    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
-    # a pickle is stored or sent, and may be read by others
+    # A pickle is stored or sent, so others may read it.
     def __reduce__(self) -> tuple[type[User], tuple[Any, ...]]:
         return User, attrs.astuple(attrs.evolve(self, password=None), recurse=False)
 
@@ -123,26 +124,26 @@ class User(Model):
 class LoginGrant(Model):
     """A one-time sign-in for a user (the service's reference, section 2.3).
 
-    `token` and `login_url`, which embeds a token too, are secrets: they are in no repr, and a grant
-    cannot be pickled. How long a grant lasts is not documented.
+    `token` and `login_url`, which contains a token as well, are secrets: they are in no repr, and a
+    grant cannot be pickled. How long a grant lasts is not documented.
     """
 
     token: str = attrs.field(repr=False)
     """The secret that signs the user in once."""
     login_url: str = attrs.field(repr=False)
-    """Address that signs the user in once. It holds a token, so it is secret."""
+    """Address that signs the user in once. It contains a token, so it is secret."""
     user_id: int
     """Id of the user who can sign in."""
     time: datetime | None = None
     """When the grant was made; the time zone is not documented."""
     origin_user_id: int | None = None
-    """Id of the user who asked for the grant. Only its name is documented."""
+    """Id of the user who requested the grant. Only the field's name is documented."""
     extra: Mapping[str, Any] = extra_field(repr=False)
-    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
-    Without any: {} in Python, an empty cell in CSV, else null.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
+    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
-    # without its secrets a grant would be of no use
+    # Without its secrets, a grant would be of no use.
     def __reduce__(self) -> NoReturn:
         raise TypeError("a login grant is a secret and is not pickled")
 
@@ -159,14 +160,14 @@ class Keyword(Model):
     date_created: datetime | None = None
     """When the keyword was created; the time zone is not documented."""
     date_modified: datetime | None = None
-    """When it was last changed; the time zone is not documented."""
+    """When the keyword was last changed; the time zone is not documented."""
     primary_keyword: bool | None = None
-    """Whether it is a primary keyword, which the service does not explain."""
+    """Whether it is a primary keyword; the meaning is not documented."""
     campaign_id: int | None = None
     """Id of the keyword's campaign."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
-    Without any: {} in Python, an empty cell in CSV, else null.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
+    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
 
@@ -194,20 +195,20 @@ class Backlink(Model):
     link_type: str | None = None
     """Type of the link; the values are not documented."""
     target_anchor: str | None = None
-    """Text of the target's anchor. Null in lists."""
+    """Anchor text of the link. Null in lists."""
     target_url: str | None = None
     """Address of the target. Null in lists."""
     notes: str | None = None
-    """A short free note."""
+    """A short note."""
     campaign_id: int | None = None
-    """Id of the backlink's campaign. Null but in the response to `create`."""
+    """Id of the backlink's campaign. Null except in the response to `create`."""
     domain_authority: int | None = None
-    """Measure of the website. Only its name is documented."""
+    """Measure of the website. Only the field's name is documented."""
     page_authority: int | None = None
-    """Measure of the page. Only its name is documented."""
+    """Measure of the page. Only the field's name is documented."""
     extra: Mapping[str, Any] = extra_field()
-    """Fields that are not documented, unchanged; JSON text in CSV, Parquet, Arrow and databases.
-    Without any: {} in Python, an empty cell in CSV, else null.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
+    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
 
@@ -220,8 +221,8 @@ class Page(Model, Generic[T]):
     Attributes:
         items: the models on this page, in the service's order.
         number: the page's number, from 1.
-        total_pages: pages that the service announced, or None if it sent no usable number.
-        total_records: records that the service announced, or None if it sent no usable number.
+        total_pages: the number of pages that the service announced, or None if it was unusable.
+        total_records: the number of records that the service announced, or None if it was unusable.
         totals: a feed's totals, or None.
         version: a feed's `metadata.version`, or None.
         extra: unknown fields of the envelope, unchanged.
@@ -232,9 +233,9 @@ class Page(Model, Generic[T]):
     number: int
     """The page's number, from 1."""
     total_pages: int | None = None
-    """Pages that the service announced, or None if it sent no usable number."""
+    """The number of pages that the service announced, or None if it was unusable."""
     total_records: int | None = None
-    """Records that the service announced, or None if it sent no usable number."""
+    """The number of records that the service announced, or None if it was unusable."""
     totals: RankingTotals | None = None
     """A feed's totals, or None."""
     version: bool | None = None
