@@ -53,7 +53,7 @@ _OTHER_WAYS = {
     "page": "Write .page(…) after the call.",
     "timeout": "Write `with client.timeout(…):` around the call.",
 }
-"""How to do here what some other clients do with an argument."""
+"""Advice for arguments that other clients have."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 _LONGEST_NAME = 100
@@ -67,7 +67,7 @@ def unknown_argument(name: str, names: Collection[str]) -> ConfigurationError:
     if name in _OTHER_WAYS:
         advice = f" {_OTHER_WAYS[name]}"
     problem = f"there is no argument {short_repr(name)}.{advice}"
-    return ConfigurationError(f"{problem} It takes {', '.join(names)}", argument=name)
+    return ConfigurationError(f"{problem} The arguments are {', '.join(names)}", argument=name)
 
 
 def names_unknown_arguments(method: F, options: Iterable[str]) -> F:
@@ -87,7 +87,7 @@ def names_unknown_arguments(method: F, options: Iterable[str]) -> F:
     def checked(*arguments: object, **keywords: object) -> object:
         for name in keywords:
             if name not in names:
-                # tracebacks with locals show this frame, and a value may be a secret
+                # A traceback with locals shows this frame, and a value may be a secret.
                 keywords.clear()
                 raise unknown_argument(name, names)
         if "extra_params" in keywords:
@@ -109,7 +109,7 @@ def check_id(name: str, value: object) -> int:
 
 
 def check_count(name: str, value: object) -> int:
-    """Accept a number of things, which has the range of ids: 1 to 2**31 - 1."""
+    """Accept a number of things. It has the range of ids: 1 to 2**31 - 1."""
     return check_id(name, value)
 
 
@@ -132,7 +132,7 @@ def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
         problem = f"ids must be several {object_name} ids, got {short_repr(values)}"
         raise ConfigurationError(problem, argument="ids")
     if isinstance(values, range):
-        # a range may be huge, and its smallest and largest ids are at its ends
+        # A range may be huge. Its smallest and largest ids are at its ends.
         for end in (*values[:1], *values[-1:]):
             check_id(name, end)
         return values
@@ -141,7 +141,7 @@ def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
         # msgspec checks a million ids in 0.1 s
         return dict.fromkeys(msgspec.convert(ids, _IDS))
     except (msgspec.ValidationError, UnicodeError):
-        # checked one by one, so that the error names the wrong id
+        # Checked one by one, so that the error names the wrong id.
         return dict.fromkeys(check_id(name, value) for value in ids)
 
 
@@ -299,11 +299,11 @@ def build_params(
     """Check the documented and the additional parameters, and return all that are not None.
 
     Args:
-        documented: the documented parameters. Those that are None are not sent, but their names
-            are still reserved.
-        extra_params: the additional ones.
-        argument: the caller's name for the additional ones.
-        places: the arguments of documented parameters that have other names.
+        documented: the documented parameters. Those that are None are not sent, but an additional
+            parameter may not have their names.
+        extra_params: the additional parameters.
+        argument: the name of the caller's argument with the additional parameters.
+        places: how to give documented parameters whose arguments have other names.
 
     Raises:
         ConfigurationError: a value can't be sent, or an additional parameter is a documented one.
@@ -311,7 +311,7 @@ def build_params(
     checked: dict[str, ParamValue] = {}
     for name, value in documented.items():
         if value is not None:
-            checked[name] = _checked(name, value)
+            checked[name] = _checked_value(name, value)
     if extra_params is None:
         return checked
     extra_params = mask_secrets(extra_params, argument=argument)
@@ -321,7 +321,7 @@ def build_params(
     for extra_name, value in extra_params.items():
         checked_name = _checked_name(extra_name, documented, argument, places)
         if value is not None:
-            checked[checked_name] = _checked(checked_name, value)
+            checked[checked_name] = _checked_value(checked_name, value)
     return checked
 
 
@@ -335,7 +335,7 @@ def _checked_name(
     if SURROGATE.search(name):
         problem = f"{argument}: the name {short_repr(name)} is not valid Unicode"
         raise ConfigurationError(problem, argument=argument)
-    # an array may be sent under either name, so `role[]` would be the documented `role` again
+    # `Settings.array_encoding` may send the documented `role` as `role[]`.
     documented_name = name.removesuffix("[]")
     if documented_name in documented:
         place = places.get(documented_name, f"{documented_name}=…")
@@ -344,9 +344,9 @@ def _checked_name(
     return plain_string(name)
 
 
-def _checked(name: str, value: object) -> ParamValue:
+def _checked_value(name: str, value: object) -> ParamValue:
     """Return a parameter's value in a form that can be sent. A secret stays masked."""
-    # converting a masked integer to a plain one would reveal it
+    # A plain integer would reveal the masked one.
     number = None if isinstance(value, SecretInteger) else plain_integer(value)
     if number is not None:
         value = number
@@ -368,13 +368,13 @@ def _checked(name: str, value: object) -> ParamValue:
 
 def _checked_strings(name: str, values: Iterable[object]) -> tuple[str, ...] | None:
     """Return the strings of an array, or None if another value is in it."""
-    # an iterator can be read only once
+    # An iterator can be read only once.
     items = tuple(values)
     strings = [item for item in items if isinstance(item, str)]
     if len(strings) < len(items):
         return None
     strings = [_checked_string(name, item) for item in strings]
-    # a set has no order, and a query should be the same in each run
+    # A set has no order, but a query should be the same in each run.
     if isinstance(values, set | frozenset):
         strings.sort()
     return tuple(strings)

@@ -69,7 +69,7 @@ class Endpoint(Generic[M]):
 
     async def _create(self, values: Params, extra_params: ExtraParams | None) -> M:
         params = build_params(values, extra_params)
-        # the service chooses the id of the new object, so only its campaign can be compared
+        # The service chooses the id of the new object, so only its campaign can be compared.
         decode = self._single(self._model, campaign_id=params.get("campaign_id"))
         request = self._request(
             "POST", self._path, self._object_name, decode, params, idempotent=False
@@ -88,7 +88,7 @@ class Endpoint(Generic[M]):
         extra_params: ExtraParams | None,
         subject: str | None = None,
     ) -> ModelListing[M]:
-        # the listing numbers its pages, so `extra_params` may not set one
+        # The listing numbers its pages, so `extra_params` may not name a page.
         documented = {**values, "limit": check_limit(limit), "page": None}
         params = build_params(documented, extra_params)
         settings = self._session.settings
@@ -97,7 +97,7 @@ class Endpoint(Generic[M]):
         campaign = None
         campaign_id = params.get("campaign_id")
         if type(campaign_id) is int:
-            # a page that names another campaign is refused
+            # A page about another campaign is refused.
             campaign = ("campaign", campaign_id)
         query = Query(
             path=self._list_path or self._path,
@@ -116,18 +116,20 @@ class Endpoint(Generic[M]):
     def _single(self, model: type[T], **expected: object) -> Decode[T]:
         """Return the decoder of one object. It refuses any object other than the requested one.
 
-        `expected` has fields of the requested object. None allows any value.
+        Args:
+            model: the class of the object.
+            expected: fields of the requested object. None allows any value.
         """
 
         def decode(body: bytes) -> T:
             record = self._decoder.single(body, model)
             for name, expected_value in expected.items():
                 value = getattr(record, name, None)
-                # a field that the response leaves out is not a contradiction
+                # A field that the response leaves out is not a contradiction.
                 if value is None or expected_value is None or value == expected_value:
                     continue
-                problem = f"the response is about {value}, not about {expected_value}"
-                raise refused(f"data.{name}", f"{problem}, which was asked for")
+                problem = f"the response is about {value}, but {expected_value} was requested"
+                raise refused(f"data.{name}", problem)
             return record
 
         return decode
@@ -141,16 +143,16 @@ class Endpoint(Generic[M]):
         subpath: str = "",
         *,
         values: Params | None = None,
-        **how: Any,
+        **fields: Any,
     ) -> Request[T]:
         path = f"{self._path}/{check_id('id', id)}{subpath}"
         subject = f"{self._object_name} {id}"
-        # the id is in the path, so `extra_params` may not give another
+        # The id is in the path, so `extra_params` may not give another one.
         params = build_params({**(values or {}), "id": None}, extra_params)
         if method == "PUT" and not params:
             problem = f"{subject}: there is nothing to change; give at least one value"
             raise ConfigurationError(problem)
-        return self._request(method, path, subject, decode, params, **how)
+        return self._request(method, path, subject, decode, params, **fields)
 
     def _request(
         self,
@@ -159,7 +161,7 @@ class Endpoint(Generic[M]):
         subject: str,
         decode: Decode[T],
         params: Mapping[str, ParamValue],
-        **how: Any,
+        **fields: Any,
     ) -> Request[T]:
         settings = self._session.settings
         encoding = RequestEncoding.QUERY
@@ -176,7 +178,7 @@ class Endpoint(Generic[M]):
             subject,
             deadline=self._session.call_timeout.deadline(),
             secrets=secrets_in(params),
-            **how,
+            **fields,
         )
 
 
@@ -194,7 +196,7 @@ class DeletableEndpoint(Endpoint[M]):
             NotFoundError: there is no such object.
         """
         extra_params = mask_secrets(extra_params)
-        # no body is documented, but it may be an error
+        # The reference documents no body, but there may be one with an error.
         await self._session.send(self._of_object("DELETE", id, parse_any, extra_params))
 
 
@@ -203,8 +205,8 @@ def any_request(
 ) -> Request[dict[str, Any]]:
     """Return any request, with its arguments checked and encoded; see `SeoRepClient.request`.
 
-    Encoded parameters may contain secrets, and tracebacks with locals show every frame. So this is
-    a function of its own, which has returned before the request is sent.
+    Encoded parameters may contain secrets, and tracebacks with locals show every frame. So they are
+    in the frame of this function, which has returned before the request is sent.
     """
     _check_method_and_path(method, path)
     method = plain_string(method).upper()
@@ -214,7 +216,7 @@ def any_request(
     query_params = build_params({}, params, argument="params")
     body_params = build_params({}, body, argument="body")
     arrays = session.settings.array_encoding
-    # masked at once, because a refused body would show it among the locals
+    # Masked at once, because a traceback of a refused body shows it among the locals.
     query = Secret.of(encode_query(query_params, arrays))
     encoding = RequestEncoding.QUERY
     if body is not None:
@@ -224,13 +226,13 @@ def any_request(
     return Request(
         method=method,
         path=urllib.parse.quote(path, safe="/%:@!$&'()*+,;=~"),
-        # an empty body is an error after a read; a write may have none
+        # An empty response is an error after a read, but not after a write.
         decode=parse if method == "GET" else parse_any,
         query="&".join(filter(None, (query, query_of_body))),
         body=content,
         content_type=content_type,
         deadline=session.call_timeout.deadline(),
-        # each request for a login may create a new one
+        # Each request for a login may create a new grant.
         idempotent=method in ("GET", "PUT", "DELETE") and not is_grant,
         private=is_grant,
         secrets=secrets_in(query_params | body_params),

@@ -268,7 +268,7 @@ class Rankings:
     def _feed(
         self, feed: Feed, id: int, start_date: Date, end_date: Date, options: FeedOptions
     ) -> Listing[Any, RankingReport[Any]]:
-        # the error names the argument of the feed: campaign_id or keyword_id
+        # The error names the argument of this feed's method: `campaign_id` or `keyword_id`.
         id = check_id(f"{feed.object_name}_id", id)
         return self._query(feed, start_date, end_date, options).listing(id)
 
@@ -284,7 +284,7 @@ class Rankings:
         settings = self._session.settings
         params = feed_params(feed, options, settings.feed_search_param)
         page_size = choose_page_size(params, settings, self._page_sizes[feed])
-        window = {"start_date": start, "end_date": end}
+        dates = {"start_date": start, "end_date": end}
         return FeedQuery(
             session=self._session,
             decoder=self._decoder,
@@ -294,7 +294,7 @@ class Rankings:
             end_date=end,
             account=self._account,
             compared=asks_to_compare(options.get("compare_previous_period")),
-            params=encode_query(window | params, settings.array_encoding),
+            params=encode_query(dates | params, settings.array_encoding),
             secrets=secrets_in(params),
             page_size=page_size,
             warn_once=self._warn_once,
@@ -303,7 +303,6 @@ class Rankings:
 
     def _warn_once(self, row: object) -> None:
         """Warn if a row has a rank under an unknown name."""
-        # All rows of an account have the same names, so one row is enough.
         if self._warned:
             return
         warning = engine_warning(row)
@@ -319,10 +318,10 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
         compared: whether the service calculates changes from the previous period.
         params: the encoded query without id and page. It may be private, so it is in no repr.
         secrets: strings of the query that must not appear in an error.
-        page_size: finds the page size of the feed, or None.
+        page_size: finds the page size of the feed, or None if the size is given.
         warn_once: called with the first row of each report.
-        snapshot_date: the day on which the pull began. With None, it is the day on which the report
-            is complete.
+        snapshot_date: the day on which the pull began, or None for the day on which the report is
+            complete.
     """
 
     session: Session
@@ -359,14 +358,14 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
         """Return the report of one campaign or keyword, made of its pages."""
         first = pages[0]
         if first.items:
-            # all rows of an account have the same fields
+            # All rows of an account have the same fields, so one row is enough.
             self.warn_once(first.items[0])
-        # most reports have one page, whose rows need no copy
+        # Most reports have one page, whose rows need no copy.
         rows = first.items
         if len(pages) > 1:
             rows = tuple(chain.from_iterable(page.items for page in pages))
         snapshot_date = self.snapshot_date or self.session.clock.now().date()
-        # an empty report of the past is valid: there are no keywords
+        # An empty report of the past is valid: there may be no keywords.
         if not rows and self.start_date > snapshot_date + _AHEAD:
             raise self._not_begun(id)
         return RankingReport(
@@ -375,7 +374,7 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
             start_date=self.start_date,
             end_date=self.end_date,
             rows=rows,
-            # some services send totals with each page, others with the first or the last one
+            # Some services send totals with each page, others only with the first or the last.
             totals=next((page.totals for page in pages if page.totals), None),
             total_records=first.total_records,
             version=first.version,
@@ -386,7 +385,7 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
         )
 
     def _not_begun(self, id: int) -> InvalidRequestError:
-        """Return the error for an empty report of a future range: a wrong year, most likely."""
+        """Return the error for an empty report of future days, probably because of a wrong year."""
         path = self.endpoint.path
         subject = f"{self.feed.object_name} {id}"
         problem = f"{self.start_date} to {self.end_date} has not begun, and the service has no rows"
@@ -394,12 +393,9 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
 
 
 def feed_params(
-    feed: Feed, options: FeedOptions, names: FeedSearchParam = FeedSearchParam.BOTH
+    feed: Feed, options: FeedOptions, search_param: FeedSearchParam = FeedSearchParam.BOTH
 ) -> dict[str, ParamValue]:
-    """Return the checked parameters of a feed's options, without id, dates and page.
-
-    `names` sets the parameters that carry a search.
-    """
+    """Check a feed's options. Return them as parameters, without id, dates and page."""
     unknown_names = options.keys() - FeedOptions.__annotations__.keys()
     if unknown_names:
         raise unknown_argument(min(unknown_names), list(FeedOptions.__annotations__))
@@ -413,10 +409,10 @@ def feed_params(
         (f"{feed.object_name}_id", "start_date", "end_date", "page", "filter", "search")
     )
     search = strings.pop("search")
-    # the reference doesn't name the parameter, so both are sent unless a setting chooses one
-    if names is not FeedSearchParam.SEARCH:
+    # The reference has two names for this parameter. Both are sent unless a setting chooses one.
+    if search_param is not FeedSearchParam.SEARCH:
         params["filter"] = search
-    if names is not FeedSearchParam.FILTER:
+    if search_param is not FeedSearchParam.FILTER:
         params["search"] = search
     params["limit"] = check_limit(options.get("limit"))
     params |= strings

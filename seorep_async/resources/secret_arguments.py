@@ -41,7 +41,7 @@ class _Hidden:
 
 
 def described(value: object) -> str:
-    """Describe a refused value: a number or a date is shown; otherwise only the type."""
+    """Describe a refused value: show a number or a date, but only the type of any other value."""
     if value is None or isinstance(value, int | float | dt.date):
         return short_repr(value)
     if isinstance(value, _Hidden):
@@ -62,7 +62,7 @@ def mask_secrets(values: Any, *, argument: str = "extra_params") -> Any:
     if not isinstance(values, Mapping):
         return _hide(values)
     names = [name for name, _value in values.items()]
-    # a MultiDict may have a name twice, and a dictionary made from it would lose a value
+    # A MultiDict may have a name twice, and a dictionary made from it would lose a value.
     if len(set(names)) < len(names):
         repeated_name = next(name for name in names if names.count(name) > 1)
         problem = (
@@ -81,7 +81,7 @@ def _masked(value: Any) -> Any:
         return value
     if isinstance(value, str):
         return Secret.of(value)
-    # numpy's integers are not `int`
+    # NumPy's integers are not instances of `int`.
     number = plain(value)
     if type(number) is int:
         return SecretInteger(number)
@@ -102,7 +102,7 @@ def _hidden(value: Any) -> Any:
     try:
         is_secret = _is_secret(repr(value))
     except ValueError:
-        # Python can't print an integer of thousands of digits, and a secret may be next to it
+        # Python can't print an integer of thousands of digits, and a secret may be beside it.
         is_secret = True
     return _hide(value) if is_secret else value
 

@@ -22,8 +22,8 @@ from seorep_async.tables.tabular import ModelList
 class Users(DeletableEndpoint[User]):
     """The account's users (the service's reference, section 4.2).
 
-    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument is a
-    ConfigurationError, and nothing is sent.
+    Every method takes `extra_params`: further parameters, sent as they are. A wrong argument raises
+    a ConfigurationError before anything is sent.
     """
 
     _model = User
@@ -138,8 +138,8 @@ class Users(DeletableEndpoint[User]):
     async def login_grant(self, id: int, *, extra_params: ExtraParams | None = None) -> LoginGrant:
         """Get a one-time login for a user.
 
-        It is requested only once, because each request may create a new grant (the service's
-        reference, section 5).
+        The request is not repeated once it may have been sent, because each one may create a new
+        grant (the service's reference, section 5).
 
         Args:
             id: the user to sign in, 1 to 2**31 - 1.
