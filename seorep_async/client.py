@@ -83,7 +83,7 @@ class SeoRepClient:
             or _wrong_type("limits", limits, Limits)
         )
         if wrong_type is not None:
-            # a dictionary of settings may hold the password of a proxy
+            # `settings` may be a dictionary with a proxy's password.
             del api_key, settings
             raise wrong_type
         api_key = _masked(api_key)
@@ -248,7 +248,7 @@ def _wrong_type(name: str, value: object, required_type: type) -> ConfigurationE
 
 
 def _masked(string: Any) -> Any:
-    """Return a string with a masked repr. An invalid address may contain a password, too."""
+    """Return a string with a masked repr. Even an address may contain a password."""
     return Secret.of(string) if isinstance(string, str) else string
 
 
@@ -291,6 +291,7 @@ def _within(settings: Settings, limits: Limits) -> Settings:
     for name in ("max_concurrency", "requests_per_second"):
         own_value = getattr(settings, name)
         shared[name] = getattr(limits, name)
+        # The default is no contradiction, because the caller has not chosen it.
         if own_value not in (shared[name], getattr(defaults, name)):
             problem = (
                 f"Settings({name}={own_value}) contradicts limits, which apply to all their clients"

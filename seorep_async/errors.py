@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 SERVICE_REASON = "the service said: "
-"""It precedes the service's own reason in a message."""
+"""In a message, the service's own reason follows these words."""
 
 
 class SeoRepError(Exception):
@@ -56,7 +56,7 @@ class SeoRepError(Exception):
         string = self._about_subject()
         if facts:
             string += f" [{', '.join(facts)}]"
-        # the service's own reason in a message is a part of the body
+        # A message with the service's own reason already quotes the body.
         if self.body_excerpt and SERVICE_REASON not in self.message:
             string += f" body: {self.body_excerpt}"
         return string
@@ -71,7 +71,8 @@ class SeoRepError(Exception):
         """Return a copy with some fields changed, without the traceback, cause and context."""
         fields = vars(self) | changes
         if hasattr(self, "__notes__"):
-            fields["__notes__"] = list(self.__notes__)  # notes added to the copy stay there
+            # A note that is added to the copy must not appear in the original.
+            fields["__notes__"] = list(self.__notes__)
         copy = type(self)(fields["message"])
         vars(copy).update(fields)
         return copy
@@ -271,7 +272,7 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(whole_seconds, 60)
     if minutes < 60:
         return _two_units(minutes, "min", rest, "s")
-    # each unit is rounded from the seconds, so that 3,599.6 s is 1 h
+    # Each unit is rounded from the seconds, so that 3,599.6 s is 1 h.
     hours, minutes = divmod(round(seconds / 60), 60)
     if hours < 24:
         return _two_units(hours, "h", minutes, "min")

@@ -81,7 +81,7 @@ class Access:
             }
             return Settings(**values)
         except ConfigurationError as error:
-            # the values are written in TOML, not in Python
+            # The user writes these values in TOML, not in Python.
             problem = error.message.replace(", or None", ', or "none"')
             problem = problem.replace("True or False", "true or false")
             raise self.refusal(problem, error.argument) from None
@@ -110,7 +110,7 @@ def find_access(  # noqa: C901, the cases of its docstring
         base_url: the address that the caller gives, or None.
         api_key: the key that the caller gives, masked, or None.
         profile: the name of a stored profile, or None.
-        otherwise: how else the user can give both; it is in the message if nothing was found.
+        otherwise: another way to give both, for the message if nothing was found.
 
     Raises:
         ConfigurationError: nothing was found, only one of the two was found, or the profile or
@@ -226,7 +226,7 @@ def report_engines(profile: str | None = None) -> ReportEngines | None:
     if name is None:
         if REPORT_ENGINES in os.environ:
             return ReportEngines.of(os.environ[REPORT_ENGINES], REPORT_ENGINES)
-        # a stored profile may be of another account than the environment's
+        # A stored profile may be for another account than the environment's.
         if BASE_URL not in os.environ and API_KEY not in os.environ:
             name = _default_profile()
     value = None if name is None else load_profile(name).get("report_engines")
@@ -248,7 +248,7 @@ def config_file() -> Path:
         # without a home folder, this path is relative
         folder = str(Path(os.environ.get("HOME", os.path.expanduser("~")), ".config"))
     if not os.path.isabs(folder):
-        # in another working directory, a relative path would give another profile and account
+        # In another working directory, a relative path would lead to another account.
         problem = f"the folder of profiles must have an absolute path, got {short_repr(folder)}"
         raise ConfigurationError(f"{problem}: set HOME or XDG_CONFIG_HOME")
     return Path(folder, "seorep", "config.toml")
@@ -273,7 +273,7 @@ def stored_tables() -> dict[str, object]:
     """
     file = config_file()
     tables, problem = _parsed(file)
-    # raised here, because the parser's error keeps frames that contain the text, and so the key
+    # Raised outside `_parsed`, because frames of the parser contain the file's text, with the key.
     if problem:
         raise ConfigurationError(problem)
     return tables
@@ -320,7 +320,7 @@ def _why_unreadable(error: Exception) -> str:
 def _others_can_use(status: os.stat_result, *, has_key: bool) -> bool:
     """Return whether others can read a key, or choose where one is sent."""
     if sys.platform == "win32":
-        return False  # access lists decide there, and those of a user's folder are safe
+        return False  # access lists apply there, and those of a user's folder are safe
     forbidden = stat.S_IWGRP | stat.S_IWOTH
     if has_key:
         forbidden |= stat.S_IRGRP | stat.S_IROTH
@@ -353,12 +353,13 @@ def refuse_unknown(names: Iterable[str], known_names: Collection[str], source: s
     """Raise a ConfigurationError for the first unknown name."""
     for name in names:
         if name not in known_names:
-            settings = f" The settings are {', '.join(known_names)}."
-            advice = suggestion(name, known_names) or settings
+            all_names = f" The settings are {', '.join(known_names)}."
+            advice = suggestion(name, known_names) or all_names
             raise ConfigurationError(f"{source}: there is no setting {short_repr(name)}.{advice}")
 
 
 def _setting(name: str, value: object) -> object:
+    """Convert a TOML value to the value of a setting."""
     default = _SETTINGS[name].default
     if isinstance(default, enum.Enum):
         members = {member.value: member for member in type(default)}

@@ -206,7 +206,7 @@ class FailedReport(PullOutcome[Never]):
 
     def to_dicts(self) -> NoReturn:
         """Raise the outcome's own error."""
-        # an error that keeps its traceback makes it longer each time it is raised
+        # Otherwise the traceback would grow each time this error is raised.
         raise self.error.with_traceback(None)
 
 
@@ -261,7 +261,7 @@ class PullOutcomes(TableList[Outcome[R]]):
     def _rows(self, skip_failures: bool) -> _Rows:
         if not skip_failures and self.failures:
             error = self.failures[0].error
-            # the error may be raised several times
+            # The same error may be raised several times, but needs only one note.
             if _SKIP_FAILURES not in getattr(error, "__notes__", ()):
                 error.add_note(_SKIP_FAILURES)
             self.failures[0].to_dicts()  # raises it
@@ -304,9 +304,9 @@ class PullOutcomes(TableList[Outcome[R]]):
         rows = chain.from_iterable(zip(*columns, strict=True) for columns in columns_of_reports)
         total = sum(len(report.rows) for report in reports)
         columns = _table(self._kind).columns[_SHARED_COLUMNS:]
-        # the first rows may all be of one report, and then don't say that there are others
-        first = [f"{self._kind.object_name}_id"]
-        return html_table(self._summary(), columns, rows, total, first=first)
+        # If all shown rows are of one report, its id would come last, like other equal values.
+        first_columns = [f"{self._kind.object_name}_id"]
+        return html_table(self._summary(), columns, rows, total, first=first_columns)
 
     def _summary(self) -> str:
         """Return the numbers of reports and failures, and the first failed ids."""
@@ -334,7 +334,7 @@ class PullOutcomes(TableList[Outcome[R]]):
 def _cut(reason: str) -> str:
     """Shorten a long reason between words."""
     short_reason = shorten(reason, _LONGEST_REASON, placeholder="…")
-    # a sentence in Japanese is one word, and would be left out
+    # `shorten` leaves out a long word, and a sentence in Japanese is one word.
     if len(short_reason) < _LONGEST_REASON // 2 and len(reason) > _LONGEST_REASON:
         return f"{reason[: _LONGEST_REASON - 1]}…"
     return short_reason
@@ -355,7 +355,13 @@ class _Rows(Tabular):
 
 
 def _constants_last(table: Table, varying: Sequence[str]) -> list[Column]:
-    """Return a frame's columns: ids, phrase or date, ranks, others, and the constants of a pull."""
+    """Return a frame's columns in order: ids, phrase or date, ranks, others, and constants.
+
+    Args:
+        table: the table of the feed.
+        varying: the names of the ids that differ between rows. All other leading columns are equal
+            in all rows.
+    """
     lead = table.columns[: table.lead]
     ids = [column for column in lead if column.name in varying]
     constants = [column for column in lead if column.name not in varying]
@@ -366,7 +372,7 @@ def _constants_last(table: Table, varying: Sequence[str]) -> list[Column]:
 def _place_in_frame(column: Column) -> int:
     if not is_important(column.name):
         return 2
-    # changes are null unless they were requested
+    # Changes are null unless they were requested.
     return 1 if column.name.endswith("_change") else 0
 
 

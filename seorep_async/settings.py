@@ -246,7 +246,7 @@ class Settings:
 def _hide_arguments(settings_type: type[Settings]) -> None:
     """Mask strings before they reach the generated `__init__`.
 
-    Tracebacks with locals show its frame when a setting is refused, also the proxy's password.
+    If it refuses a setting, a traceback with locals shows its frame, with the proxy's password.
     """
     init: Callable[..., None] = settings_type.__init__
     names = list(attrs.fields_dict(settings_type))
@@ -297,8 +297,8 @@ def _proxy_problem(address: object) -> str:
 def _proxy_in_repr(proxy: str | None) -> str:
     """Return the repr of a proxy without its password, for tracebacks with locals as well.
 
-    Nothing of a refused address is shown, because any part of it may be the password. A typical
-    one lacks its `http://`.
+    Nothing of a refused address is shown, because any part of it may be the password. Usually only
+    `http://` is missing.
     """
     if proxy is None:
         return "None"

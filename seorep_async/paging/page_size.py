@@ -41,7 +41,7 @@ QUESTION_ATTEMPTS = 3
 
 
 class State(enum.Enum):
-    """What the client knows about an endpoint's page size."""
+    """The client's knowledge about an endpoint's page size."""
 
     UNKNOWN = "unknown"
     ASKING = "asking"

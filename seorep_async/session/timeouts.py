@@ -135,7 +135,7 @@ class TimeLimit:
         return self
 
     def is_very_late(self, seconds: float) -> bool:
-        """Return whether so much more than `seconds` has passed that the loop was blocked."""
+        """Return whether far more than `seconds` has passed, because the loop was blocked."""
         return self._timeouts.loop.time() - self._started > 1.25 * seconds
 
     def expire(self) -> None:
