@@ -72,8 +72,8 @@ def dlt_source(
     """Return a source with a resource for each feed. Rows are merged by the table's key.
 
     A failed report becomes a row of the table `failures`, and its earlier rows stay. A warning
-    gives the number of failures. If a feed gives no rows, and every campaign failed or a failure
-    may pass, the run fails.
+    gives the number of failures. The run fails if a feed gives no rows, and every campaign failed
+    or a retry may succeed.
 
     Args:
         ids: campaign ids.
@@ -123,7 +123,7 @@ def dlt_source(
 def _resource(
     feed: Feed, pull: Callable[[Sequence[int]], pa.Table], parts: Sequence[Sequence[int]]
 ) -> DltResource:
-    # without columns, because the table of failures would inherit them; each item has its own
+    # no columns here, because the table of failures would inherit them; each item has its hints
     resource: DltResource = require("dlt").resource(
         _items(feed, pull, parts), name=table_of(feed).name, write_disposition=_MERGE
     )
@@ -162,7 +162,7 @@ def _items(
     row_count = 0
     failure_count = 0
     failed_campaigns: set[int] = set()
-    may_pass = False
+    any_retryable = False
     example: dict[str, Any] = {}
     with _no_warning_of_json():
         for campaign_ids in parts:
@@ -179,7 +179,7 @@ def _items(
                 example = example or failure
                 failed_campaigns.add(failure["campaign_id"])
                 if not fails_again(failure["error"], failure["status"]):
-                    may_pass = True
+                    any_retryable = True
             # yielded even without rows, because this creates the tables
             yield dlt.mark.with_hints(rows, hints, create_table_variant=True)
             yield dlt.mark.with_hints(failed, hints_of_failures, create_table_variant=True)
@@ -187,9 +187,9 @@ def _items(
         return
     problem = failed_reports(failure_count, example)
     every_campaign_failed = failed_campaigns.issuperset(chain.from_iterable(parts))
-    # A run that loads nothing but failures would look like a success. But the same night after
-    # night, such as a forbidden campaign beside empty ones, is no outage.
-    if not row_count and (may_pass or every_campaign_failed):
+    # A run that loads only failures would look like a success. But a forbidden campaign beside
+    # empty ones fails in the same way every night, and must not fail the run.
+    if not row_count and (any_retryable or every_campaign_failed):
         raise SeoRepError(f"{table.name} has no rows, because {problem}; nothing was loaded")
     part_name = part_in_words(table.name, example)
     _log.warning("%s: %s; the table failures has all of them", part_name, problem)
@@ -239,9 +239,9 @@ def _with_json(rows: pa.Table) -> pa.Table:
 
 @contextlib.contextmanager
 def _no_warning_of_json() -> Iterator[None]:
-    """Suppress dlt's warning for each part that a column of strings is declared as JSON.
+    """Suppress dlt's warning that a column of strings is declared as JSON.
 
-    This is intended. Nested Arrow columns can't be loaded everywhere, and dlt has no other way.
+    The declaration is intended: some destinations can't load nested Arrow columns.
     """
     logger = logging.getLogger("dlt")
     logger.addFilter(_is_no_warning_of_json)

@@ -1,4 +1,4 @@
-"""One function for Dask, Ray, Spark and pools: from campaign ids to an Arrow table.
+"""`pull_table` returns an Arrow table of some campaigns, for Dask, Ray, Spark and process pools.
 
 See `seorep guide engines`.
 """
@@ -65,7 +65,7 @@ _warns_of_failures: contextvars.ContextVar[bool] = contextvars.ContextVar(
 
 @contextlib.contextmanager
 def without_warning_of_failures() -> Iterator[None]:
-    """Let `pull_table` not warn of failures, because the caller does so itself."""
+    """Keep `pull_table` from warning of failures, because the caller does so itself."""
     token = _warns_of_failures.set(False)
     try:
         yield
@@ -103,8 +103,8 @@ def pull_table(
             nothing keeps their rows apart.
         base_url: the service. Default: the worker's environment variable `SEOREP_BASE_URL`.
         api_key_env: the name of the worker's environment variable that holds the key.
-        settings: the client's. The caller divides `max_concurrency` and `requests_per_second`
-            among the workers.
+        settings: those of this worker's client. Divide `max_concurrency` and
+            `requests_per_second` among the workers.
         on_error: "raise" raises the first failure. "rows" turns a failed report into one row with
             `error` (class name), `message`, `status` and `attempts`, and logs a warning.
 
@@ -151,7 +151,7 @@ def pull_table(
     return table
 
 
-# type checkers know the signature, and would lose it here
+# type checkers must see the undecorated signature
 if not TYPE_CHECKING:
     pull_table = names_unknown_arguments(pull_table, FeedOptions.__annotations__)
 
@@ -226,9 +226,9 @@ async def _pull(
     def note(attempt: Attempt) -> None:
         errors.add(attempt.error)
 
-    # the client refuses an address that is no URL
-    service = base_url or os.environ.get(BASE_URL)
-    with _limits_of(str(service), settings) as limits:
+    # the client refuses a `base_url` that is not a string
+    service = str(base_url or os.environ.get(BASE_URL))
+    with _limits_of(service, settings) as limits:
         async with SeoRepClient(
             base_url,
             os.environ[api_key_env],
@@ -248,9 +248,9 @@ async def _pull(
 
 @contextlib.contextmanager
 def _limits_of(service: str, settings: Settings) -> Iterator[Limits]:
-    """Lend limits that no other call is using: those of an earlier call, or new ones."""
+    """Yield limits that no other call is using: those of an earlier call, or new ones."""
     free = _free_limits.setdefault((service, settings), [])
-    # threads of one worker may call at once, so checking before the pop would be a race
+    # several threads of a worker may call this, so a check before the pop would be a race
     try:
         limits = free.pop()
     except IndexError:
@@ -337,7 +337,7 @@ class _TablePull:
 
     def _add(self, report: RankingReport[Any], campaign_id: int) -> None:
         request = self._request
-        # a campaign's report was pulled only for the ids of its keywords
+        # the report of a campaign was pulled only to find the ids of its keywords
         if report.feed is not request.feed:
             keyword_ids = [row.keyword_id for row in report.rows]
             self._keyword_ids[campaign_id] = list(dict.fromkeys(keyword_ids))
@@ -381,14 +381,14 @@ class _TablePull:
 
 
 def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
-    """Run a coroutine in another thread, because a loop may run in this one.
+    """Run a coroutine in another thread, because an event loop may be running in this one.
 
     If this thread is interrupted, the coroutine is cancelled.
     """
     caller: asyncio.Task[Any] | None = None
     with contextlib.suppress(RuntimeError):  # no loop runs
         caller = asyncio.current_task()
-    cancelling: Future[Callable[[], object]] = Future()
+    canceller: Future[Callable[[], object]] = Future()  # of a function that cancels the coroutine
     # the caller's context holds the current span of a trace, for example
     context = contextvars.copy_context()
     running: Future[pa.Table] = Future()
@@ -396,7 +396,7 @@ def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
     async def cancellable() -> pa.Table:
         task = asyncio.ensure_future(work())
         loop = asyncio.get_running_loop()
-        cancelling.set_result(partial(loop.call_soon_threadsafe, task.cancel))
+        canceller.set_result(partial(loop.call_soon_threadsafe, task.cancel))
         return await task
 
     def run() -> None:
@@ -416,7 +416,7 @@ def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
             wait([running], 0.1)
     finally:
         if not running.done():
-            cancel = cancelling.result()
+            cancel = canceller.result()
             # its loop may have been closed in the meantime
             with contextlib.suppress(RuntimeError):
                 cancel()

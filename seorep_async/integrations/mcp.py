@@ -129,9 +129,9 @@ def mcp_server(
     account: str | None = None,
     engine_names: Sequence[str] | None = None,
 ) -> Server:
-    """Return a server of five tools: campaigns, rankings, changes, history and pull.
+    """Return a server with five tools: campaigns, rankings, changes, history and pull.
 
-    Questions can run in parallel and be cancelled. None of them keeps the database open.
+    Calls can run in parallel, and can be cancelled. None of them keeps the database open.
 
     Args:
         client: an open client.
@@ -490,17 +490,19 @@ class _Progress:
 
 
 def _summarised(summary: PullSummary, last_rows_at: dt.datetime | None) -> str:
-    may_pass = any(not fails_again(failure.error, failure.status) for failure in summary.failures)
+    any_retryable = any(
+        not fails_again(failure.error, failure.status) for failure in summary.failures
+    )
     if summary.failures and not summary.received:
         reason = summary.failures[0].message
         campaign_ids = dict.fromkeys(failure.campaign_id for failure in summary.failures)
-        advice = "; repeat pull later" if may_pass else ""
+        advice = "; repeat pull later" if any_retryable else ""
         raise ConfigurationError(
             f"every report failed: {reason}; the table failures has every reason; "
             f"requested were campaigns {listed(campaign_ids)}{advice}"
         )
     notes = list(summary.notes)
-    if may_pass and "outage" in summary.stats.waited:
+    if any_retryable and "outage" in summary.stats.waited:
         rows = "no rows arrived"
         if last_rows_at is not None:
             # a resumed pull begins with rows that arrived earlier
@@ -509,8 +511,8 @@ def _summarised(summary: PullSummary, last_rows_at: dt.datetime | None) -> str:
         notes.append(
             f"the service stopped answering: {rows}; {complete}; repeat the same call later"
         )
-    elif may_pass:
-        notes.append("some failures may pass: repeat pull with campaign_ids of the rows")
+    elif any_retryable:
+        notes.append("a retry may succeed: repeat pull with the campaign_ids of the rows")
     ranking_day = None
     if Feed.CAMPAIGN in summary.feeds:
         # the day under which the tool `changes` finds the rows
@@ -535,7 +537,7 @@ def _failures_by_reason(failures: Iterable[PullFailure]) -> list[list[object]]:
     """Return a row for each reason, with the first campaigns that failed for it."""
     groups: dict[tuple[object, ...], list[PullFailure]] = {}
     for failure in failures:
-        # reasons may differ only in ids, and in the seconds of a wait
+        # equal reasons may name different ids, or different seconds of a wait
         reason = re.sub(r"\d+", "…", failure.message)
         key = (failure.feed, failure.error, failure.status, reason)
         groups.setdefault(key, []).append(failure)
@@ -545,7 +547,7 @@ def _failures_by_reason(failures: Iterable[PullFailure]) -> list[list[object]]:
         campaign_ids = list(dict.fromkeys(failure.campaign_id for failure in group))
         message = first.message
         if len(campaign_ids) > 1:
-            # one message is for all of these campaigns, so it must not name the first
+            # one message is for all of these campaigns, so it must not contain the id of the first
             message = id_in_text(first.campaign_id).sub("…", message)
         ids: list[object] = [*campaign_ids[:MOST_IDS]]
         if len(campaign_ids) > MOST_IDS:
@@ -559,7 +561,7 @@ def _failures_by_reason(failures: Iterable[PullFailure]) -> list[list[object]]:
 def _page(
     page: Page[Any], model: type[Any], names: Sequence[str], notes: Sequence[str] | None = None
 ) -> str:
-    """Return the answer of a page: the columns of these names."""
+    """Return a tool's answer: the named columns of a page."""
     all_names = [column.name for column in columns_of_model(model)]
     columns = dict(zip(all_names, model_columns(model, page.items), strict=True))
     chosen_columns = [columns[name] for name in names]

@@ -104,7 +104,7 @@ _IN_TOOL_WORDS = (
     ),
     (r"(\w+)=…", r"\1"),
 )
-"""The library's advice, and its counterpart for an agent, which has tools but no options."""
+"""Phrases of the library's messages, and their replacements for an agent, which has only tools."""
 _PLAIN_TYPES = re.compile("BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|VARCHAR")
 """The types of DuckDB whose values are values of JSON."""
 _UNKNOWN_TABLE = "DuckDB: Catalog Error: Table "
@@ -148,11 +148,13 @@ class SqlQuestion(msgspec.Struct, tag="sql", kw_only=True):
 
 
 class ChangesQuestion(msgspec.Struct, tag="changes", kw_only=True):
-    """Two days of a database to compare; `options` are those of `changes`.
+    """Two days of a database to compare.
 
-    With `by_campaign`, the changes of each campaign are counted.
-
-    Without `account`, the only account of the database is used, or `default_account`.
+    Attributes:
+        account: the account to compare. Without it, `default_account` is used if the database has
+            it, otherwise the only account of the database.
+        options: those of `changes`.
+        by_campaign: whether the changes of each campaign are counted instead of listed.
     """
 
     database: str
@@ -173,9 +175,10 @@ class Reply(msgspec.Struct):
 
 
 def in_tool_words(problem: str, database: str) -> str:
-    """Return a message in the words of an agent, which has tools but no options and paths."""
+    """Return a message for an agent, which has tools but no options and paths."""
     folder = os.path.dirname(database)
-    if os.path.dirname(folder) != folder:  # the root is a slash, which also occurs in other words
+    # not the root folder, whose path is a slash, which other words contain as well
+    if os.path.dirname(folder) != folder:
         problem = problem.replace(os.path.join(folder, ""), "")
     for words, ours in _IN_TOOL_WORDS:
         problem = re.sub(words, ours, problem)
@@ -277,6 +280,7 @@ def main() -> None:
 
 
 def _end_with_the_server() -> None:
+    # stdin ends with the server
     os.read(0, 1)
     os._exit(0)
 
@@ -372,7 +376,7 @@ def _notes_on_accounts(accounts: Sequence[str], question: SqlQuestion) -> list[s
     names = listed(map(short_repr, accounts))
     note = f"the database has several accounts, {names}, and the query does not filter by account"
     if question.account in accounts:
-        note = f"{note}; that of this server is {short_repr(question.account)}"
+        note = f"{note}; this server has {short_repr(question.account)}"
     return [note]
 
 
@@ -389,7 +393,7 @@ def _notes_on_ranks_of_0(sql: str) -> list[str]:
 def _notes_on_latest_days(
     history: History, accounts: Sequence[str], question: SqlQuestion
 ) -> list[str]:
-    """Return a note for a query of the latest ranks, if campaigns have them of different days."""
+    """Return a note for a query of the latest ranks, if they mix several days."""
     if "keyword_rankings_latest" not in question.sql.lower() or "as_of" in question.sql.lower():
         return []
     account = question.account if question.account in accounts else None
@@ -408,10 +412,10 @@ def _answer_comparison(question: ChangesQuestion) -> str:
         options = _with_days_for_months(history, account, question.options)
         request = ComparisonRequest.of(account=account, **options)
         if question.by_campaign:
-            counted, notes = count_changes(history, request)
-            campaigns = counted.campaigns[: request.limit]
-            omitted = len(counted.campaigns) - len(campaigns)
-            facts = _facts_of_comparison(counted, omitted, notes, question.database)
+            counts, notes = count_changes(history, request)
+            campaigns = counts.campaigns[: request.limit]
+            omitted = len(counts.campaigns) - len(campaigns)
+            facts = _facts_of_comparison(counts, omitted, notes, question.database)
             return _described(campaigns, _COLUMNS_OF_COUNTS, facts)
         # `compare` applies the limit itself
         changes, notes = compare(history, request)
@@ -449,7 +453,7 @@ def _described(rows: Sequence[object], columns: Sequence[str], facts: Mapping[st
 def _facts_of_comparison(
     result: Changes | CountedChanges, omitted: int, notes: Sequence[str], database: str
 ) -> dict[str, Any]:
-    """Return the facts about two days, and the omissions, for `excerpt`."""
+    """Return the facts of a comparison, and what it leaves out, for `excerpt`."""
     omissions = []
     if omitted:
         omissions.append(

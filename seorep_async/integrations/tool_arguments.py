@@ -19,7 +19,7 @@ FeedName: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 
 
 def _about(description: str, **schema: object) -> msgspec.Meta:
-    # limits are only in the schema; a value beyond one is answered with a note
+    # limits are only in the schema, because the tools check the values
     return msgspec.Meta(description=description, extra_json_schema=schema)
 
 
@@ -186,7 +186,7 @@ def _converted(field: FieldInfo, value: object, engine_names: tuple[str, str] | 
     """Convert an argument's value to its type."""
     name = field.name
     expected_type, _ = get_args(field.type)
-    # a value is here, so None is no longer possible
+    # the value is not None, so only the other type of a union is left
     if isinstance(expected_type, UnionType):
         expected_type, _ = get_args(expected_type)
     converted = value
@@ -222,6 +222,6 @@ def _as_list(value: object) -> list[object]:
         try:
             items = json.loads(value)
         except ValueError:
-            # not JSON: names or numbers, which contain no commas, so commas separate them
+            # names and numbers contain no commas, so commas separate them
             return [part.strip() for part in value.split(",")]
     return items if isinstance(items, list) else [items]

@@ -1,7 +1,7 @@
-"""Fixtures for tests of code that uses this client.
+"""Fixtures for tests of code that uses this client: a sandbox, its client, and mocked responses.
 
-They are a sandbox of the service, a client of that sandbox, and mocked responses. The guide
-`seorep_async/guides/testing.md` shows how to use them. pytest finds this plugin automatically.
+The guide `seorep_async/guides/testing.md` shows how to use them. pytest finds this plugin
+automatically.
 """
 
 from __future__ import annotations

@@ -312,7 +312,7 @@ async def test_failures_that_may_pass_are_worth_another_pull(tmp_path: Path) -> 
     settings = Settings(max_attempts=1)
     async with agent(tmp_path / "a.duckdb", failing=[3], settings=settings) as host:
         answer = json.loads(await host.ask("pull", **DAYS))
-    assert answer["notes"] == ["some failures may pass: repeat pull with campaign_ids of the rows"]
+    assert answer["notes"] == ["a retry may succeed: repeat pull with the campaign_ids of the rows"]
 
 
 async def test_an_outage_in_a_pull_is_named_once(

@@ -142,7 +142,7 @@ def test_a_query_that_mixes_accounts_is_noted(tmp_path: Path, query: str, notes:
         database_of(file, nightly({11: 1}, account=name))
     answer = json.loads(sql(file, query))
     assert len(answer.get("notes", [])) == notes
-    assert ("that of this server is 'mine'" in str(answer)) == bool(notes)
+    assert ("this server has 'mine'" in str(answer)) == bool(notes)
 
 
 @pytest.mark.parametrize(
