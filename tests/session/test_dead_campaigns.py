@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Collection
+from contextlib import suppress
 from random import Random
 from statistics import median
 
@@ -233,6 +234,49 @@ async def test_a_dead_list_beside_a_pull_is_given_up_early() -> None:
             await session.send(Request("GET", "/dead", len))
         assert await pulling == []
     assert caught.value.attempts <= 10
+
+
+@pytest.mark.virtual
+async def test_retries_of_callers_delay_a_pull_at_a_low_limit_little() -> None:
+    service = SimulatedService("5/s", latency=0.05, seed=600)
+    service.says = lambda path: 503 if path == "/dead" else 200
+    async with session_above(service) as session:
+
+        async def call_steadily() -> None:
+            while True:
+                with suppress(ServerError):
+                    await session.send(Request("GET", "/dead", len, subject="dead"))
+
+        callers = [session.spawn(call_steadily()) for _ in range(16)]
+        assert await pull(session, 200) == []
+        # Alone, it takes 51 seconds. If its retries waited for those of the callers, it would
+        # take two minutes.
+        assert here().now <= 90
+        for caller in callers:
+            caller.cancel()
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("status", [429, 503])
+async def test_calls_beside_a_pull_at_a_low_limit_wait_little(status: int) -> None:
+    service = SimulatedService("1/s,burst=5", latency=0.05, status=status, seed=611)
+    waits = []
+    async with session_above(service) as session:
+
+        async def call(path: str) -> None:
+            begun = here().now
+            await session.send(Request("GET", path, len, subject=path))
+            waits.append(here().now - begun)
+
+        async with asyncio.TaskGroup() as group:
+            pulling = group.create_task(pull(session, [f"c{number}/1" for number in range(150)]))
+            while not pulling.done():
+                group.create_task(call(f"/{len(waits)}"))
+                await asyncio.sleep(3)
+    assert pulling.result() == []
+    # A call that was refused once does not wait for all retries of the pull. It would take more
+    # than a minute.
+    assert max(waits) <= 50
 
 
 @pytest.mark.virtual

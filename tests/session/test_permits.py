@@ -129,6 +129,28 @@ async def test_of_the_retries_the_one_whose_time_ends_first_goes_first() -> None
     assert service.paths[-4:] == ["/4", "/3", "/2", "/1"]
 
 
+async def test_lanes_take_turns_at_retries_as_well() -> None:
+    share = share_of(max_concurrency=1)
+    permit = await granted(share)
+    order: list[str] = []
+
+    async def retry(name: str, lane: Lane | None, seconds: float) -> None:
+        deadline = Deadline.of_call(here().now + seconds)
+        permit = await share.acquire(deadline, lane=lane, is_retry=True)
+        order.append(name)
+        release(share, permit, None)
+
+    pull_lane = Lane()
+    async with asyncio.TaskGroup() as group:
+        for number in range(3):
+            group.create_task(retry(f"call {number}", None, 60.0 + number))
+        for number in range(2):
+            group.create_task(retry(f"page {number}", pull_lane, 300.0 + number))
+        await asyncio.sleep(1)
+        release(share, permit, None)
+    assert order == ["call 0", "page 0", "call 1", "page 1", "call 2"]
+
+
 async def test_a_retry_without_a_deadline_waits_a_minute_at_most() -> None:
     share = share_of(max_concurrency=1)
 

@@ -71,6 +71,7 @@ class Waiter(msgspec.Struct, order=True):
         arrival: a number that grows with each waiter.
         since: when its wait began.
         turn: its permit, or the error that ended its wait.
+        is_retry: whether the request was sent before.
     """
 
     priority: float
@@ -81,10 +82,7 @@ class Waiter(msgspec.Struct, order=True):
     lanes: ClientLanes
     lane: Lane
     turn: asyncio.Future[Permit | Exception]
-
-    @property
-    def is_retry(self) -> bool:
-        return self.lane is self.lanes.retries
+    is_retry: bool
 
     def end(self, outcome: Permit | Exception) -> None:
         """Remove the waiter from its lane and end its wait, unless that has already ended."""
@@ -104,22 +102,28 @@ class Lane:
     """The waiting requests of a pull, or those of all single calls and listings of a client.
 
     Attributes:
-        waiters: these requests, in order.
+        waiters: those that were not sent before, in order.
+        retries: those that were.
         on_retry: is called in the task of a request that is about to be tried again.
     """
 
     def __init__(self) -> None:
         self.waiters: list[Waiter] = []
+        self.retries: list[Waiter] = []
         self.on_retry: Callable[[], None] = _do_nothing
 
     def add(self, waiter: Waiter) -> None:
-        bisect.insort(self.waiters, waiter)
+        bisect.insort(self._waiters_like(waiter), waiter)
 
     def remove(self, waiter: Waiter) -> None:
         """Remove a waiter if it is here."""
-        place = bisect.bisect_left(self.waiters, waiter)
-        if self.waiters[place : place + 1] == [waiter]:
-            del self.waiters[place]
+        waiters = self._waiters_like(waiter)
+        place = bisect.bisect_left(waiters, waiter)
+        if waiters[place : place + 1] == [waiter]:
+            del waiters[place]
+
+    def _waiters_like(self, waiter: Waiter) -> list[Waiter]:
+        return self.retries if waiter.is_retry else self.waiters
 
 
 class ClientLanes:
@@ -130,33 +134,36 @@ class ClientLanes:
         longest_pause: the longest pause, in seconds, that its requests wait out;
             `retry_after_max`.
         calls: the lane of its single calls and listings.
-        retries: the lane of requests that were sent before; see `next_waiter` for its turns.
     """
 
     def __init__(self, client: object, longest_pause: float) -> None:
         self.client = client
         self.longest_pause = longest_pause
         self.calls: Lane = Lane()
-        self.retries: Lane = Lane()
         self._between_retries = itertools.cycle(_BETWEEN_RETRIES)
         self._until_retry = 0  # permits for others before the next retry
-        self._in_turn: OrderedDict[Lane, None] = OrderedDict()  # not empty, and not held
+        # The next in turn comes first.
+        self._in_turn: OrderedDict[Lane, None] = OrderedDict()  # have waiters, and are not held
+        self._retry_in_turn: OrderedDict[Lane, None] = OrderedDict()  # have retries
         self._held: set[Lane] = set()
 
     def __bool__(self) -> bool:
         """Return whether a request is ready for a permit."""
-        return bool(self._in_turn or self.retries.waiters)
+        return bool(self._in_turn or self._retry_in_turn)
 
     def __iter__(self) -> Iterator[Waiter]:
         """Iterate over all waiters."""
-        lanes = itertools.chain([self.retries], self._in_turn, self._held)
-        return itertools.chain.from_iterable(lane.waiters for lane in lanes)
+        yield from self.ready
+        for lane in self._held:
+            yield from lane.waiters
 
     @property
     def ready(self) -> Iterator[Waiter]:
-        """The waiters in lanes that are not held."""
-        lanes = itertools.chain([self.retries], self._in_turn)
-        return itertools.chain.from_iterable(lane.waiters for lane in lanes)
+        """The retries, and the waiters in lanes that are not held."""
+        for lane in self._retry_in_turn:
+            yield from lane.retries
+        for lane in self._in_turn:
+            yield from lane.waiters
 
     def hold(self, lane: Lane) -> None:
         """Give a lane no permits until it is released. Its retries continue."""
@@ -172,39 +179,57 @@ class ClientLanes:
         return lane in self._held
 
     def waiter(
-        self, priority: float, lane: Lane, deadline: Deadline, subject: Subject | None, now: float
+        self,
+        priority: float,
+        lane: Lane,
+        deadline: Deadline,
+        subject: Subject | None,
+        now: float,
+        *,
+        is_retry: bool,
     ) -> Waiter:
         """Create a waiter without adding it to its lane."""
         turn: asyncio.Future[Permit | Exception] = asyncio.get_running_loop().create_future()
-        return Waiter(priority, next(_arrivals), now, deadline, subject, self, lane, turn)
+        arrival = next(_arrivals)
+        return Waiter(priority, arrival, now, deadline, subject, self, lane, turn, is_retry)
 
     def add(self, waiter: Waiter) -> None:
         waiter.lane.add(waiter)
-        if not waiter.is_retry and waiter.lane not in self._held:
-            # An empty lane becomes the last in turn; others keep their place.
+        # An empty lane becomes the last in turn; others keep their place.
+        if waiter.is_retry:
+            self._retry_in_turn.setdefault(waiter.lane)
+        elif waiter.lane not in self._held:
             self._in_turn.setdefault(waiter.lane)
 
     def remove(self, waiter: Waiter) -> None:
-        waiter.lane.remove(waiter)
-        if not waiter.lane.waiters:
-            self._in_turn.pop(waiter.lane, None)
+        lane = waiter.lane
+        lane.remove(waiter)
+        if not lane.waiters:
+            self._in_turn.pop(lane, None)
+        if not lane.retries:
+            self._retry_in_turn.pop(lane, None)
 
     def next_waiter(self, now: float) -> Waiter:
         """Return the waiter whose turn it is."""
         # 1. A retry goes first, but not every time: dead campaigns must not hold up others.
-        if self.retries.waiters and self._is_turn_of_retry(now):
+        if self._retry_in_turn and self._is_turn_of_retry(now):
             self._until_retry = next(self._between_retries)
-            return self.retries.waiters[0]
-        # 2. The lanes take turns, so that a pull beside many calls gets every second permit.
+            return _next_lane(self._retry_in_turn).retries[0]
         self._until_retry -= 1
-        lane = next(iter(self._in_turn))
-        self._in_turn.move_to_end(lane)
-        return lane.waiters[0]
+        return _next_lane(self._in_turn).waiters[0]
 
     def _is_turn_of_retry(self, now: float) -> bool:
         if self._until_retry <= 0 or not self._in_turn:
             return True
         # At a low limit, others would hold up a retry until its time is over. One that has waited
         # for a third of the time that it had goes first.
-        retry = self.retries.waiters[0]
+        retry = next(iter(self._retry_in_turn)).retries[0]
         return now - retry.since > (retry.deadline.at - now) / 2
+
+
+def _next_lane(in_turn: OrderedDict[Lane, None]) -> Lane:
+    """Return the lane whose turn it is, and make it the last."""
+    # A pull beside many calls gets every second permit, and every second one for retries.
+    lane = next(iter(in_turn))
+    in_turn.move_to_end(lane)
+    return lane

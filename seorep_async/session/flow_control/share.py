@@ -150,8 +150,8 @@ class Share:
             subject: the name of the call's campaign.
             lane: the lane of the call's pull, or None for single calls and listings.
             priority: the place in the lane. The lowest number goes first.
-            is_retry: whether the request was sent before. Retries go first, in the order of their
-                deadlines, but one to three other requests go between two of them.
+            is_retry: whether the request was sent before. Retries go first, those of a lane in the
+                order of their deadlines, but one to three other requests go between two of them.
 
         Raises:
             WaitTimeout: the deadline passed, or an outage outlasted the call's time.
@@ -166,12 +166,13 @@ class Share:
         if now >= deadline.at:
             raise WaitTimeout
         if is_retry:
-            lane = self._lanes.retries
             priority = _place_of_retry(deadline, now)
-        elif lane is None:
+        if lane is None:
             lane = self._lanes.calls
         reason, _ = self._queue.next_start(now)
-        waiter = self._lanes.waiter(priority, lane, deadline, self._subject(subject), now)
+        waiter = self._lanes.waiter(
+            priority, lane, deadline, self._subject(subject), now, is_retry=is_retry
+        )
         self._queue.add(waiter)
         outcome = await self._outcome(waiter, reason)
         seconds = self._clock.monotonic() - now
