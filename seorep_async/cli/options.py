@@ -167,7 +167,7 @@ def count(value: str) -> int:
 
 
 def campaign_id(value: str, place: str = "", advice: str = "") -> int:
-    """Read the id of a campaign. The message for a wrong one says where ids are listed."""
+    """Read a campaign id. The message for a wrong one says which command lists them."""
     try:
         return count(value.strip())
     except click.BadParameter:

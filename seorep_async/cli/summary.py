@@ -183,11 +183,11 @@ def show_failures(run: PullRun) -> None:
             reason = _reason_of(failure)
             line = f"{month}{feed}{kind}", id_in_text(failed_id).sub("…", reason)
             reasons_by_line[line][failed_id] = reason
-    for (objects, reason_of_all), reasons in reasons_by_line.items():
-        reason = reason_of_all
+    for (objects, reason_without_id), reasons in reasons_by_line.items():
         if len(reasons) == 1:
             (reason,) = reasons.values()
         else:
+            reason = reason_without_id
             objects = f"{objects}s"
         words = f"{objects} {_listed(sorted(reasons))}: {reason}"
         messages().print(Text.assemble(("Failed: ", "bold red"), words))

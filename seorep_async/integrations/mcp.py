@@ -424,7 +424,6 @@ async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) ->
     Only a 404 proves it. After any other error, the pull continues and records a failure.
     """
     campaigns, error = await look_up(client, ids)
-    # such an error does not prove that an id is unknown
     if error is not None and not isinstance(error, NotFoundError):
         return
     existing_ids = {campaign.id for campaign in campaigns}

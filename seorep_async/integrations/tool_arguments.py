@@ -185,8 +185,9 @@ def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
 def _converted(field: FieldInfo, value: object, engine_names: tuple[str, str] | None) -> object:
     """Convert an argument's value to its type."""
     name = field.name
+    # the type of each field is Annotated[type, description]
     expected_type, _ = get_args(field.type)
-    # the value is not None, so only the other type of a union is left
+    # of `type | None`, only the type is left, because the value is not None
     if isinstance(expected_type, UnionType):
         expected_type, _ = get_args(expected_type)
     converted = value

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from email.utils import formatdate
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from attrs import define, field, frozen
 from attrs.validators import optional
@@ -15,7 +15,7 @@ from seorep_async.sandbox.checks import check_choice, check_integer, check_numbe
 from seorep_async.sandbox.request import Refusal
 
 LimitKind = Literal["bucket", "fixed-window", "sliding-window"]
-LIMIT_KINDS = ("bucket", "fixed-window", "sliding-window")
+LIMIT_KINDS: tuple[str, ...] = get_args(LimitKind)
 
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
 _RATE = r"(?P<requests>[0-9]+(?:\.[0-9]*)?)(?:/(?P<time>[1-9][0-9]*)?(?P<unit>[smh]))?"

@@ -1,8 +1,8 @@
 """The operations on records: the reference's sections 2.1 to 2.5, 4.1 to 4.3 and 4.5.
 
-Where the reference is silent: a created user's `campaign_access` is restricted, because no request
-can set it; a role is any string. A created backlink has no authority yet: 0. `date_string` is about
-`date_published`, both ends included. A campaign's `type` and the keywords' parameter `campaign_id`
+The reference leaves some questions open. Here, a created user's `campaign_access` is restricted,
+because no request can set it. A role may be any string. `date_string` filters backlinks by
+`date_published`, including both days. A campaign's `type` and the keywords' parameter `campaign_id`
 are not in the reference, but live services have them.
 """
 

@@ -18,7 +18,7 @@ from seorep_async.sandbox import vocabulary
 
 T = TypeVar("T")
 RecordData = dict[str, Any]
-"""A record with the fields of all responses, in the service's own words."""
+"""A record with the fields of all responses, under the service's names."""
 
 IDS_PER_CAMPAIGN = 100_000
 """The ids of keywords and seeded backlinks are `campaign id x this + number`."""
@@ -89,8 +89,8 @@ def slug(string: str) -> str:
 def make_campaign(key: int, account_id: int, campaign_id: int) -> RecordData:
     """Make a seeded campaign.
 
-    Fields that no response shows (`products`, `home`, `opened`, `tags`) are the material of its
-    keywords and backlinks.
+    `products`, `home`, `opened` and `tags` are in no response. Its keywords and backlinks are made
+    from them.
     """
     drawn = SeededRandom(mix(key ^ campaign_id))
     trade, products = drawn.pick(vocabulary.TRADES)

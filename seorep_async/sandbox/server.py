@@ -62,7 +62,7 @@ class Sandbox(Options):
 
     @property
     def base_url(self) -> str:
-        """The address that clients are given, such as `http://127.0.0.1:8080`."""
+        """The address for clients, such as `http://127.0.0.1:8080`."""
         if self._listener is None:
             raise RuntimeError(
                 "the sandbox is not running: enter it with `async with` first, or call "
