@@ -151,7 +151,7 @@ class BlockFile:
         # the first position stands for the beginning of the file
         self._positions = [_Position()]
         self._cached_block = lru_cache(RECENT)(self._read_block)
-        problem = _HELD
+        refusal = ExportError(_HELD.format(file.parent), file=file, retryable=True)
         try:
             self._lock()
             # another pull may have removed the file between its opening and the lock
@@ -159,10 +159,10 @@ class BlockFile:
                 return
         except OSError as error:
             if error.errno not in _LOCK_ERRORS:
-                problem = _NO_LOCKS
+                refusal = ExportError(_NO_LOCKS.format(file.parent), file=file)
         # the lock was refused, or the locked file was removed
         self._file.close()
-        raise ExportError(problem.format(file.parent), file=file)
+        raise refusal
 
     def _lock(self) -> None:
         if sys.platform == "win32":

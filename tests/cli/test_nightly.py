@@ -117,6 +117,28 @@ def test_a_failed_write_fetches_nothing_again(tmp_path: Path, seorep: Seorep) ->
         assert sandbox.stats.requests <= 2 + 30 + 1
 
 
+HOLDS_PIECES = """
+import fcntl, sys, time
+with open(sys.argv[1], "rb") as pieces:
+    fcntl.flock(pieces, fcntl.LOCK_EX)
+    print("locked", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_it_outlasts_the_pull_of_the_night_before(tmp_path: Path, seorep: Seorep) -> None:
+    night_before = ("-o", "rankings.duckdb", "--account", "acme", "--quiet", "--max-requests", "3")
+    yesterday = dt.date.today() - dt.timedelta(1)
+    with seorep.account():
+        assert seorep("pull", *night_before, "--last", "30d", today=yesterday).code == 5
+        other_pull = [sys.executable, "-c", HOLDS_PIECES, str(tmp_path / STAGING / "pieces")]
+        with subprocess.Popen(other_pull, stdout=subprocess.PIPE) as at_work:
+            assert at_work.stdout is not None
+            assert at_work.stdout.readline() == b"locked\n"
+            ended, slept = nightly(tmp_path, on_sleep=f"kill {at_work.pid}")
+    assert (ended.code, slept) == (0, "0\n600\n")
+
+
 @pytest.mark.parametrize("statement", [None, "CREATE TABLE own AS SELECT 1"])
 def test_a_database_without_pulls_has_no_complete_month(
     seorep: Seorep, statement: str | None

@@ -150,8 +150,9 @@ async def test_a_file_system_without_locks_says_what_to_do(
 async def test_one_pull_at_a_time_writes_a_target(client: SeoRepClient, tmp_path: Path) -> None:
     first = opened_in(folder_of(tmp_path / "x.csv"))
     for options in ({}, {"restart": True}):
-        with pytest.raises(ExportError, match="another pull into this target is at work"):
+        with pytest.raises(ExportError, match="another pull into this target is at work") as caught:
             await pull(client, tmp_path / "x.csv", **options)
+        assert caught.value.retryable
     first.close()
     assert (await pull(client, tmp_path / "x.csv")).rows == 9
 
