@@ -98,19 +98,27 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
             standalone_mode=False,
             obj=today or dt.date.today(),
         )
-    except click.UsageError as error:
+    except (Exception, KeyboardInterrupt) as error:
+        code = _report_error(error, as_json=as_json)
+        # a pull that has begun ends with this line by itself
+        if "--summary-line" in arguments:
+            later("summary", "show_unbegun_line")(error, code)
+    return code if isinstance(code, int) else ExitCode.OK
+
+
+def _report_error(error: BaseException, *, as_json: bool) -> int:
+    """Show the error that ended the command, and return the exit code."""
+    if isinstance(error, click.UsageError):
         if as_json:
             later("output", "write_error")(error)
         later("output", "show_usage_error")(error)
         return ExitCode.USAGE
-    except (click.Abort, KeyboardInterrupt) as error:
+    if isinstance(error, click.Abort | KeyboardInterrupt):
         if as_json:
             later("output", "write_error")(error)
         click.echo("Interrupted.", err=True)
         return ExitCode.INTERRUPTED
-    except Exception as error:
-        return int(later("output", "failed")(error, as_json=as_json))
-    return code if isinstance(code, int) else ExitCode.OK
+    return int(later("output", "failed")(error, as_json=as_json))
 
 
 def _forget_empty_window() -> None:

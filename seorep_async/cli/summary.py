@@ -345,7 +345,6 @@ def _advice_on_refused(run: PullRun, ids: str) -> str:
 
 def closing_line(run: PullRun, code: ExitCode) -> str:
     """Return the result of a run in one line, for a log or an e-mail."""
-    now = f"{dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
     account = run.account
     night = run.night
     if run.pulls:
@@ -358,7 +357,17 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
             counts = "nothing to retry, no requested report failed last time"
     else:
         counts = f"nothing written{_early_end(run)}"
-    return f"{now}: {one_line(account)}, night of {night}: {counts}; exit code {code:d}"
+    return f"{_now()}: {one_line(account)}, night of {night}: {counts}; exit code {code:d}"
+
+
+def show_unbegun_line(error: BaseException, code: int) -> None:
+    """Print the line with which a run ends that had an error before its first pull."""
+    kind = facts_of_error(error)["kind"]
+    messages().print(f"{_now()}: nothing written, {kind}; exit code {code}")
+
+
+def _now() -> str:
+    return f"{dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _early_end(run: PullRun) -> str:
