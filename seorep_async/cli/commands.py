@@ -23,6 +23,7 @@ from seorep_async.cli.options import (
     option,
     service_options,
 )
+from seorep_async.errors import suggestion
 
 ENGINES = option(
     "--engines",
@@ -58,6 +59,32 @@ KINDS = (
     "fell",
 )
 """The kinds of change."""
+_OTHER_KINDS = {
+    "winner": "rose",
+    "winners": "rose",
+    "gained": "rose",
+    "improved": "rose",
+    "up": "rose",
+    "loser": "fell",
+    "losers": "fell",
+    "dropped": "fell",
+    "worse": "fell",
+    "down": "fell",
+}
+"""Words that people try for kinds."""
+
+
+def _kind(value: str) -> str:
+    """Read a kind of change, in any case."""
+    kind = value.lower()
+    if kind in KINDS:
+        return kind
+    # the first two are those that most people mean
+    kinds = ("rose", "fell", *KINDS[:-2])
+    advice = suggestion(_OTHER_KINDS.get(kind, kind), KINDS)
+    if "," in kind:
+        advice = " Repeat --kind for each."
+    raise click.BadParameter(f"{value!r} is not one of {', '.join(kinds)}.{advice}")
 
 
 @command(
@@ -142,8 +169,8 @@ def guide(name: str | None) -> None:
     "--kind",
     metavar="KIND",
     multiple=True,
-    # the last two kinds come first in the help
-    type=click.Choice(("rose", "fell", *KINDS[:-2]), case_sensitive=False),
+    type=_kind,
+    shell_complete=lambda _, __, beginning: [kind for kind in KINDS if kind.startswith(beginning)],
     help="Show one kind of change: rose, fell (ranked on both days); found, lost (its rank); "
     "entered_top_3, left_top_3, also with 10 and 20; new, removed (the keyword); repeatable.",
 )
@@ -201,13 +228,19 @@ def changes(
             "-o can't be combined with --format or --json: the ending of a file chooses its format."
         )
     if month is not None:
-        if before is not None or after is not None:
-            raise click.UsageError("--month can't be combined with --from or --to.")
-        today = click.get_current_context().obj
-        before, after = later("pull", "last_days_of_months")(month, today)
+        before, after = _days_of(month, before, after)
     choices |= {"before": before, "after": after, "kind": kind or None, "engine": engine or None}
     show_changes = later("history", "show_changes")
     return int(show_changes(database, format=format, **choices))
+
+
+def _days_of(month: str, *days: dt.date | None) -> tuple[dt.date, dt.date]:
+    """Return the last day before a month and its own last day. Refuse `--from` and `--to`."""
+    if any(days):
+        raise click.UsageError("--month can't be combined with --from or --to.")
+    today = click.get_current_context().obj
+    first_day, last_day = later("pull", "last_days_of_months")(month, today)
+    return first_day, last_day
 
 
 @command(
@@ -216,6 +249,7 @@ def changes(
     "runs no scripts.",
     examples="""\
   seorep report rankings.duckdb -o acme.html --open
+  seorep report rankings.duckdb --month last -o march.html
   seorep report rankings.duckdb --group Retail --from 2023-01-01 -o q1.html""",
 )
 @DATABASE
@@ -249,6 +283,12 @@ def changes(
     help="Last day to draw.  [default: the last in the database]",
 )
 @option(
+    "--month",
+    metavar="MONTH",
+    type=not_empty,
+    help="Draw a month, such as 2023-03 or last, beginning with the last day of the month before.",
+)
+@option(
     "--title",
     metavar="TEXT",
     help="Title of the page.  [default: the name of the campaign, the group or the account]",
@@ -256,7 +296,18 @@ def changes(
 @ENGINES
 @option("--open", "opens", is_flag=True, help="Show the page in a browser.")
 @option("--json", is_flag=True, help="Print the file and its size, or the error, as JSON.")
-def report(database: str, opens: bool, json: bool, **choices: Any) -> None:
+def report(
+    database: str,
+    start_date: dt.date | None,
+    end_date: dt.date | None,
+    month: str | None,
+    opens: bool,
+    json: bool,
+    **choices: Any,
+) -> None:
+    if month is not None:
+        start_date, end_date = _days_of(month, start_date, end_date)
+    choices |= {"start_date": start_date, "end_date": end_date}
     later("history", "write_report")(database, opens=opens, is_json=json, **choices)
 
 

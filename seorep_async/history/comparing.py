@@ -52,6 +52,10 @@ _RELATED_KINDS: tuple[tuple[ChangeKind, ChangeKind, str], ...] = (
     ("fell", "lost", "no rank now"),
 )
 """Kinds whose names suggest more than they include, and the kinds that they leave out."""
+_ONLY_UNRANKED = (
+    "No rank counts as 101, so the largest changes are of keywords without a rank on one day. "
+    "The kinds rose and fell are of keywords ranked on both."
+)
 _SHOWN_COLUMNS = (
     "keyword_phrase",
     "before",
@@ -241,7 +245,7 @@ class Change:
             keyword has no rank in any of them.
         kind: the first of `kinds`. Count with `kinds`: a keyword that fell out of the top 10 is
             `left_top_10` here.
-        kinds: all that apply, in this order; in a table, a list as JSON:
+        kinds: all that apply, in this order; in a frame, a list:
             `new` or `removed`, and no other: only the later or only the earlier report has the
             keyword.
             `found` or `lost`: both reports have the keyword, and only the later or only the
@@ -533,6 +537,11 @@ def compare(history: History, request: ComparisonRequest) -> tuple[Changes, Sequ
             if related.total:
                 count = counted(related.total, "change")
                 notes.append(f"Not included: {count} of kind {related_kind} ({meaning}).")
+    is_cut = 0 < len(result) < result.total
+    # what was requested may have no other keyword, for example the kind `lost`
+    may_have_moved = request.kinds is None or {"rose", "fell"}.intersection(request.kinds)
+    if is_cut and may_have_moved and all(change.moved is None for change in result):
+        notes.append(_ONLY_UNRANKED)
     return result, notes
 
 

@@ -104,6 +104,8 @@ def pandas_frame(columns: Sequence[Column], rows: pa.Table) -> pd.DataFrame:
         values = rows[column.name]
         if column.type in (ColumnType.DATE, ColumnType.DATETIME):
             series[column.name] = values.cast(pa.timestamp("s"), safe=False).to_pandas()
+        elif column.type is ColumnType.STRINGS:
+            series[column.name] = pd.Series(values.to_pylist(), dtype=object)
         elif column.type in _NESTED:
             objects = [_as_object(value) for value in values.to_pylist()]
             series[column.name] = pd.Series(objects, dtype=object)
@@ -142,6 +144,8 @@ def _type(column_type: ColumnType) -> pa.DataType:
         case ColumnType.TAGS:
             tag = {"id": pa.int64(), "label": pa.string(), "extra": pa.string()}
             return pa.list_(pa.struct(tag))
+        case ColumnType.STRINGS:
+            return pa.list_(pa.string())
     return pa.string()
 
 

@@ -38,6 +38,8 @@ class ColumnType(enum.Enum):
     """A tuple of `Tag`."""
     FIELDS = "fields"
     """An `extra`: a mapping of unknown wire fields."""
+    STRINGS = "strings"
+    """A tuple of strings, such as the kinds of a change. No table of a pull has such a column."""
     ANY = "any"
     """Any JSON, because its type is not documented."""
 
@@ -54,7 +56,7 @@ _TYPES: dict[object, ColumnType] = {
     UNFROZEN.datetime: ColumnType.DATETIME,
     tuple[Tag, ...]: ColumnType.TAGS,
     Mapping[str, Any]: ColumnType.FIELDS,
-    tuple[str, ...]: ColumnType.ANY,
+    tuple[str, ...]: ColumnType.STRINGS,
     Any: ColumnType.ANY,
 }
 

@@ -312,6 +312,22 @@ def test_a_kind_that_sounds_like_more_names_its_neighbour(
     assert caplog.messages == ([] if note is None else [note])
 
 
+@pytest.mark.parametrize(
+    ("options", "is_noted"),
+    [({"limit": 2}, True), ({"limit": 3}, False), ({"kind": "lost", "limit": 1}, False)],
+    ids=str,
+)
+def test_a_limit_that_shows_no_ranked_keyword_says_why(
+    two_days: Path, caplog: pytest.LogCaptureFixture, options: dict[str, Any], is_noted: bool
+) -> None:
+    changes(two_days, **options)
+    note = (
+        "No rank counts as 101, so the largest changes are of keywords without a rank on one day. "
+        "The kinds rose and fell are of keywords ranked on both."
+    )
+    assert caplog.messages == ([note] if is_noted else [])
+
+
 def test_a_failed_last_report_is_noted_for_its_campaign(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -472,6 +488,15 @@ def test_printed_changes_are_one_line(two_days: Path) -> None:
     assert str(changes(two_days)) == "<Changes of acme, 2026-03-01 to 2026-03-02: 5>"
     few = changes(two_days, limit=2)
     assert repr(few) == "<Changes of acme, 2026-03-01 to 2026-03-02: 2 of 5>"
+
+
+def test_the_kinds_of_a_change_are_a_list_in_frames(two_days: Path) -> None:
+    compared = changes(two_days, kind="rose")
+    kinds = [["entered_top_3", "entered_top_10", "rose"], ["rose"]]
+    assert compared.to_polars()["kinds"].to_list() == kinds
+    assert compared.to_pandas()["kinds"].to_list() == kinds
+    assert compared[:0].to_polars().schema["kinds"] == compared.to_polars().schema["kinds"]
+    assert json.loads(compared[1:].to_jsonl())["kinds"] == ["rose"]
 
 
 def test_a_frame_of_changes_begins_like_the_notebooks_table(two_days: Path) -> None:
