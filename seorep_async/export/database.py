@@ -47,7 +47,7 @@ from seorep_async.export.schema import (
     reason_in_one_line,
     why_closed,
 )
-from seorep_async.export.staging import Contents
+from seorep_async.export.staging import CANCELLED, Contents
 from seorep_async.models import Feed
 from seorep_async.tables.columns import FeedTable
 from seorep_async.tables.optional import require
@@ -60,8 +60,8 @@ _log = logging.getLogger("seorep_async")
 WAIT_SECONDS = 60.0
 """How long a pull waits for a database that another program, or this one, has open."""
 _RETRY_SECONDS = 0.1
-_CANCELLED = "the pull was cancelled; run it again to write what is staged"
 _NOT_FOR_DUCKDB = set("?\\") if os.sep == "/" else set()
+"""The characters that DuckDB can't handle in a path."""
 
 _ARROW_TYPES = {
     "table_name": "string",
@@ -69,7 +69,7 @@ _ARROW_TYPES = {
     "campaign_id": "int64",
     "keyword_id": "int64",
 }
-"""The columns of relations about the pull, in their order."""
+"""The types of the columns of the relations about the pull; all of `failed_reports`, in order."""
 _ACCOUNTS = """
     SELECT
         account,
@@ -113,10 +113,10 @@ _FAILED_CAMPAIGNS = """
 
 @attrs.frozen
 class Database(Target):
-    """A database file. A pull waits while another one, or another program, has it open.
+    """A database file. A pull waits while another pull, or another program, has it open.
 
     Attributes:
-        accounts: the accounts in it by name, once it is checked.
+        accounts: the accounts in the database, by name; empty until `check`.
     """
 
     format: Arrow
@@ -125,7 +125,7 @@ class Database(Target):
 
     @property
     def staging_folder(self) -> Path:
-        """The staging folder. Each account has its own, so staged reports are never mixed."""
+        """The staging folder. Each account has its own, so the reports of two never mix."""
         account = urllib.parse.quote(self.request.account, safe="")
         return self.path.with_name(f".{shortened(f'{self.path.name}.{account}')}.pull")
 
@@ -155,18 +155,20 @@ class Database(Target):
                 raise ExportError(f"can't write {self.out}: {DAMAGED}", file=self.path)
 
     def _refuse_log_without_database(self) -> None:
-        # A crash may have left the log where the database itself was removed afterwards. DuckDB
-        # would replay it into the new database.
+        # A crash leaves a log, and somebody may then remove only the database. DuckDB would replay
+        # the log into the new database.
         log = Path(f"{self.path}.wal")
         if log.exists():
-            problem = f"{log.name} is of a database that was here; put it beside that, or remove it"
-            raise refusal(self.out, problem)
+            problem = f"{log.name} belongs to a database that was here"
+            raise refusal(self.out, f"{problem}; put it beside that database, or remove it")
 
     def check_accounts(self, account_ids: Sequence[int]) -> None:
         """Refuse another account's campaigns under the same name, and a name that looks misspelt.
 
-        The service says whose a campaign is. Another new name, and a change of options or engine
-        names, are only logged.
+        Any other new name, and a change of options or engine names, are only logged.
+
+        Args:
+            account_ids: the service's ids of the accounts that the campaigns belong to.
         """
         known_account = self.accounts.get(self.request.account)
         if known_account is not None:
@@ -176,7 +178,7 @@ class Database(Target):
             self._check_new_name(account_ids)
 
     def _check_new_name(self, account_ids: Sequence[int]) -> None:
-        """Refuse a new name like a known one if the database has the same account already.
+        """Refuse a new name that resembles the one that the database has for the same account.
 
         Any other new name begins an account, with a warning.
         """
@@ -193,7 +195,7 @@ class Database(Target):
         _log.warning("%s; this begins a new one", problem)
 
     def names_of(self, account_ids: Iterable[int]) -> list[str]:
-        """Return the names that the database has for accounts of the service."""
+        """Return the names that the database has for these accounts of the service."""
         return [
             name
             for name, account in self.accounts.items()
@@ -206,7 +208,7 @@ class Database(Target):
         There is something to retry only if one of these pulls requested all that is requested now.
         """
         request = self.request
-        # after a pull of all campaigns, those that can't succeed may be excluded
+        # a retry of a pull of all campaigns may exclude those that can't succeed
         is_listed = request.campaigns is None and not request.groups and request.filter is None
         parameters = {
             **request.labels,
@@ -222,8 +224,8 @@ class Database(Target):
                 return Retry()
             pulls = _ask(database, _PULLS_OF_FEEDS, parameters)
             failures = _ask(database, _FAILED_CAMPAIGNS, parameters)
-        # The rows that stay are from the last complete request or from newer pulls, so all of these
-        # must have the same row options.
+        # Pulls are sorted, the latest first. The rows that stay are from the last pull that
+        # requested everything, or from later ones, so all of these must have the same row options.
         refused = None
         for row_options, has_requested_all in pulls:
             refused = refused or check_row_options(request, row_options)
@@ -260,10 +262,10 @@ class Database(Target):
                             return
                 # the lock is free here, so other pulls can wait at the same time
                 if self.stop.wait(_RETRY_SECONDS):
-                    raise ExportError(_CANCELLED)
+                    raise ExportError(CANCELLED)
 
     def _begin_to_wait(self, wait: ExitStack, use: DatabaseUse, holder: str) -> None:
-        """Say that this pull waits. Until `wait` is closed, new readers here wait too."""
+        """Log that this pull waits. Until `wait` is closed, new readers in this process wait."""
         _log.warning("%s is open in %s; waiting up to %d s", self.path, holder, WAIT_SECONDS)
         if holder == THIS_PROGRAM:
             wait.enter_context(use.awaited())
@@ -273,7 +275,7 @@ class Database(Target):
     ) -> duckdb.DuckDBPyConnection | None:
         """Open the database until the stack is closed. Return None if another pull has the lock.
 
-        A database that has gone meanwhile is read as an empty one in memory.
+        A database that was removed meanwhile is read as an empty one in memory.
         """
         if not use.pull.acquire(timeout=_RETRY_SECONDS):
             return None
@@ -281,7 +283,7 @@ class Database(Target):
         is_new = not has_content(self.path)
         if not is_new and not may_be_database(self.path):
             raise refusal(self.out, f"{NO_DATABASE}; name another file")
-        # a check must not create a file, because a refused pull would leave it behind
+        # a check must not create the file, because a refused pull would leave it behind
         file = ":memory:" if is_new and not to_write else self.path
         with use.opening:
             database = _connect(file, is_new=is_new)
@@ -290,7 +292,7 @@ class Database(Target):
 
     @contextmanager
     def _damage_refused(self) -> Iterator[None]:
-        """Refuse a database in which a query finds damage that opening it did not find."""
+        """Refuse a database if a query finds damage. Opening the file does not find all of it."""
         try:
             yield
         except require("duckdb").Error as error:
@@ -299,6 +301,7 @@ class Database(Target):
             raise
 
     def _refusal(self, error: Exception) -> Exception:
+        """Return our error for DuckDB's error on opening or reading the file."""
         reason = why_closed(error)
         if reason is None:
             return refusal(self.out, f"{reason_in_one_line(error)}; name another file")
@@ -314,7 +317,7 @@ class Database(Target):
                     _fill(database, contents, self.format)
                     self._checkpoint(database)
         except duckdb.Error as error:
-            # DuckDB passes on only the text of an error of ours, such as a damaged piece
+            # DuckDB passes on only the text of our errors, such as that of a damaged piece
             for original in self.format.problems:
                 raise original from error
             raise ExportError(
@@ -333,7 +336,7 @@ class Database(Target):
             database.execute("CHECKPOINT")
         except require("duckdb").Error as error:
             _log.warning(
-                "%s has its new rows, but some are in %s.wal still; keep both together: %s",
+                "%s has its new rows, but some are still in %s.wal; keep both together: %s",
                 self.path,
                 self.path.name,
                 reason_in_one_line(error),
@@ -342,18 +345,19 @@ class Database(Target):
     def _make(self, contents: Contents, folder: Path) -> bool:
         """Create a new database in a temporary file, and link it in place.
 
-        Return False if that is impossible: another pull was faster, or there are no hard links.
+        Return False if that is impossible: another pull has created one, or the file system has no
+        hard links.
         """
         file = unfinished_path(folder, "rows.duckdb")
         with _connect(file, is_new=True) as database:
             _fill(database, contents, self.format)
-            # closing the database does the same, but hides that the disk is full
+            # closing does the same, but hides the error of a full disk
             database.execute("CHECKPOINT")
         sync_file(file)
         try:
             with suppress(OSError):
                 shutil.copymode(self.path, file)
-            # an empty file gives way, but not a database that another pull has just made
+            # an empty file is removed, but not a database that another pull has just created
             if not has_content(self.path):
                 self.path.unlink(missing_ok=True)
             os.link(file, self.path)
@@ -377,9 +381,9 @@ class KnownAccount:
     """An account in a database.
 
     Attributes:
-        ids: its ids of the service.
-        service, night, row_options: those of its last pull. The options are None if an older
-            version made that pull, because it did not note them.
+        ids: its ids in the service.
+        service, night, row_options: those of its last pull. The row options are None if an older
+            version made that pull, because it did not record them.
     """
 
     ids: set[int] = attrs.field(converter=set)
@@ -395,7 +399,7 @@ class KnownAccount:
             owner = f"of the service's account {min(self.ids)}"
             problem = f"{owner}, and these campaigns are of account {min(account_ids)}"
         else:
-            # the owner of the campaigns is unknown, so only the address can be compared
+            # one of the accounts has no known id, so only the addresses can be compared
             if self.service == request.service:
                 return
             problem = f"of the service {self.service}, not {request.service}"
@@ -432,7 +436,7 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
     request = contents.request
     database.execute("BEGIN")
     make_tables(database)
-    # once more: another pull may have written under this name since the first check
+    # checked again, because another pull may have used this name since the first check
     known_account = _accounts(database).get(request.account)
     if known_account is not None:
         known_account.check_owner(request, contents.staging.plan.account_ids)
@@ -455,8 +459,8 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
 def _ask(
     database: duckdb.DuckDBPyConnection, statement: str, parameters: dict[str, Any]
 ) -> list[tuple[Any, ...]]:
-    """Execute a statement with those parameters that it has, and return its rows."""
-    # DuckDB refuses values of parameters that a statement does not have
+    """Execute a statement with the parameters that occur in it, and return its rows."""
+    # DuckDB refuses values for other parameters
     values = {name: value for name, value in parameters.items() if f"${name}" in statement}
     return database.execute(statement, values).fetchall()
 
@@ -492,7 +496,7 @@ def _register(
     columns: Sequence[str],
     rows: Iterable[tuple[Any, ...]],
 ) -> None:
-    """Give DuckDB a relation of a few columns under a name."""
+    """Let DuckDB read rows as a relation with this name."""
     pa = require("pyarrow")
     schema = pa.schema([(column, _ARROW_TYPES[column]) for column in columns])
     dictionaries = [dict(zip(columns, row, strict=True)) for row in rows]

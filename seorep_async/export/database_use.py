@@ -1,8 +1,8 @@
 """The database files that this package has open in this process.
 
-DuckDB's own lock keeps other processes out. Within a process, all connections to a file share one
-instance of DuckDB: two pulls would see each other's transactions, and a reader's settings would
-refuse a pull.
+DuckDB's own lock keeps other processes out. But within a process, all connections to a file share
+one instance of DuckDB. So two pulls would see each other's transactions, and DuckDB would refuse a
+pull while a reader with other settings is open.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ THIS_PULL = "a pull of this program"
 
 
 class DatabaseUse:
-    """The users of a database file in this process, and those who wait for it.
+    """The pulls and readers of a database file in this process, including those that wait.
 
     Attributes:
         pull: held by the pull whose turn it is, also while it tries to open the file.
-        opening: held while the file is opened, so that the other attributes then say why DuckDB
+        opening: held while the file is opened, so that the other attributes explain why DuckDB
             refuses the file.
         is_written: whether a pull has the file open.
         readers: the number of open histories.
@@ -37,7 +37,7 @@ class DatabaseUse:
 
     @contextmanager
     def written(self) -> Iterator[None]:
-        """Keep readers out, which otherwise would take the pull for the caller's connection."""
+        """Keep readers out, because they would take the pull for a connection of the caller."""
         self.is_written = True
         try:
             yield
@@ -46,7 +46,7 @@ class DatabaseUse:
 
     @contextmanager
     def read(self) -> Iterator[None]:
-        """Count a reader. Call this with `opening`."""
+        """Count a reader. The caller must hold `opening`."""
         self.readers += 1
         try:
             yield
@@ -56,7 +56,7 @@ class DatabaseUse:
 
     @contextmanager
     def awaited(self) -> Iterator[None]:
-        """Let no new reader begin before a pull that waits for the present ones."""
+        """Keep new readers out while a pull waits for the present ones to end."""
         with self.opening:
             self.waiting_pulls += 1
         try:

@@ -42,14 +42,14 @@ from seorep_async.tables.output_tables import campaigns_table
 GROUP_ROWS = 5_000
 """The number of rows stored in one step. A step of any size costs some milliseconds."""
 GROUP_SECONDS = 0.25
-"""The longest time until a report is stored. A crash loses no more than that."""
+"""The longest time before a report is stored, and the most that a crash loses."""
 T = TypeVar("T")
 
 
 class Background(ThreadPoolExecutor):
     """Runs functions in one thread, one after the other.
 
-    A cancelled call waits until its function ends. `stop` is set to let it end soon.
+    A cancelled call sets `stop`, so that its function ends soon, and waits for that end.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Background(ThreadPoolExecutor):
     async def __call__(self, function: Callable[..., T], *arguments: Any) -> T:
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self, partial(function, *arguments))
-        # after a second cancel nobody awaits the future, and asyncio would log its error
+        # after a second cancellation nobody awaits the future, and asyncio would log its error
         future.add_done_callback(_take_error)
         try:
             return await asyncio.shield(future)
@@ -75,7 +75,7 @@ def _take_error(future: asyncio.Future[Any]) -> None:
 
 
 class Group:
-    """Collects outcomes of a feed, and stores them once there are many rows or time has passed."""
+    """Collects outcomes of a feed. Stores them when there are many rows, and at short intervals."""
 
     def __init__(
         self, run: Background, staging: Staging, feed: Feed, tracker: Tracker, ids: Sequence[int]
@@ -102,7 +102,7 @@ class Group:
 
     async def add(self, outcome: PullOutcome[Any]) -> None:
         self._waiting.append(outcome)
-        # a report without rows costs something as well
+        # one more than the rows, because a report without rows costs something as well
         self._rows += 1
         if outcome.report is not None:
             self._rows += len(outcome.report.rows)
@@ -119,13 +119,13 @@ class Group:
             await self._store()
 
     async def _store(self) -> None:
-        # taken before the first await, because others may arrive while these are stored
+        # replaced before the first await, because outcomes may arrive while these are stored
         outcomes = self._waiting
         self._waiting = []
         self._rows = 0
         if not outcomes:
             return
-        # reports that are read together at the end should stand together
+        # the target is written in the order of the ids, so neighbours should share a piece
         outcomes.sort(key=lambda outcome: self._positions[outcome.id])
         reports = [outcome.report for outcome in outcomes if outcome.report is not None]
         errors = [(outcome.id, outcome.error) for outcome in outcomes if outcome.error is not None]
@@ -139,8 +139,8 @@ class Fetcher:
     """Fetches the reports that a staging folder lacks.
 
     Attributes:
-        tracker: no report is begun once it has no request left.
-        check_accounts: called with the accounts of the campaigns before their reports are fetched.
+        tracker: counts requests. Once it has none left, no further report begins.
+        check_accounts: called with the owners of the campaigns before any report is fetched.
     """
 
     client: SeoRepClient
@@ -199,7 +199,7 @@ class Fetcher:
         )
 
     async def _find_campaigns(self, *, is_resumed: bool) -> None:
-        """Find the campaigns, check whose they are, and store both before any report."""
+        """Find the campaigns, check who owns them, and store both facts before any report."""
         staging = self.staging
         request = staging.request
         self.tracker.start(Stage.LISTING, request.feeds[0])
@@ -212,7 +212,7 @@ class Fetcher:
             campaign_ids = list(request.campaigns)
         plan = Plan.of(campaign_ids, campaigns)
         if not plan.account_ids:
-            # the service no longer names the account, but the staged reports still belong to it
+            # the service no longer names the owner, but the staged reports still have one
             staged = staging.plan
             plan = msgspec.structs.replace(
                 plan, account_ids=staged.account_ids, sample=staged.sample
@@ -226,15 +226,15 @@ class Fetcher:
         await self.run(staging.add_plan, plan, campaigns, error)
 
     async def _check_staged_account(self, plan: Plan) -> None:
-        """Look up a staged campaign again, because another account's key would mix rows."""
+        """Refuse a key of another account than that of the staged reports; rows would mix."""
         visible = Plan.of((), await self._visible_campaigns(plan))
         owners = plan.account_ids or visible.account_ids
-        # campaigns without account ids may be of the same account
+        # campaigns without account ids may belong to the same account
         if visible.account_ids and set(owners).isdisjoint(visible.account_ids):
             raise ConfigurationError(
-                f"campaign {visible.sample} is of account {visible.account_ids[0]}, and what is "
-                f"staged is of account {owners[0]}; finish it with that account's key, or drop it "
-                "with restart=True",
+                f"campaign {visible.sample} belongs to account {visible.account_ids[0]}, but the "
+                f"staged reports belong to account {owners[0]}; finish their pull with that "
+                "account's key, or drop it with restart=True",
                 argument="account",
             )
         await self.run(self.check_accounts, owners)
@@ -247,36 +247,33 @@ class Fetcher:
             except SeoRepError as error:
                 if concerns_all(error):
                     raise
-        # The campaign is gone or hidden from another account's key, or no account is known.
+        # The campaign is gone, or the key of another account can't see it, or no owner is known.
         was_listed = not self.staging.failures(campaigns_table())
-        # a list that failed before is requested again, and checked then
+        # `_find_campaigns` will request a failed list again, and check the owners then
         if not was_listed and not plan.account_ids:
             return []
-        # a service without a list can't say whose its other campaigns are
+        # a service without a list can't tell us who owns its other campaigns
         with suppress(NotFoundError):
             return await listed(self.client)
         return []
 
     async def _fetch_feed(self, feed: Feed, *, retried: set[int]) -> None:
-        """Fetch missing reports of a feed.
-
-        Of those that failed, only the `retried` ones are fetched again.
-        """
+        """Fetch the missing reports of a feed. Of failed ones, fetch only those in `retried`."""
         request = self.staging.request
         failed = self.staging.failed_ids(feed) - retried
         missing = await self.run(self.staging.missing, feed)
         ids = [id_ for id_ in missing if id_ not in failed]
         if not ids:
             return
-        # Reports of campaigns may be fetched only for the ids of their keywords. The progress shows
-        # that as a stage of the keyword feed.
+        # If the campaign feed is fetched only to find the keywords, the progress shows that as a
+        # stage of the keyword feed.
         stored = self.staging.count(feed)
         if feed in request.feeds:
             self.tracker.start(Stage.ROWS, feed, stored + len(ids), stored)
         else:
             self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, stored + len(ids), stored)
         fetched = outcomes_of_feed(self.client, request, feed, ids, self.options, self.tracker)
-        # an error in this block must end the pull before the group stores the rest
+        # if an error ends this block, the pull is closed first, and the group stores the rest
         async with (
             Group(self.run, self.staging, feed, self.tracker, ids) as group,
             aclosing(fetched) as outcomes,
@@ -314,7 +311,7 @@ async def outcomes_of_feed(
     )
     async with pull as outcomes:
         async for outcome in outcomes:
-            # reports that have begun are finished, so the limit is exceeded by a few
+            # reports that have begun are finished, so a few more requests follow
             if tracker.requests_left() == 0:
                 outcomes.finish()
             if outcome.error is not None:
@@ -335,7 +332,8 @@ class OrderedFetcher:
     """Fetches the reports of a request in order, without staging them.
 
     The request has exactly one feed. If that is a keyword feed, the reports of the campaign feed
-    are fetched first, to find the keywords. A failure of theirs counts for the requested feed.
+    are fetched first, to find the keywords. If one of these fails, that is a failure of the
+    requested feed.
 
     In its methods, `owners` maps the id of each report to its campaigns. A keyword may be in
     several.
@@ -348,7 +346,7 @@ class OrderedFetcher:
     failures: list[PullFailure] = attrs.field(factory=list, init=False)
 
     async def keywords(self, owners: Mapping[int, list[int]]) -> dict[int, list[int]]:
-        """Find the keywords of campaigns. Return the campaigns of each keyword."""
+        """Find the keywords of campaigns. Return the campaigns of each keyword, by its id."""
         campaigns_of: dict[int, list[int]] = {}
         self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, len(owners))
         async for report in self.reports(Feed.CAMPAIGN, owners):
@@ -360,7 +358,7 @@ class OrderedFetcher:
     async def reports(
         self, feed: Feed, owners: Mapping[int, list[int]]
     ) -> AsyncIterator[RankingReport[Any]]:
-        """Yield the reports that succeed, and note the failures of the others."""
+        """Yield the reports that succeed, and add the failures of the others to `failures`."""
         fetched = outcomes_of_feed(
             self.client, self.request, feed, owners, self.options, self.tracker, ordered=True
         )
@@ -373,7 +371,7 @@ class OrderedFetcher:
     def fail(
         self, feed: Feed, id_: int, owners: Mapping[int, list[int]], error: SeoRepError
     ) -> None:
-        """Note a failure for each campaign of a report."""
+        """Add a failure for each campaign of a report."""
         (requested_feed,) = self.request.feeds
         facts = Failure.of(id_, error).facts
         keyword_id = id_ if feed is Feed.KEYWORD_BY_DATE else None

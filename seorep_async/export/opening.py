@@ -35,7 +35,12 @@ _ENDINGS = ".csv, .jsonl, .xlsx, .parquet or .duckdb"
 
 @attrs.frozen
 class Place:
-    """The target as the caller named it, and how it may be replaced."""
+    """The target as the caller named it, and what may be replaced there.
+
+    Attributes:
+        force: whether to replace also files that no pull wrote or that somebody changed.
+        engine_names: names of engine A and engine B for a workbook, or None.
+    """
 
     out: str | os.PathLike[str]
     force: bool = False
@@ -50,7 +55,7 @@ class OpenTarget:
     """A writable target, and its open staging folder.
 
     Attributes:
-        run: runs a function in the thread that uses both.
+        run: runs a function in the one thread that may use the target and the staging.
         notes: sentences for the summary.
     """
 
@@ -66,7 +71,7 @@ async def opened_target(
 ) -> AsyncIterator[OpenTarget]:
     """Check a target, and open its staging folder.
 
-    With `retry_failed`, the request may be only for the campaigns that failed, perhaps for none.
+    With `retry_failed`, the request may become one for the failed campaigns only, perhaps for none.
     """
     with Background() as run:
         target, notes = await _checked_target(client, request, place, beginning, run)
@@ -86,8 +91,8 @@ async def opened_target(
                 has_earlier_pull = retry.campaign_ids is not None or staging.plan.ids
                 if beginning.retry_failed and not has_earlier_pull:
                     _log.warning(
-                        "retry_failed=…: no such pull of %s to %s with the snapshot date %s is "
-                        "there; everything is fetched",
+                        "retry_failed=…: there is no such pull of %s to %s with the snapshot date "
+                        "%s; everything is fetched",
                         request.start_date,
                         request.end_date,
                         request.snapshot_date,
@@ -109,11 +114,12 @@ async def _checked_target(
     target = await run(_target, place, request, run.stop)
     with errors_of(target.staging_folder):
         if beginning.restart and not beginning.only_look:
-            # The first step, because a later one may fail, such as a check of a database that is
-            # open elsewhere. A repeated call without `restart` must not resume the older night.
+            # Before the checks, because one of them may fail, for example if the database is open
+            # elsewhere. The caller may repeat the call without `restart`, and the older night must
+            # not be resumed then.
             await run(drop_staged, target.staging_folder)
         await run(target.check)
-        # files don't record the names of accounts
+        # only a database remembers the name of each account
         if isinstance(target, Database) and not request.names_account:
             return await _under_known_name(client, target)
     return target, ()
@@ -171,7 +177,7 @@ def _name_of(out: str | os.PathLike[str]) -> str:
 async def _under_known_name(
     client: SeoRepClient, target: Database
 ) -> tuple[Database, tuple[str, ...]]:
-    """Use the name that a database already has for this account, and say so in a sentence.
+    """Use the name that a database already has for this account. Return the target and a note.
 
     An account without a name is called after the service's host, which may change.
 

@@ -1,7 +1,7 @@
 """The staged reports of a pull, kept until its target is written.
 
-They are in the file `pieces` in a private folder beside the target. `Staging` knows which reports
-the file has, and adds more. At the end, `Contents` reads the tables from it.
+They are in the file `pieces`, in a private folder beside the target. `Staging` knows which reports
+the file has, and adds more. At the end, `Contents` reads the tables from the file.
 """
 
 from __future__ import annotations
@@ -47,13 +47,15 @@ from seorep_async.tables.output_tables import (
     totals_values,
 )
 
+CANCELLED = "the pull was cancelled; run it again to write what is staged"
 UNSTORABLE = (OverflowError, RecursionError, ValueError)
 """The errors that a format raises for a value that it can't hold."""
 _PIECE_ROWS = 2_000
 """The rows of a piece. More would not fit into the processor's cache, which is slower."""
 _ROWS_AT_ONCE = 1 << 12
+"""The rows of a part of a table that is not staged: failures, totals and the pull itself."""
 _LIST_OF_CAMPAIGNS = -1
-"""Replaces an id in the failure of the list of campaigns."""
+"""The id in a failure of the list of campaigns, which concerns no single campaign."""
 T = TypeVar("T")
 
 
@@ -63,8 +65,9 @@ class StagedPull:
 
     Attributes:
         account: the account's name.
-        snapshot_date: its night.
+        snapshot_date: the night of its rows.
         started_at: its start, in UTC.
+        start_date, end_date: the first and the last day that it requests.
         reports: the number of staged reports.
         ended: whether it ended with failures.
     """
@@ -79,10 +82,10 @@ class StagedPull:
 
 
 class _Place(NamedTuple):
-    """The place of a report: the number of its block, and of its record in the table's list."""
+    """The place of a report: its block's number, and the index in that block's list of records."""
 
     block: int
-    record: int
+    record_index: int
 
 
 class Staging:
@@ -90,12 +93,12 @@ class Staging:
 
     Attributes:
         file: holds the pieces.
-        request: that of the pull's first run.
+        request: the request of the pull's first run.
         plan: the campaigns to pull; empty until they are known.
         ended: whether the pull ended with failures, so that only `retry_failed` resumes it.
-        rows: stored rows, by the name of their table.
-        earlier_pull: the one that an earlier run has staged, or None.
-        refusal: why the pull is refused, or None.
+        rows: the number of stored rows, by the name of their table.
+        earlier_pull: the pull that an earlier run has staged, or None.
+        refusal: the error that refuses the pull, or None.
     """
 
     def __init__(self, format_: Format, request: ExportRequest, file: BlockFile) -> None:
@@ -111,7 +114,7 @@ class Staging:
         self.refusal: ConfigurationError | None = None
 
     def begin(self, request: ExportRequest) -> None:
-        """Begin without reports. The request is stored together with the campaigns."""
+        """Begin without reports. `add_plan` stores the request."""
         self.request = request
         self.plan = Plan()
         self.ended = False
@@ -119,7 +122,7 @@ class Staging:
             by_table.clear()
 
     def load(self) -> None:
-        """Find out what earlier runs have stored."""
+        """Read which reports earlier runs have stored."""
         for number, block in enumerate(self.file.load(), 1):
             self._note(number, block)
         if self.plan.ids:
@@ -136,8 +139,8 @@ class Staging:
             )
 
     def _note(self, number: int, block: Block) -> None:
-        """Record the contents of a block."""
-        # a block after an `ended` one belongs to a retry that is still running
+        """Remember the contents of a block."""
+        # a block after an `ended` one belongs to a retry that has not ended
         self.ended = block.ended
         if block.plan is not None:
             self.request = block.request or self.request
@@ -150,7 +153,7 @@ class Staging:
         for name, records in block.records.items():
             for index, record in enumerate(records):
                 self._stored[name][record.id] = _Place(number, index)
-                # a report that failed before was fetched again, and succeeded
+                # a report that failed before has succeeded in a retry
                 self._failed[name].pop(record.id, None)
                 self.rows[name] += record.rows
 
@@ -160,17 +163,19 @@ class Staging:
     def add_plan(
         self, plan: Plan, campaigns: Sequence[Campaign], error: SeoRepError | None = None
     ) -> None:
-        """Store the request, the campaigns to pull, and their records, or the error of the list."""
+        """Store the request, the ids to pull, and the campaigns' records, or the list's error."""
         table = campaigns_table()
         group = _Group(self._format)
 
         def add(part: Sequence[Campaign]) -> None:
-            # all campaigns of a piece are stored as one report, because they are only read together
-            group.add(table, model_columns(Campaign, part), [len(group.pieces)], [len(part)])
+            # all campaigns of a piece count as one report, because they are only read together
+            number = len(group.pieces)
+            group.add(table, model_columns(Campaign, part), ids=[number], sizes=[len(part)])
 
         for part in in_groups(campaigns, lambda _: 1, _PIECE_ROWS):
             for campaign, _ in _add_without_unstorable(add, part):
-                # an id that is too large can't be stored as a failure either
+                # A campaign with any other unstorable value only lacks its record. With such an
+                # id, its reports can't be stored, and neither can their failures.
                 if not fits(campaign.id):
                     raise ExportError(
                         f"{self._format.ending} can't hold campaign {campaign.id}: its id has "
@@ -188,13 +193,13 @@ class Staging:
         reports: Sequence[RankingReport[Any]],
         errors: Iterable[tuple[int, SeoRepError]],
     ) -> tuple[int, int]:
-        """Store reports, and the errors of failed ones, in one step that a crash can't divide.
+        """Store reports, and the errors of failed ones. After a crash, all or none are stored.
 
-        A report that the format can't hold becomes an error. Return how many reports were stored,
-        and their rows.
+        A report that the format can't hold becomes a failure. Return the number of stored reports
+        and of their rows.
         """
         name = table_of(feed).name
-        # all reports of a call are one block, so the disk is synced once
+        # one block, so the disk is synced once
         group = _Group(self._format)
         failures = [Failure.of(id_, error) for id_, error in errors]
         for part in in_groups(reports, lambda report: 1 + len(report.rows), _PIECE_ROWS):
@@ -209,7 +214,7 @@ class Staging:
         return len(stored), sum(record.rows for record in stored)
 
     def _encode(self, feed: Feed, group: _Group, reports: Sequence[RankingReport[Any]]) -> None:
-        """Add reports in one piece, and the keywords of the campaign feed in another one."""
+        """Add reports as one piece. For the campaign feed, add their keywords as another piece."""
         table = table_of(feed)
         request = self.request
         columns = columns_of(request, feed, reports)
@@ -222,7 +227,7 @@ class Staging:
             for report in reports
         ]
         keywords: Iterable[tuple[int, ...]] = repeat(())
-        # a resumed pull must know the keywords without fetching the campaigns' reports again
+        # so that a resumed pull knows the keywords without fetching the campaigns' reports again
         if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
             keywords = [tuple(row.keyword_id for row in report.rows) for report in reports]
         group.add(table, columns, ids, sizes, totals, keywords)
@@ -267,6 +272,7 @@ class Staging:
         """Yield the staged reports of a table in the order of the campaigns."""
         places = self._stored[table.name]
         if table is campaigns_table():
+            # each of these "reports" has many campaigns, and no ids of its own
             for place in places.values():
                 yield StagedReport((), place.block, self._record(table, place))
             return
@@ -279,25 +285,26 @@ class Staging:
                 yield StagedReport(ids, report_place.block, self._record(table, report_place))
 
     def _record(self, table: Table, place: _Place) -> Record:
-        return self.file.block(place.block).records[table.name][place.record]
+        return self.file.block(place.block).records[table.name][place.record_index]
 
     def keywords(self) -> Iterator[tuple[int, int]]:
-        """Yield campaign and keyword for each keyword of the campaigns, in their order."""
+        """Yield the campaign's id and the keyword's id for each keyword of each campaign."""
         for (campaign_id,), _, record in self.records(table_of(Feed.CAMPAIGN)):
             for keyword_id in record.keywords:
                 yield campaign_id, keyword_id
 
     def failed_reports(self) -> Iterator[tuple[Table, int | None, int | None, Failure]]:
-        """Yield the failed reports: table, campaign, keyword, and the reason.
+        """Yield each failed report: its table, its campaign, its keyword, and the reason.
 
-        The keyword is None if the keywords of the campaign could not be found.
+        Campaign and keyword are None if the list of campaigns failed. The keyword is also None for
+        a report of a whole campaign, or if the campaign's keywords could not be found.
         """
         for feed in self.request.feeds:
             table = table_of(feed)
-            failed = self.failures(table)
             if feed is Feed.KEYWORD_BY_DATE:
                 yield from self._failed_keywords(table)
                 continue
+            failed = self.failures(table)
             for campaign_id in self.plan.ids:
                 if campaign_id in failed:
                     yield table, campaign_id, None, failed[campaign_id]
@@ -315,7 +322,7 @@ class Staging:
             if keyword_id in failed:
                 failed_keywords[campaign_id].append(keyword_id)
         for campaign_id in self.plan.ids:
-            # the keywords of a campaign are known only from its report
+            # without a campaign's report, its keywords are unknown
             if campaign_id in failed_campaigns:
                 yield table, campaign_id, None, failed_campaigns[campaign_id]
             for keyword_id in sorted(failed_keywords[campaign_id]):
@@ -327,7 +334,7 @@ class Staging:
         ids: Iterable[int] = self.plan.ids
         if feed is Feed.KEYWORD_BY_DATE:
             ids = (keyword_id for _, keyword_id in self.keywords())
-        # a keyword of several campaigns has one report
+        # a keyword in several campaigns has only one report
         return [id_ for id_ in dict.fromkeys(ids) if id_ not in stored]
 
 
@@ -341,7 +348,7 @@ def columns_of(
 
 @attrs.frozen
 class _Group:
-    """The pieces of an unfinished block, and the records of their reports, by table."""
+    """The pieces of a block that is not written yet, and their reports' records by table."""
 
     format: Format
     pieces: list[bytes] = attrs.field(factory=list)
@@ -356,7 +363,12 @@ class _Group:
         totals: Iterable[tuple[Any, ...] | None] = repeat(None),
         keywords: Iterable[tuple[int, ...]] = repeat(()),
     ) -> None:
-        """Add a piece with several reports; all arguments but `columns` have a value for each."""
+        """Add several reports as one piece.
+
+        Args:
+            columns: the rows of all reports, by column, without their lead.
+            ids, sizes, totals, keywords: a value for each report; `sizes` has the numbers of rows.
+        """
         data, slices = self.format.encode(table, columns, sizes)
         number = len(self.pieces)
         records = self.records.setdefault(table.name, [])
@@ -369,9 +381,9 @@ class _Group:
 def _add_without_unstorable(
     add: Callable[[Sequence[T]], None], items: Sequence[T]
 ) -> list[tuple[T, Exception]]:
-    """Add items as one piece, or as several pieces without items that the format can't hold.
+    """Add items as one piece. If the format can't hold some, leave these out, and add the rest.
 
-    Return those items, each with the format's error.
+    Return the items left out, each with the format's error. The rest may need several pieces.
     """
     try:
         add(items)
@@ -387,12 +399,12 @@ def _add_without_unstorable(
 
 @attrs.frozen(kw_only=True)
 class Beginning:
-    """How a pull begins if another one is staged.
+    """How a pull begins if one is already staged.
 
     Attributes:
         restart: remove the staged pull without reading it.
         retry_failed: fetch the failed reports of a pull that has ended.
-        only_look: change nothing.
+        only_look: change nothing in the folder.
     """
 
     restart: bool = False
@@ -418,11 +430,11 @@ def opened(
     """Open a staging folder. Resume the staged pull if it has one of the requests, or start over.
 
     A pull that ended with failures is resumed only by `retry_failed`. With `only_look`, the folder
-    is unchanged, and a refusal is an attribute of the staging.
+    is not changed, and a refusal is not raised but stored in `Staging.refusal`.
 
     Args:
         requests: the requests that may be resumed. If none of them is staged, the last one begins.
-        refusal: raised unless the staged pull is resumed.
+        refusal: the error to raise unless the staged pull is resumed.
 
     Raises:
         ConfigurationError: reports of an unfinished pull of another request are staged, or
@@ -438,6 +450,7 @@ def opened(
         if not beginning.restart:
             staging.load()
         differences = [request.differences(staging.request) for request in requests]
+        # every request differs from the staged one
         is_another = all(differences)
         is_resumed = not is_another and staging.earlier_pull is not None
         if is_another:
@@ -446,9 +459,9 @@ def opened(
             staging.refusal = refusal
             if not only_look:
                 raise refusal
-        # a repeated pull fetches everything again if its last run wrote the target
-        has_ended = staging.ended and not beginning.retry_failed
-        if beginning.restart or is_another or has_ended:
+        # a pull that ended has written its target, so its repetition fetches everything again
+        is_repetition = staging.ended and not beginning.retry_failed
+        if beginning.restart or is_another or is_repetition:
             staging.begin(requests[-1])
             if not only_look:
                 file.clear()
@@ -458,10 +471,10 @@ def opened(
 
 
 def staged_in(folder: Path, format_: Format, request: ExportRequest) -> StagedPull | None:
-    """Return the pull that a folder has staged, without changing anything.
+    """Return the pull that is staged in a folder. Nothing is changed.
 
     Args:
-        request: any request for the same target, even if another account's reports are staged.
+        request: any request for the same target, not necessarily that of the staged pull.
 
     Raises:
         ExportError: another pull uses the folder, or its reports are damaged.
@@ -482,16 +495,16 @@ def _refusal_of_another(
     # 2. The staged pull is unfinished: its reports would be lost.
     if not staging.ended:
         return _unfinished(staging.request, differences[0])
-    # 3. It has ended with failures, which are to be retried with other row options.
+    # 3. It has ended with failures, and the caller retries them with other row options.
     if beginning.retry_failed:
         for difference in filter(is_about_row_options, reversed(differences)):
             return other_row_options(difference)
-    # 4. It has ended, and its target is written: nothing is lost if it is removed.
+    # 4. It has ended, so its target is written, and its staged reports are no longer needed.
     return None
 
 
 def _unfinished(staged: ExportRequest, differences: Mapping[str, str]) -> ConfigurationError:
-    """Return the error for an unfinished pull of another request, which would be lost."""
+    """Return the error that protects an unfinished pull of another request."""
     days = f"{staged.start_date} to {staged.end_date}"
     how = "; ".join(differences.values())
     return ConfigurationError(
@@ -515,9 +528,9 @@ class Contents:
     """The tables of a pull, in the order of the campaigns.
 
     Attributes:
-        pull: its row in the table of pulls.
-        received: whether anything was received. If not, only failures and pulls have rows.
-        stop: set to stop reading.
+        pull: the pull's row in the table `pulls`.
+        received: whether anything was received. If not, only `failures` and `pulls` have rows.
+        stop: an event; once it is set, reading stops with an error.
     """
 
     staging: Staging
@@ -530,7 +543,7 @@ class Contents:
         return self.staging.request
 
     def table(self, table: Table) -> Source:
-        """Return one table, as formats take it."""
+        """Return the rows of one table for a format."""
         rows: Iterable[Sequence[Any]] = ()
         reports: Iterable[StagedReport] = ()
         if table.name == "pulls":
@@ -547,7 +560,7 @@ class Contents:
 
     def _read(self, block: int, piece: int) -> bytes:
         if self.stop.is_set():
-            raise ExportError("the pull was cancelled; run it again to write what is staged")
+            raise ExportError(CANCELLED)
         return self.staging.file.read(block, piece)
 
     def _failures(self) -> Iterator[tuple[Any, ...]]:
@@ -564,7 +577,7 @@ class Contents:
     def _lead(
         self, table: Table, campaign_id: int | None, keyword_id: int | None = None
     ) -> tuple[Any, ...]:
-        """Return the first values of a row about a report."""
+        """Return the first values of a row of `failures` or `totals`: those about the report."""
         request = self.request
         return (
             request.account,

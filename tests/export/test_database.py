@@ -89,8 +89,8 @@ async def test_a_name_belongs_to_an_account_or_else_to_an_address(
 @pytest.mark.parametrize(
     ("status", "lists", "words"),
     [
-        (None, True, "is of account 2, and what is staged is of account 1"),
-        (403, True, "is of account 2, and what is staged is of account 1"),
+        (None, True, "belongs to account 2, but the staged reports belong to account 1"),
+        (403, True, "belongs to account 2, but the staged reports belong to account 1"),
         (404, False, "GET /v3/campaigns"),
     ],
 )
@@ -192,7 +192,7 @@ async def test_a_resume_looks_up_a_campaign_of_a_known_account(
         account.account_id = 2
         service.requests.clear()
         with pytest.raises(
-            ConfigurationError, match="is of account 2, and what is staged is of account 1"
+            ConfigurationError, match="account 2, but the staged reports belong to account 1"
         ):
             await pull(client, tmp_path / name, ids)
         assert not reports_in(service)
@@ -454,7 +454,7 @@ async def test_a_log_without_its_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.duckdb.wal").touch()
     async with served(Account()) as (client, service):
         with pytest.raises(
-            ConfigurationError, match=r"x\.duckdb\.wal is of a database that was here"
+            ConfigurationError, match=r"x\.duckdb\.wal belongs to a database that was here"
         ):
             await pull(client, tmp_path / "x.duckdb")
         assert not service.requests
@@ -467,7 +467,7 @@ async def test_a_night_counts_though_a_reader_keeps_its_log_open(
         with duckdb.connect(str(pulled)) as ours:
             ours.execute("BEGIN; FROM pulls")
             assert (await pull(client, pulled)).ok
-        assert "has its new rows, but some are in x.duckdb.wal" in caplog.text
+        assert "has its new rows, but some are still in x.duckdb.wal" in caplog.text
     assert ask(pulled, "SELECT count(*) FROM pulls") == [(2,)]
 
 
