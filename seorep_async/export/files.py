@@ -33,7 +33,8 @@ IN_USE_SECONDS = 2.0
 """How long to retry the replacement of a file that another program has open."""
 _RETRY_SECONDS = 0.1
 _LONGEST_NAME = 200
-_COMMON_COLUMNS = 3  # account, snapshot date and the table's first own column
+COMMON_COLUMNS = 3
+"""Every table of a pull begins with account, snapshot date and a column of its own."""
 _MOUNTS = Path("/proc/self/mountinfo")
 
 
@@ -43,11 +44,11 @@ def refusal(out: object, problem: str) -> ConfigurationError:
 
 @attrs.frozen
 class Retry:
-    """The failed reports of a request that a target knows.
+    """The failures of earlier pulls that a request with `retry_failed` can retry.
 
     Attributes:
-        campaign_ids: the requested campaigns that failed, or None if no earlier pull requested all
-            that is requested now.
+        campaign_ids: the requested campaigns that failed. None if the target does not know, because
+            no earlier pull requested all that is requested now.
         refusal: the error if an earlier pull had other row options, because rows would mix.
     """
 
@@ -56,7 +57,7 @@ class Retry:
 
 
 def check_row_options(request: ExportRequest, row_options: object) -> ConfigurationError | None:
-    """Return a refusal if an earlier pull of the same night had other row options."""
+    """Return an error if an earlier pull of the same night had other row options."""
     if row_options == request.row_options:
         return None
     if row_options:
@@ -73,7 +74,7 @@ class Target:
     Attributes:
         out: the path as the caller wrote it, for messages and the summary.
         path: the same path, absolute and with links followed.
-        stop: set to end a wait for the target, and the writing.
+        stop: an event; once it is set, waits for the target and the writing end.
     """
 
     out: Path
@@ -89,24 +90,24 @@ class Target:
         """Do nothing: files hold one pull, so no account can mix with another."""
 
     def replaced_pull(self) -> Mapping[str, Any]:
-        """Return the row of the pull that would be replaced. A database replaces none."""
+        """Return the row of the pull that this one replaces. A database replaces none."""
         return {}
 
     def earlier_pull(self) -> dict[str, str]:
-        """Return the row of the replaced pull as strings: CSV has no null and no other type."""
+        """Return the replaced pull's row as strings, because CSV has neither types nor null."""
         return _as_strings(self.replaced_pull())
 
     def requested_pull(self) -> dict[str, str]:
-        """Return those columns for this pull that are known before it."""
+        """Return those values of this pull's row that are known before it, also as strings."""
         request = self.request
         return _as_strings(
             {**request.labels, "feeds": request.feed_names, "selection": request.selection}
         )
 
     def failed(self) -> Retry:
-        """Find out whether the target holds the same request without a failure.
+        """Return that nothing failed if the target holds the same request without a failure.
 
-        If it holds failures, the staging folder has what is needed to retry them.
+        If it holds failures, the staging folder knows which reports to retry.
         """
         pull = self.earlier_pull()
         complete_pull = {**self.requested_pull(), "failures": "0"}
@@ -119,13 +120,13 @@ class Target:
         return [self.out]
 
     def losses(self, complete: int) -> tuple[str, ...]:
-        """Describe the contents that another pull, or one with fewer campaigns, replaces.
+        """Describe the replaced contents if they are of another pull, or of more campaigns.
 
         Args:
-            complete: campaigns without a failure in this pull.
+            complete: the number of campaigns without a failure in this pull.
         """
         pull = self.earlier_pull()
-        # there is no earlier pull to replace
+        # no pull is replaced
         if not pull.get("start_date"):
             return ()
         requested = self.requested_pull()
@@ -158,8 +159,8 @@ def check_file(out: Path, file: Path) -> None:
     """Refuse a path that can't be a target.
 
     Raises:
-        ConfigurationError: it is no regular file, or there is no folder for it.
-        ExportError: it is read-only.
+        ConfigurationError: it is not a regular file, or there is no folder for it.
+        ExportError: it, or its folder, is read-only.
     """
     if not os.path.isdir(file.parent):
         raise refusal(out, f"there is no folder {file.parent}; create it first")
@@ -167,7 +168,7 @@ def check_file(out: Path, file: Path) -> None:
     if problem is not None:
         raise refusal(out, problem)
     place = file if file.exists() else file.parent
-    # a file is replaced, and a database has its log beside it, so the folder must also be writable
+    # the folder must also be writable: a new file or a database's log is created there
     for needed in (place, file.parent):
         if not os.access(needed, os.W_OK):
             raise ExportError(
@@ -178,7 +179,7 @@ def check_file(out: Path, file: Path) -> None:
 
 
 def _problem_with(file: Path) -> str | None:
-    """Return why a file can't be replaced, and what to do, or None."""
+    """Return why a file can't be replaced, and what to do. Return None if it can be replaced."""
     try:
         if not stat.S_ISREG(file.stat().st_mode):
             return f"{file.name} is no regular file; name another"
@@ -193,24 +194,24 @@ def _problem_with(file: Path) -> str | None:
 
 
 def is_mounted(file: Path) -> bool:
-    """Return whether a file is itself a mount of a container, which can't be replaced."""
+    """Return whether a file is itself mounted, as in a container. It can't be replaced then."""
     path = os.path.realpath(file)
     try:
         mounts = os.fsdecode(_MOUNTS.read_bytes())
     except OSError:
         return os.path.ismount(path)
-    # The numbers of devices would not tell, because overlay file systems give files their own.
+    # Device numbers don't show a mount, because overlay file systems give files other numbers.
     return any(_mount_point(line) == path for line in mounts.splitlines())
 
 
 def _mount_point(line: str) -> str:
-    """Return the path in a line of Linux's table of mounts. Octal numbers stand for spaces."""
+    """Return the path in a line of Linux's table of mounts, where spaces are octal escapes."""
     fields = line.split(" ")
     return re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), fields[4])
 
 
 def shortened(name: str) -> str:
-    """Return a name of at most 200 bytes: a longer one is cut and gets a checksum."""
+    """Return a name of at most 200 bytes. A longer one is cut and gets a checksum."""
     data = name.encode()
     if len(data) <= _LONGEST_NAME:
         return name
@@ -222,8 +223,8 @@ def shortened(name: str) -> str:
 class Files(Target):
     """Files in one folder, one for each table.
 
-    The rows of a single feed stand in `path`; all other tables, and the rows of several feeds, in
-    `name.TABLE.ending`.
+    The rows of a single feed are in `path`. All other tables, and the rows of several feeds, are in
+    `NAME.TABLE.ENDING`.
     """
 
     format: Text | Parquet
@@ -239,7 +240,7 @@ class Files(Target):
         return [self._as_named(table_of(feed)) for feed in self.request.feeds]
 
     def _as_named(self, table: Table) -> Path:
-        """Return the path of a table's file, relative if the caller's path is."""
+        """Return the path of a table's file, relative if the caller's path is relative."""
         file = self.file(table)
         if file == self.path:
             return self.out
@@ -256,9 +257,9 @@ class Files(Target):
                 raise overwriting(self.out, file, "exists, and no pull wrote it")
 
     def _is_from_a_pull(self, file: Path) -> bool:
-        names = list(self.format.read(file))[:_COMMON_COLUMNS]
+        names = list(self.format.read(file))[:COMMON_COLUMNS]
         return any(
-            names == [column.name for column in table.columns[:_COMMON_COLUMNS]]
+            names == [column.name for column in table.columns[:COMMON_COLUMNS]]
             for table in all_tables()
         )
 
@@ -269,18 +270,18 @@ class Files(Target):
         return self.format.read(self.file(pulls_table()))
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
-        """Write every table to a file, put all files in place, and return them, rows first.
+        """Write each table to a file, and put all files in place. Return them, feeds first.
 
-        The feeds always have files; other tables have one only if they have rows. Files of rows are
-        put in place last, so a reader who finds new rows also finds the other tables.
+        A feed always has a file, another table only if it has rows. The files of feeds are put in
+        place last, so a reader who finds new rows also finds the other new tables.
         """
         if not contents.received:
             return []
         finished = {
             table: self._write_table(contents, table, folder) for table in self.request.tables
         }
-        rows_last = sorted(finished, key=lambda table: isinstance(table, FeedTable))
-        for table in rows_last:
+        feeds_last = sorted(finished, key=lambda table: isinstance(table, FeedTable))
+        for table in feeds_last:
             finished_file = finished[table]
             file = self.file(table)
             if finished_file is None:
@@ -302,8 +303,8 @@ class Files(Target):
 
 
 def put(new: Path, file: Path, *, permissions_of: Path) -> None:
-    """Replace a file in one step, with the permissions of an older one."""
-    # there may be no older file, or no permissions in the file system
+    """Replace a file in one step. Give the new one the permissions of an older file."""
+    # the older file may be missing, or the file system may have no permissions
     with suppress(OSError):
         shutil.copymode(permissions_of, new)
     real_file = os.path.realpath(file)
@@ -312,7 +313,7 @@ def put(new: Path, file: Path, *, permissions_of: Path) -> None:
 
 @contextlib.contextmanager
 def replacing(out: Path, path: Path) -> Iterator[Path]:
-    """Yield the path of a temporary file, which replaces a file in one step after the block.
+    """Yield the path of a temporary file. After the block, it replaces a file in one step.
 
     Args:
         out: the path as the caller wrote it, for messages.
@@ -322,7 +323,7 @@ def replacing(out: Path, path: Path) -> Iterator[Path]:
         ExportError: the file can't be written.
     """
     try:
-        # in a folder, because a workbook has temporary files beside it until it is finished
+        # a folder of its own, because xlsxwriter also creates temporary files
         with TemporaryDirectory(prefix=f".{path.name[-50:]}.", dir=path.parent) as folder:
             file = Path(folder) / f"new{path.suffix}"
             yield file
@@ -332,9 +333,9 @@ def replacing(out: Path, path: Path) -> Iterator[Path]:
 
 
 def while_in_use(file: Path, action: Callable[[], object]) -> None:
-    """Change a file, and retry for two seconds while another program has it open.
+    """Call a function that changes a file. Retry for two seconds while another program has it open.
 
-    Windows refuses to replace or remove an open file, and virus scanners open new ones.
+    Windows refuses to replace or remove an open file, and virus scanners open new files.
 
     Raises:
         ExportError: the file is still in use.

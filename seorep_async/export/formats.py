@@ -1,8 +1,8 @@
 """The formats of a target. Each encodes reports for the staging file and reads them back.
 
-A *piece* holds the rows of several reports of one table. The table's lead (account, night, ids,
-dates) is not in it: it is added when the table is written. A report is a slice of a piece: some
-bytes of text, or some rows of a record batch.
+A *piece* holds the rows of several reports of one table. A report is a slice of a piece: some bytes
+of text, or some rows of a record batch. A piece lacks the *lead* of each row: account, night, ids
+and dates. These are added when the table is written.
 
 In a piece of text, each row begins with `ROW_START`, a byte that UTF-8 never contains. When the
 table is written, the row's lead takes the place of this byte.
@@ -39,8 +39,10 @@ _ROW_START_IN_CELLS = "\x1e"
 _ROW_GROUP = 10_000
 """The rows in memory while a table is written, and in a row group of Parquet."""
 _LOOK_BYTES = 1 << 24
+"""How much of a text file is read to find its first row."""
 _WRITE_BUFFER = 1 << 18
 _SHEET_PART = 2_000
+"""The rows of a sheet that are decoded at once."""
 SHEET_ROWS = 1_048_575
 """The rows that a sheet of Excel holds below its header."""
 T = TypeVar("T")
@@ -63,8 +65,8 @@ class Source:
     Attributes:
         shared: the values that all staged rows share, by column.
         columns: the values of whole rows, by column, in several parts.
-        reports: the staged reports; their rows have the `shared` values in their lead.
-        read: returns a piece by the number of its block and its own number.
+        reports: the staged reports; the `shared` values belong to the lead of their rows.
+        read: returns a piece, by the number of its block and its own number in the block.
     """
 
     table: Table
@@ -100,7 +102,7 @@ class Format:
 
     Attributes:
         ending: the ending of the target's name.
-        needs: libraries of extras.
+        needs: the libraries of extras that it uses.
         most_rows: rows of a table that a target can hold, or None for any number.
     """
 
@@ -173,7 +175,8 @@ class Text(Format):
     def read(self, file: Path) -> dict[str, Any]:
         """Return the first row of a file.
 
-        It has no values in a file with only a header, and no columns in one of another format.
+        If the file has only a header, all values are None. If it has another format, there are no
+        columns either.
         """
         with open(file, "rb") as opened:
             text = opened.read(_LOOK_BYTES)
@@ -192,7 +195,7 @@ def with_lead(text: bytes, lead: bytes) -> bytes:
 
 
 def slices_of(source: Source) -> Iterator[tuple[StagedReport, bytes]]:
-    """Yield each staged report of text with its part of its piece."""
+    """Yield each staged report of text with its bytes of the piece."""
     # neighbouring reports are often in the same piece, which is read only once
     read = lru_cache(RECENT)(source.read)
     for report in source.reports:
@@ -240,7 +243,7 @@ class Csv(Text):
         lines = io.StringIO(text.decode("utf-8-sig", "replace"), newline="")
         reader = csv.DictReader(lines)
         row: dict[str, Any] = dict.fromkeys(reader.fieldnames or ())
-        # a field may be longer than the module reads
+        # a field may be longer than the csv module accepts
         with suppress(csv.Error):
             row = next(reader, row)
         return row
@@ -275,7 +278,7 @@ class JsonLines(Text):
 
 
 class WorkbookRows(JsonLines):
-    """Rows of a workbook, staged as JSON, so that the extra `excel` needs no pyarrow."""
+    """Rows of a workbook. They are staged as JSON, so that the extra `excel` needs no pyarrow."""
 
     ending = ".xlsx"
     needs: ClassVar[tuple[str, ...]] = ("xlsxwriter", "openpyxl")
@@ -298,7 +301,7 @@ class WorkbookRows(JsonLines):
 
 @cache
 def _row_type(table: Table) -> type[msgspec.Struct]:
-    """Return the type of a table's rows. It turns the strings of dates in JSON back to dates."""
+    """Return the type of a table's rows in JSON. Decoding it turns strings back into dates."""
     fields = [(column.name, _JSON_TYPES.get(column.type, Any)) for column in table.columns]
     return msgspec.defstruct("Row", fields)
 
@@ -313,7 +316,7 @@ class Arrow(Format):
     """Rows as record batches, for formats that keep types.
 
     Attributes:
-        problems: the errors of reading. DuckDB passes on only their text.
+        problems: the errors of `reader`, because DuckDB passes on only their text.
     """
 
     ending = ".duckdb"
@@ -330,7 +333,7 @@ class Arrow(Format):
         return batch.serialize().to_pybytes(), list(zip(first_rows, sizes, strict=False))
 
     def tables(self, source: Source) -> Iterator[pa.Table]:
-        """Yield the rows of a table, whole reports of about `_ROW_GROUP` rows at once."""
+        """Yield the rows of a table in parts of about `_ROW_GROUP` rows. No report is divided."""
         pa = require("pyarrow")
         # a source has either `columns` or `reports`
         for columns in source.columns:
@@ -346,7 +349,7 @@ class Arrow(Format):
             yield _joined(source, group, read_batch)
 
     def reader(self, source: Source) -> pa.RecordBatchReader:
-        """Return the rows of a table as DuckDB reads them."""
+        """Return a reader of a table's rows, for DuckDB."""
         schema = arrow_schema(source.table)
         return require("pyarrow").RecordBatchReader.from_batches(schema, self._batches(source))
 
@@ -355,8 +358,8 @@ class Arrow(Format):
             for table in self.tables(source):
                 yield from table.to_batches()
         except Exception as error:
-            # DuckDB calls this from C++, and replaces the error with its own. A GeneratorExit only
-            # tells that it stopped reading, after an error of its own
+            # DuckDB calls this from C++, and replaces the error with its own. If DuckDB itself
+            # fails, it stops reading, which raises a GeneratorExit here. That is not recorded.
             self.problems.append(error)
             raise
 
@@ -373,7 +376,7 @@ class Parquet(Arrow):
         row_count = 0
         with parquet.ParquetWriter(file, arrow_schema(source.table), compression="zstd") as writer:
             for table in self.tables(source):
-                # one chunk, so that equal rows give equal bytes, however they were grouped
+                # one chunk, so that equal rows give equal bytes, in whatever pieces they arrived
                 writer.write_table(table.combine_chunks(), row_group_size=2 * _ROW_GROUP)
                 row_count += table.num_rows
         return row_count
@@ -397,7 +400,7 @@ def _joined(
     reports: Sequence[StagedReport],
     read_batch: Callable[[int, int], pa.RecordBatch],
 ) -> pa.Table:
-    """Return staged reports as one Arrow table, with their lead."""
+    """Return the rows of staged reports as one Arrow table, with their lead."""
     pa = require("pyarrow")
     schema = arrow_schema(source.table)
     lead = source.table.columns[: source.table.lead]
@@ -415,6 +418,7 @@ def _lead_columns(
     shared: dict[str, Any],
     reports: Sequence[StagedReport],
 ) -> Iterator[pa.Array]:
+    """Yield the values of each column of the lead."""
     pa = require("pyarrow")
     sizes = [report.record.rows for report in reports]
     ids = zip(*(report.lead_ids for report in reports), strict=True)
@@ -440,7 +444,7 @@ class _Run:
 
 
 def _runs(reports: Iterable[StagedReport]) -> list[_Run]:
-    """Return the rows of reports. Adjacent ones are one run: a small slice costs as much."""
+    """Return the runs of the reports' rows. A long slice costs no more than a short one."""
     runs: list[_Run] = []
     last_end: tuple[int, int, int] | None = None
     for _, block, record in reports:
@@ -453,7 +457,7 @@ def _runs(reports: Iterable[StagedReport]) -> list[_Run]:
 
 
 def _places(data: bytes | bytearray, byte: bytes) -> list[int]:
-    """Return the places of a byte in some data; `split` takes three times as long."""
+    """Return the places of a byte in some data. This takes a third of the time of `split`."""
     places = []
     place = data.find(byte)
     while place >= 0:

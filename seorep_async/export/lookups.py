@@ -29,7 +29,7 @@ from seorep_async.resources.rankings import FeedOptions
 from seorep_async.session import cancel_all
 
 _MOST_SAMPLES = 3
-"""The largest number of sample campaigns to try until the service returns one."""
+"""The most campaigns to try as samples, until the service returns one."""
 _FAILS_ALONE = (StatusError, DecodeError, PaginationError)
 """Errors that concern one campaign of a pull, not the whole pull."""
 
@@ -55,7 +55,7 @@ async def selected(client: SeoRepClient, request: ExportRequest) -> list[Campaig
 
 
 async def requested_ids(client: SeoRepClient, request: ExportRequest) -> tuple[int, ...]:
-    """Return the ids of a request, or those of the campaigns that it chooses."""
+    """Return the ids that a request names, or those of the campaigns that it chooses."""
     if request.campaigns is not None:
         return request.campaigns
     return tuple(campaign.id for campaign in await selected(client, request))
@@ -64,10 +64,10 @@ async def requested_ids(client: SeoRepClient, request: ExportRequest) -> tuple[i
 async def look_up(
     client: SeoRepClient, ids: Sequence[int]
 ) -> tuple[list[Campaign], SeoRepError | None]:
-    """Return the campaigns of these ids, and the error of a missing one.
+    """Return the campaigns with these ids, and the last error if any could not be fetched.
 
-    The list of all campaigns has them. If it has more pages than there are ids, each campaign is
-    fetched by itself.
+    They are read from the list of all campaigns. If that has more pages than there are ids, each
+    campaign is fetched by itself.
 
     Raises:
         SeoRepError: the key was refused, or the service can't be reached at all.
@@ -80,7 +80,7 @@ async def look_up(
         if (page.total_pages or 0) <= len(ids):
             return _among(await listed(client), ids), None
     except SeoRepError as error:
-        # in an outage, the reports would only fail one after the other
+        # in an outage, all reports would fail as well, one after the other
         if concerns_all(error) or isinstance(error, ConnectionFailedError):
             raise
         return [], error
@@ -95,7 +95,7 @@ def _among(campaigns: Iterable[Campaign], ids: Sequence[int]) -> list[Campaign]:
 async def _get_each(
     client: SeoRepClient, ids: Sequence[int]
 ) -> tuple[list[Campaign], SeoRepError | None]:
-    """Get single campaigns, several in parallel. Raise as soon as the service refuses the key."""
+    """Get each campaign, several in parallel. Raise as soon as the service refuses the key."""
 
     async def send_question() -> object:
         with client.timeout(QUESTION_SECONDS):
@@ -114,6 +114,7 @@ async def _get_each(
                 campaigns[campaign_id] = await client.campaigns.get(campaign_id)
                 key.accept()
             except AuthenticationError as error:
+                # the other workers have requests in flight
                 await key.refuse(error, len(workers) - 1)
                 failure = error
             except SeoRepError as error:
@@ -140,7 +141,7 @@ async def require_begun(
 ) -> None:
     """Refuse a period in the future, unless the service has rows of it.
 
-    Otherwise empty reports would replace what the target has.
+    Otherwise empty reports would replace the rows of the target.
     """
     # in some time zones it is already tomorrow
     tomorrow = client.now().date() + dt.timedelta(1)
@@ -152,7 +153,7 @@ async def require_begun(
     has_answer = False
     async with aclosing(_samples(client, request, campaign_ids, [feed], options)) as samples:
         async for _, pages in samples:
-            # a service may have another clock, or forecasts
+            # the service's clock may differ, or it may have forecasts
             if pages[feed].items or pages[feed].total_records:
                 return
             has_answer = True
@@ -172,7 +173,7 @@ async def estimate(
 ) -> tuple[int, int | None]:
     """Estimate the requests of a pull from the first page of each feed of one campaign.
 
-    Return the number of requests, and that campaign, the first that the service answers for.
+    Return the number of requests, and that campaign; None if no campaign could be sampled.
     """
     needed: dict[Feed, Sequence[int]] = {
         feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE
@@ -206,7 +207,7 @@ async def _samples(
     feeds: Iterable[Feed],
     options: FeedOptions,
 ) -> AsyncGenerator[tuple[int, dict[Feed, Page[Any]]], None]:
-    """Yield the first page of each feed, for those of a few campaigns that the service returns."""
+    """Try a few campaigns. Yield the id and the first page of each feed of those that succeed."""
     dates = (request.start_date, request.end_date)
     listing_of: dict[Feed, Callable[..., Listing[Any, Any]]] = {
         Feed.CAMPAIGN: client.rankings.campaign,

@@ -50,13 +50,13 @@ RECENT = 8
 _MADE = "made-"
 """The prefix of the names of unfinished files, which no later pull reads."""
 _FAR_BYTE = 1 << 62
-"""The locked byte on Windows, where the bytes of the file must stay readable."""
+"""The byte that is locked on Windows, far behind the end, because a locked byte can't be read."""
 _READ_BYTES = 1 << 20
 _HEAD = struct.Struct("<IQI")
 _HEAD_CHECKSUM = struct.Struct("<I")
 _HEAD_SIZE = _HEAD.size + _HEAD_CHECKSUM.size
 _HELD = (
-    "another pull into this target is at work (it has {} open); run this again when that has ended"
+    "another pull into this target is at work (it has {} open); run this again when it has ended"
 )
 _ELSEWHERE = "write to a local disk, and move the file"
 _NO_LOCKS = f"the file system of {{}} refuses locks; {_ELSEWHERE}"
@@ -74,8 +74,8 @@ class Record(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
         piece: the number of the piece with its rows, from 0.
         first, size: its slice of the piece, in bytes or rows.
         rows: the number of its rows.
-        totals: their values, or None.
-        keywords: the ids of its keywords, if their reports are needed.
+        totals: the values of its totals, or None.
+        keywords: the ids of its keywords, if their reports are requested.
     """
 
     id: int
@@ -111,7 +111,7 @@ class Block(msgspec.Struct, omit_defaults=True):
     Attributes:
         pieces: the size and the checksum of each piece.
         records, failures: by the name of their table.
-        request, plan: the pull's; only in the first block and in blocks with campaigns' names.
+        request, plan: the pull's request and plan, in a block with the records of its campaigns.
         ended: whether the pull has ended with failures, so that only `retry_failed` resumes it.
     """
 
@@ -130,21 +130,21 @@ class DamagedError(Exception):
 class _Position(NamedTuple):
     """The position of a block: its record, its end, and the checksum of all records up to it."""
 
-    record: int = 0
+    record_start: int = 0
     record_size: int = 0
     end: int = 0
     checksum: int = 0
 
 
 _decode_block = msgspec.json.Decoder(Block).decode
-"""Made at import: a decoder that is first made under freezegun would expect its fake dates."""
+"""Created at import, because a decoder created under freezegun would expect fake dates."""
 
 
 class BlockFile:
     """The open, locked file. Blocks have numbers from 1, the pieces of each from 0."""
 
     def __init__(self, file: Path) -> None:
-        # Windows would change line ends without O_BINARY, which other systems don't have
+        # without O_BINARY, which only Windows has, Windows would change line ends
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
         self._file = os.fdopen(os.open(file, flags, 0o600), "r+b", buffering=0)
         self._path = file
@@ -186,11 +186,11 @@ class BlockFile:
             head = self._read(start, _HEAD_SIZE).ljust(_HEAD_SIZE, b"\0")
             record_size, pieces_size, checksum = _HEAD.unpack_from(head)
             is_head = head.endswith(_HEAD_CHECKSUM.pack(zlib.crc32(head[: _HEAD.size])))
-            record = start + _HEAD_SIZE
-            end = record + record_size + pieces_size
+            record_start = start + _HEAD_SIZE
+            end = record_start + record_size + pieces_size
             number = len(self._positions)
-            # `block` and `read` find a block by its position, so it is noted before it is checked
-            self._positions.append(_Position(record, record_size, end, checksum))
+            # added before the checks, because `block` and `read` need the position
+            self._positions.append(_Position(record_start, record_size, end, checksum))
             try:
                 if not is_head or end > size:
                     raise DamagedError(f"block {number} is not as it was written")
@@ -198,9 +198,10 @@ class BlockFile:
                 self._check_pieces(number, block)
             except DamagedError:
                 self._positions.pop()
-                # the next block gets this number, so the cached record would be wrong
+                # the next block gets the same number, so the cached record would be wrong
                 self._cached_block.cache_clear()
-                is_last = record > size or (is_head and end >= size)
+                # the file ends in the head, or a valid head says that it ends in or with the block
+                is_last = record_start > size or (is_head and end >= size)
                 # a crash may also leave zeros, in space that was reserved but not written
                 if not is_last and not self._is_zero(start, size):
                     raise
@@ -224,7 +225,7 @@ class BlockFile:
         checksum = zlib.crc32(record, last.checksum)
         head = _HEAD.pack(len(record), sum(map(len, pieces)), checksum)
         head += _HEAD_CHECKSUM.pack(zlib.crc32(head))
-        # after one write and one sync, a crash can leave only a part of this block at the end
+        # written and synced at once, so a crash can leave only a part of this block
         data = b"".join((head, record, *pieces))
         try:
             self._file.seek(last.end)
@@ -234,7 +235,7 @@ class BlockFile:
                 remaining = remaining[self._file.write(remaining) :]
             os.fsync(self._file.fileno())
         except BaseException:
-            # if the disk is full, the next block would otherwise follow a part of this one
+            # otherwise the next block would follow a part of this one, for example on a full disk
             with contextlib.suppress(OSError):
                 self._file.truncate(last.end)
             raise
@@ -248,7 +249,7 @@ class BlockFile:
 
     def _read_block(self, number: int) -> Block:
         position = self._positions[number]
-        record = self._read(position.record, position.record_size)
+        record = self._read(position.record_start, position.record_size)
         # each checksum continues that of the block before
         if zlib.crc32(record, self._positions[number - 1].checksum) != position.checksum:
             raise DamagedError(f"block {number} is not as it was written")
@@ -258,7 +259,7 @@ class BlockFile:
         """Return a piece of a block."""
         sizes = [size for size, _ in self.block(number).pieces]
         position = self._positions[number]
-        start = position.record + position.record_size + sum(sizes[:piece])
+        start = position.record_start + position.record_size + sum(sizes[:piece])
         return self._read(start, sizes[piece])
 
     def _read(self, start: int, size: int) -> bytes:
@@ -268,7 +269,7 @@ class BlockFile:
     def clear(self) -> None:
         """Remove all blocks without reading them."""
         self._file.truncate(0)
-        # the next block has number 1 again, so the cache would return an old block for it
+        # the next block gets number 1 again, and the cache would return the old one
         self._positions = [_Position()]
         self._cached_block.cache_clear()
 
@@ -276,7 +277,7 @@ class BlockFile:
         """Close the file. If it is empty, remove it and its folder."""
         with self._file:
             is_empty = not os.fstat(self._file.fileno()).st_size
-            # removed before it is unlocked, because another pull may use it afterwards
+            # removed before it is unlocked, because then another pull may use it
             if is_empty and os.name != "nt":
                 self._path.unlink(missing_ok=True)
         if not is_empty:
@@ -327,7 +328,7 @@ def drop_staged(folder: Path) -> None:
 def drop_unfinished(folder: Path) -> None:
     """Remove the unfinished files of a killed run."""
     for path in folder.glob(f"{_MADE}*"):
-        # only a link itself is removed, not its target
+        # of a link, only the link itself is removed, not the folder behind it
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:

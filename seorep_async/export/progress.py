@@ -25,7 +25,10 @@ from seorep_async.tables.output_tables import table_of
 
 
 class Stage(enum.Enum):
-    """The stages of a pull. Writing has no total. Listing has one (0) only without campaigns."""
+    """The stages of a pull.
+
+    Writing has no total. Listing has a total, 0, only if there are no campaigns.
+    """
 
     LISTING = "listing campaigns"
     KEYWORDS = "finding keywords"
@@ -75,7 +78,8 @@ def fails_again(error: str, status: int | None) -> bool:
 
     `error` is the class name of its error; `status` is the response's status.
     """
-    # another server answers at a wrong address: no report is missing, so no window is complete
+    # At a wrong address, another server answers. Retrying will not help, but the reports may exist.
+    # So these errors are not in PERMANENT_ERRORS, which make a window complete.
     is_wrong_address = error == "RedirectError" or (error, status) == ("ProtocolError", 404)
     is_permanent = error in PERMANENT_ERRORS or is_wrong_address
     return is_permanent and status not in RETRYABLE_STATUSES
@@ -137,8 +141,8 @@ class PullSummary:
         seconds: how long it took.
         stats: what the client did meanwhile: requests, retries by cause, responses with status 429,
             waits by reason.
-        notes: sentences about what a reader may not expect, such as that the file held another
-            period, or that the database knows the account under another name.
+        notes: sentences about what the caller may not expect, for example that the file held
+            another period, or that the database has another name for the account.
     """
 
     feeds: tuple[Feed, ...]
@@ -215,7 +219,11 @@ def outcomes_of(
     reports: Iterable[tuple[Feed, int, int]],
     failures: Iterable[PullFailure],
 ) -> tuple[CampaignOutcome, ...]:
-    """Return the outcome of each campaign, from feed, campaign and rows of each report."""
+    """Return the outcome of each campaign.
+
+    Args:
+        reports: the feed, the campaign and the number of rows of each report.
+    """
     rows: defaultdict[int, Counter[Feed]] = defaultdict(Counter)
     failed: defaultdict[int, list[PullFailure]] = defaultdict(list)
     for feed, campaign_id, row_count in reports:
@@ -233,7 +241,7 @@ class Tracker:
     """Counts what a pull has done and sent, and reports it to `on_progress`.
 
     Attributes:
-        progress: the current state, whose rows and failures are those of all stages so far.
+        progress: the current state. Its rows and failures are those of all stages so far.
         resumed: reports that an earlier run had stored.
         written: the summary, once the target is written.
     """
@@ -269,9 +277,9 @@ class Tracker:
         self._report(stage=Stage.DONE)
 
     def advance(self, reports: int, rows: int, failures: int) -> None:
-        """Count reports of the stage, stored and failed, and their rows."""
+        """Count reports of the stage, stored or failed, and their rows."""
         progress = self.progress
-        # rows that are fetched only for the ids of their keywords are not written to the target
+        # rows that are fetched only to find the keywords are not written to the target
         if progress.stage is not Stage.ROWS:
             rows = 0
         self._report(
@@ -286,9 +294,9 @@ class Tracker:
             self._on_progress(self.progress)
 
     def resume(self, staging: Staging) -> None:
-        """Count what earlier runs have stored.
+        """Count the reports that earlier runs have stored.
 
-        Requests sent so far don't count, so that a pull with few requests at a time gets further.
+        Requests sent so far don't count, so that a small `max_requests` suffices to get further.
         """
         feeds = staging.request.feeds
         self.resumed = sum(map(staging.count, feeds))
@@ -300,7 +308,7 @@ class Tracker:
         """Return how many requests may still be sent, or None for any number."""
         if self._max_requests is None:
             return None
-        # requests of other calls of the same client count as well: they use the same quota
+        # requests of the client's other calls count as well, because they use the same quota
         sent = self._client.stats.attempts - self._attempts_before
         return max(0, self._max_requests - sent)
 

@@ -18,7 +18,7 @@ _CLEAR_LINE = "\r\x1b[K"
 class ProgressBar:
     """Shows the progress of a pull: `pull_to(…, on_progress=ProgressBar())`.
 
-    In a notebook it is a widget, or a line if ipywidgets is missing; on a terminal it is a line on
+    In a notebook it is a widget, or a line if ipywidgets is missing. On a terminal it is a line on
     stderr. Elsewhere nothing is shown.
     """
 
@@ -56,13 +56,13 @@ def _part_done(progress: PullProgress) -> tuple[int, int]:
 
 
 def _is_in_notebook() -> bool:
-    # IPython puts this function among the built-ins; only the shell of a notebook has a kernel
+    # IPython adds this function to the built-ins; only a notebook's shell has a kernel
     get_shell = getattr(builtins, "get_ipython", None)
     return get_shell is not None and getattr(get_shell(), "kernel", None) is not None
 
 
 def _notebook_bar() -> Callable[[PullProgress], None] | None:
-    """Return a function that moves a widget, or None if there is no ipywidgets."""
+    """Return a function that updates a widget, or None if ipywidgets is missing."""
     try:
         widgets = require("ipywidgets")
     except ImportError:

@@ -87,30 +87,29 @@ async def pull_to(
         restart: first remove all staged reports, without reading them.
         retry_failed: finish this night's last pull of these days: fetch what failed or was not
             requested yet. If there was no such pull, everything is fetched, with a warning.
-        force: replace also files that no pull wrote, and workbooks that a person changed; begin an
-            account in a database that has the same one under a similar name.
+        force: also replace files that no pull wrote, and workbooks that a person changed; or begin
+            a new account in a database that has the same one under a similar name.
         max_requests: stop after this number of requests, retries included. Reports that have begun
-            are finished, and the look at one campaign with which a resumed pull begins does not
-            count.
+            are finished. A resumed pull first looks up one campaign, which doesn't count.
         engine_names: the names of engine A and engine B for the headers of a workbook.
-        feeds: which of the three feeds, one or several, or their values, such as
-            `campaign-by-date`.
-        groups, filter: without ids: only campaigns of groups with these titles, in any case; those
-            that the service's filter finds.
+        feeds: one or several of the three feeds, or their values, such as `campaign-by-date`.
+        groups: without ids, only campaigns of groups with these titles, in any case.
+        filter: without ids, only campaigns that the service's filter finds.
         exclude: campaign ids to leave out.
         account: the account's name in every row. Default: the client's, or the name that the
             database has for this account of the service.
         snapshot_date: the night of every row. Default: the UTC day on which the pull began.
-        options: these, and further arguments of the feeds (see `Rankings`), such as `limit`.
+        options: the arguments from `feeds` on, and those of the feeds (see `Rankings`), such as
+            `limit`.
 
     Raises:
-        ConfigurationError, ImportError: an argument is wrong, the target is another's, or an extra
-            is missing.
-        SeoRepError: the key was refused, or the campaigns could not be listed; reports fetched
-            until then are stored.
-        PullPausedError: it stopped at `max_requests`; the same call resumes it.
-        ExportError: something could not be written, is damaged, or is in use; the target is as it
-            was.
+        ConfigurationError, ImportError: an argument is wrong, the target holds something else, or
+            an extra is missing.
+        SeoRepError: the key was refused, or the campaigns could not be listed. Reports that arrived
+            before are staged.
+        PullPausedError: the pull stopped at `max_requests`; the same call resumes it.
+        ExportError: something could not be written, is damaged, or is in use. The target is
+            unchanged.
     """
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
     tracker = Tracker(client, request.feeds[0], on_progress, max_requests)
@@ -135,10 +134,10 @@ async def _pulled(
     tracker: Tracker,
     options: FeedOptions,
 ) -> PullSummary:
-    """Fetch what the target lacks, and write it."""
+    """Fetch the missing reports, and write the target."""
     async with opened_target(client, request, place, beginning) as target:
         staging = target.staging
-        # no campaigns: this is a retry, and no report had failed
+        # only a retry for which no report had failed requests no campaigns
         if staging.request.campaigns == ():
             tracker.start(Stage.DONE, staging.request.feeds[-1])
             return tracker.summary(request)
@@ -148,7 +147,7 @@ async def _pulled(
             await fetcher.fetch()
         except ExportError:
             if staging.is_too_large:
-                # reports that are too many for the format are useless, so they are removed
+                # the format can't hold the staged rows, so they are useless
                 await target.run(staging.file.clear)
             raise
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
@@ -170,13 +169,13 @@ async def stream(
 ) -> PullSummary:
     """Pull one feed, and write it as it arrives: CSV or JSON lines, in the order of the campaigns.
 
-    Totals and failures are not written; the summary has the failures. Nothing is staged, so it
-    can't be resumed.
+    Totals and failures are not written; the summary has the failures. Nothing is staged, so a
+    stream can't be resumed.
 
     Args:
         write: awaited with each part of the text. If it is slow, the pull is slow as well.
         format: `csv` or `jsonl`.
-        ids, start_date, end_date, on_progress, options: as `pull_to` takes them; `feeds` names one.
+        ids, start_date, end_date, on_progress, options: as in `pull_to`; `feeds` names one feed.
 
     Raises:
         ConfigurationError: an argument is wrong.
@@ -230,15 +229,15 @@ class PullPreview:
     Attributes:
         files: the files of the feeds' rows.
         campaigns: the number of campaigns.
-        requests: the number of requests that it would still need, without retries, estimated from
-            one campaign.
-        sampled: that campaign, the first missing one that the service answers for. None means that
-            there is none, and each report counts as one page.
-        staged: what an earlier run has staged, or None.
-        resumes: whether it would resume the staged pull. Otherwise it would start over.
+        requests: the number of requests that the pull would still need, without retries, estimated
+            from one campaign.
+        sampled: that campaign: the first with a missing report that the service has. If it is None,
+            no campaign could be sampled, and each report counts as one page.
+        staged: the pull that an earlier run has staged, or None.
+        resumes: whether the pull would resume the staged one. Otherwise it would start over.
         account: the account's name in every row.
-        page_sizes: records a page that the client found, by the path of the endpoint.
-        notes: sentences about the contents of the target that it would replace.
+        page_sizes: the page sizes that the client found, in records, by the path of the endpoint.
+        notes: sentences about the contents of the target that the pull would replace.
     """
 
     files: tuple[Path, ...]
@@ -266,7 +265,7 @@ async def preview(
 ) -> PullPreview:
     """Estimate a pull with a few requests: for the campaigns, and for each feed of one campaign.
 
-    The arguments and errors are those of `pull_to`; without `out`, of `stream`.
+    The arguments and errors are those of `pull_to`, or those of `stream` if there is no `out`.
     """
     look = _Look(ExportRequest.of(client, ids, (start_date, end_date), options))
     if out is not None:
@@ -280,10 +279,10 @@ async def preview(
     listing_requests = 0
     # nothing is staged, so the campaigns are not known yet
     if not campaign_ids:
-        before = client.stats.attempts
+        attempts_before = client.stats.attempts
         campaign_ids = await _ids_to_preview(client, look)
-        # named campaigns are looked up as well, for their names
-        listing_requests = client.stats.attempts - before or min(1, len(campaign_ids))
+        # campaigns that the caller named are not listed here, but the pull will list them
+        listing_requests = client.stats.attempts - attempts_before or 1
         feeds = [feed for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE]
         missing = dict.fromkeys(feeds, campaign_ids)
     notes: tuple[str, ...] = ()
@@ -305,11 +304,11 @@ async def preview(
 
 @attrs.frozen
 class _Look:
-    """The state of a target and its staging folder before a pull; a stream has neither.
+    """The state of a target and its staging folder before a pull. A stream has neither.
 
     Attributes:
         campaign_ids: the campaigns of the staged pull that would be resumed.
-        missing: its missing reports, by feed.
+        missing: the ids without a staged report, by feed.
     """
 
     request: ExportRequest
@@ -330,7 +329,7 @@ async def _look_into(opened: OpenTarget) -> _Look:
 
 
 async def _ids_to_preview(client: SeoRepClient, look: _Look) -> tuple[int, ...]:
-    """Return the campaigns of a request. Campaigns of another account are refused."""
+    """Return the campaigns of a request. Listed ones of another account are refused."""
     if look.request.campaigns:
         return look.request.campaigns
     campaigns = await selected(client, look.request)
@@ -364,7 +363,8 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
 
 def _notes_on_future_days(request: ExportRequest) -> tuple[str, ...]:
     """Return a note if rows arrived for days that had not begun."""
-    # without rows, `require_begun` refused the pull; in some time zones it was already tomorrow
+    # The caller has checked that rows arrived. The next day is no future day, because in some time
+    # zones it had begun.
     if request.start_date <= request.snapshot_date + dt.timedelta(1):
         return ()
     return (
@@ -374,7 +374,7 @@ def _notes_on_future_days(request: ExportRequest) -> tuple[str, ...]:
 
 
 def _row_counts(staging: Staging) -> Iterator[tuple[Feed, int, int]]:
-    """Yield feed, campaign and rows of each staged report."""
+    """Yield the feed, the campaign and the number of rows of each staged report."""
     for feed in staging.request.feeds:
         for report in staging.records(table_of(feed)):
             yield feed, report.lead_ids[0], report.record.rows

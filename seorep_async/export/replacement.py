@@ -1,4 +1,4 @@
-"""The rows of a database that a pull replaces: SQL statements, which DuckDB's shell takes as well.
+"""The rows of a database that a pull replaces: SQL statements, which also run in DuckDB's shell.
 
 - **The campaign feed and totals**: rows of the same night and the same dates, of reports that
   succeeded.
@@ -6,8 +6,8 @@
   reports that succeeded. A monthly row covers only the days that its own pull requested. It is
   replaced only by a pull that requested all of them; otherwise the incoming monthly row is
   discarded.
-- **Rows of a failed report** stay, unless an earlier pull of the same night and the same dates read
-  its responses in another way: beside the new rows they would mean something else.
+- **Rows of a failed report** stay, unless they are from an earlier pull of the same night and the
+  same dates with other row options: beside the new rows, their values could mean something else.
 - **Failures**: those of the same night and the same dates, of the pull's feeds and campaigns.
 - **Campaigns, keywords and pulls**: rows with an incoming key, but not those of a later night.
 
@@ -18,8 +18,9 @@ The statements read these relations about the pull:
   `keyword_periods`, those whose keywords are known.
 - `failed_reports (table_name, feed, campaign_id, keyword_id)`: the reports that failed. The keyword
   is null if all reports of a campaign are meant.
-- `outdated_reports`: those whose rows of this night are of a pull with other row options.
-- `incoming`: the new rows of the table; `arriving`: a copy of them, where keys are compared.
+- `outdated_reports (table_name, campaign_id, keyword_id)`: those failed reports whose rows of this
+  night are from a pull with other row options.
+- `incoming`: the new rows of the table. It can be read only once, so `arriving` is a copy.
 
 Their parameters are `$account`, `$snapshot_date`, `$start_date`, `$end_date`, `$selection` and
 `$reading` of the pull, and `$tables`, the tables of its feeds.

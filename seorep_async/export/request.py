@@ -35,8 +35,11 @@ from seorep_async.version import __version__
 
 _log = logging.getLogger("seorep_async")
 _ROW_OPTIONS = ("options", "compared", "engine_names", "feed_search_param")
-"""The fields that change how a response becomes rows. Pulls with others don't mix in a target."""
+"""The fields that change how a response becomes rows. Pulls that differ in one of them don't mix in
+a target.
+"""
 _NEAR_TITLES = 5
+"""The most groups that the error about an unknown group suggests."""
 _LONGEST_VALUE = 200
 
 
@@ -52,7 +55,7 @@ class ExportOptions(FeedOptions, total=False):
 
 
 def feed_options(options: ExportOptions) -> FeedOptions:
-    """Return the options for the feeds, which refuse unknown ones."""
+    """Return only the options of the feeds, because these refuse any other."""
     own_names = ExportOptions.__annotations__.keys() - FeedOptions.__annotations__.keys()
     passed_on = {name: value for name, value in options.items() if name not in own_names}
     return cast(FeedOptions, passed_on)
@@ -67,7 +70,7 @@ _ARGUMENTS_OF_PULL_TO = (
     "max_requests",
     "engine_names",
 )
-"""The arguments of `pull_to` itself, which an unknown one may be meant for."""
+"""The arguments of `pull_to` itself. A misspelt argument may be meant for one of them."""
 
 
 class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -79,11 +82,12 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     Attributes:
         version: of this package; a pull never resumes what another version has staged.
         service: the address of the service.
+        names_account, names_snapshot_date: whether the caller gave `account` and `snapshot_date`.
+        campaigns: the ids that the caller named and did not exclude. None: the service lists them.
         options: a digest of each option of the feeds, by name. Values may be secret.
         engine_names: the engines' names in responses, as `Settings.engine_names` has them.
         feed_search_param: the parameter that carries the search string; None without a search.
         compared: whether changes from the previous period are requested.
-        names_account, names_snapshot_date: whether the caller gave `account` and `snapshot_date`.
     """
 
     version: str
@@ -123,11 +127,12 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             names = [*_ARGUMENTS_OF_PULL_TO, *ExportOptions.__annotations__]
             raise unknown_argument(min(unknown_names), names)
         feeds = check_feeds(options.get("feeds", Feed.CAMPAIGN))
-        # otherwise a wrong option would be refused only when its feed is fetched
+        # checked here, because otherwise a wrong option would be refused only when its feed begins
         for feed in feeds:
             feed_params(feed, feed_options(options))
         start_date, end_date = check_dates(*dates)
         account = options.get("account")
+        # a client without a named account is called after the service's host
         _, host, _ = BaseURL(client.base_url).origin
         # without a search, the name of its parameter does not matter
         search_param = None
@@ -196,6 +201,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def folded_groups(self) -> frozenset[str]:
+        """The titles of the requested groups, in the form that is compared."""
         return frozenset(map(_folded, self.groups))
 
     @property
@@ -209,7 +215,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         The result is empty if this request resumes the earlier one.
         """
         ignored = {"started_at", "names_account", "names_snapshot_date"}
-        # a pull resumed after midnight keeps its night, unless the caller names another
+        # a pull resumed after midnight keeps its night, unless the caller names a night
         if not self.names_snapshot_date:
             ignored.add("snapshot_date")
         if self.folded_groups == earlier.folded_groups:
@@ -229,7 +235,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         )
 
     def select(self, campaigns: Sequence[Campaign]) -> list[Campaign]:
-        """Return the requested campaigns of the account.
+        """Return those of the account's campaigns that are requested.
 
         Raises:
             ConfigurationError: no campaign has a requested group.
@@ -266,8 +272,8 @@ class Plan(msgspec.Struct, frozen=True):
 
     Attributes:
         ids: the campaigns, in the order of their rows.
-        account_ids: the accounts that the service says they belong to.
-        sample: a campaign whose account is known, or None.
+        account_ids: the service's ids of the accounts that own them.
+        sample: a campaign whose owner is known, or None.
     """
 
     ids: tuple[int, ...] = ()
@@ -276,7 +282,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, ids: Iterable[int], campaigns: Iterable[Campaign]) -> Plan:
-        # an account id of 0 or null names no account
+        # an account id of 0 or null means that the owner is unknown
         owners = {campaign.id: campaign.account_id for campaign in campaigns if campaign.account_id}
         return cls(
             ids=tuple(ids),
@@ -300,7 +306,7 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> dict[str, Any]
         )
     (filter_text,) = optional_strings(filter=options.get("filter")).values()
     excluded = frozenset(check_ids("campaign", options.get("exclude") or ()))
-    # sorted, so that the same choice in another order resumes the same pull
+    # sorted, so that the same choice in another order resumes the pull
     if ids is None:
         return {
             "campaigns": None,
@@ -326,7 +332,7 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> dict[str, Any]
 
 
 def _unknown_group(group: str, titles: Mapping[str, str]) -> str:
-    """Say that a group does not exist, and name similar ones, otherwise any."""
+    """Return the message about an unknown group. It names similar groups, or any if none is."""
     folded = _folded(group)
     near = difflib.get_close_matches(folded, titles, _NEAR_TITLES, 0.5)
     suggested = list(near or titles)[:_NEAR_TITLES]
@@ -348,7 +354,7 @@ def _snapshot_date(value: object, today: dt.date) -> dt.date:
 
 
 def _difference(name: str, before: Any, now: Any) -> str:
-    """Say how one field of a request differs from the staged one."""
+    """Describe how one field of a request differs from that of the staged one."""
     if name == "version":
         return "another version of seorep"
     if name == "campaigns":
@@ -373,9 +379,9 @@ def _digests(options: FeedOptions) -> dict[str, str]:
 
     `extra_params` may hold secrets and any kind of object, so values are never stored.
     """
-    # the size of a page changes no row
+    # the page size changes no row
     values = {name: value for name, value in options.items() if name != "limit"}
-    # nothing is sent for None, nor for extra_params={}
+    # None and extra_params={} send nothing, as if the option were not given
     return {
         name: _digest(value) for name, value in sorted(values.items()) if value not in (None, {})
     }
@@ -387,5 +393,5 @@ def _digest(value: object) -> str:
 
 
 def _json_of_any(value: object) -> object:
-    # a set has another order in each process, and the digest must not differ
+    # sorted, because the order of a set differs between processes, and the digest must not
     return sorted(map(str, value)) if isinstance(value, Set) else str(value)

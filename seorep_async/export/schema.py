@@ -42,8 +42,8 @@ COUNTED_REPORTS = f"""
         ORDER BY snapshot_date DESC, start_date, end_date DESC
     ) = 1
 """
-"""The report that counts for each account, campaign and ranking day: the one of the latest night,
-and of that night the one with the longest window.
+"""The report that counts for each account, campaign and ranking day: among those of the latest
+night, the one with the longest window.
 """
 
 VIEWS = {
@@ -157,7 +157,8 @@ _MAGIC = b"DUCK"
 def may_be_database(file: Path) -> bool:
     """Return whether a file begins like a DuckDB database.
 
-    DuckDB opens others as well: it would download an extension for one of SQLite, and write to it.
+    DuckDB opens other files as well. For an SQLite database, it would download an extension, and
+    write to the file.
     """
     try:
         with file.open("rb") as opened:
@@ -169,7 +170,7 @@ def may_be_database(file: Path) -> bool:
 
 
 def why_closed(error: Exception) -> str | None:
-    """Return why a database can't be opened, and what to do. Return None if it may not be one."""
+    """Return why a database can't be opened, and what to do. Return None for unknown errors."""
     meaning = _meaning_of(error)
     if meaning == _IN_ANOTHER_PROGRAM:
         return meaning.replace(_ANOTHER_PROGRAM, _ANOTHER_PROGRAM + _process_of(error))
@@ -177,7 +178,7 @@ def why_closed(error: Exception) -> str | None:
 
 
 def holder_of(error: Exception) -> str | None:
-    """Return which program has a database open, or None if that is not why opening failed."""
+    """Return which program has a database open, or None if opening failed for another reason."""
     meaning = _meaning_of(error)
     if meaning == _IN_ANOTHER_PROGRAM:
         return _ANOTHER_PROGRAM + _process_of(error)
@@ -187,7 +188,7 @@ def holder_of(error: Exception) -> str | None:
 
 
 def is_damaged(error: Exception) -> bool:
-    """Return whether DuckDB found a database cut off or changed."""
+    """Return whether DuckDB's error says that the database is damaged."""
     return _meaning_of(error) == DAMAGED
 
 
@@ -214,7 +215,7 @@ def _meaning_of(error: Exception) -> str | None:
 
 
 def _process_of(error: Exception) -> str:
-    """Return the number of the process that has a database open, where DuckDB names it."""
+    """Return words that name the process with the database open, if DuckDB names it."""
     process = re.search(r"\(PID (\d+)\)", str(error))
     return "" if process is None else f" (process {process[1]})"
 
@@ -230,7 +231,7 @@ def reason_in_one_line(error: Exception) -> str:
 
 def make_tables(database: duckdb.DuckDBPyConnection) -> None:
     """Create missing tables and all views, and update comments that differ."""
-    # all at once, because a hundred single statements take half as long again
+    # all at once, because a hundred single statements take one and a half times as long
     database.execute("; ".join(_definitions(found_columns(database))))
 
 
@@ -243,7 +244,7 @@ def _definitions(existing: dict[str, Columns]) -> Iterator[str]:
             yield _comment("TABLE", table.name, table.description)
         for column in table.columns:
             comment, _ = columns.get(column.name, (None, None))
-            # setting a comment is a write, so it is set only if it differs
+            # each COMMENT writes to the database, so equal ones are skipped
             if comment != column.description:
                 yield _comment("COLUMN", f"{table.name}.{column.name}", column.description)
     rankings = table_of(Feed.CAMPAIGN)
@@ -289,7 +290,7 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
 
 
 def _may_be_replaced(name: str, kind: str, comment: str) -> bool:
-    """Return whether a table or view of one of our names is our own. Other names don't matter."""
+    """Return whether a pull may use a name: nobody else's table or view has one of our names."""
     if name in {table.name for table in all_tables()}:
         return kind == "table"
     # `CREATE OR REPLACE VIEW` would overwrite somebody else's view
@@ -310,14 +311,14 @@ def _missing_columns(existing: dict[str, Columns]) -> Iterator[str]:
 def _changed_columns(table: Table, existing: Columns) -> Iterator[str]:
     """Yield the changes that somebody made to the columns of a table.
 
-    A missing column can be added, as `_missing_columns` says, unless it is part of the key.
+    A missing column is a change only if it is part of the key. `_missing_columns` adds the others.
     """
     changed = f"its table {table.name} was changed, or is another program's: its column"
     restore = f"change it back (ALTER TABLE {table.name} …)"
     own_names = existing.keys() - {column.name for column in table.columns}
     for name in sorted(own_names):
         _, type_name = existing[name]
-        # a pull has no value for a column of somebody else
+        # a pull has no value for somebody's own column, so that needs a default or NULL
         if type_name.endswith("NOT NULL"):
             yield f"{changed} {name} is {type_name}, without a default; allow NULL in it"
     for column in table.columns:
@@ -328,6 +329,7 @@ def _changed_columns(table: Table, existing: Columns) -> Iterator[str]:
             type_name = "missing"
         else:
             continue
-        may_differ = not column.nullable and type_name.startswith(f"{needed} NOT NULL")
-        if type_name != needed and not may_differ:
+        # a column of ours that is never null may also be declared NOT NULL
+        is_not_null = not column.nullable and type_name.startswith(f"{needed} NOT NULL")
+        if type_name != needed and not is_not_null:
             yield f"{changed} {column.name} is {type_name}, not {needed}; {restore}"

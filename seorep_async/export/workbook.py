@@ -21,6 +21,7 @@ from typing import Any, Self
 import attrs
 
 from seorep_async.export.files import (
+    COMMON_COLUMNS,
     Target,
     check_file,
     has_content,
@@ -50,16 +51,16 @@ from seorep_async.tables.output_tables import (
 )
 
 _LARGEST_INTEGER = 2**53
-"""Excel has floating-point numbers only, which hold no larger integer exactly."""
+"""The largest integer that Excel holds exactly: all its numbers are floating-point."""
 _FIRST_MONTH = (1900, 3)
-"""Excel has no earlier dates but those of January and February 1900, which it counts wrong."""
+"""Excel has no dates before 1900, and counts those of January and February 1900 wrong."""
 _LONGEST_TEXT = 32_767
 _CUT_MARK = "… (cut)"
 _WIDEST_COLUMN = 50
 _MARGIN = 4
-"""The width of an indent and of the button of a filter in a header."""
+"""The width of the indent and of the filter's button in a header, in characters."""
 _GAP = 3
-"""The width that the indent of a cell needs."""
+"""The width of the indent in a cell."""
 _NUMBER_FORMATS = {
     # without a format, LibreOffice shows booleans as 1 and 0
     ColumnType.BOOLEAN: '"TRUE";;"FALSE"',
@@ -67,7 +68,7 @@ _NUMBER_FORMATS = {
     ColumnType.DATETIME: "yyyy-mm-dd hh:mm:ss",
 }
 _SIGNED = ("moved", "places")
-"""Columns in which + is better."""
+"""Columns of places gained (+) or lost (-)."""
 _SIGNED_FORMAT = "+0;-0;0"
 _COLORS = {">": "#0B6E37", "<": "#B42318"}
 """Green above 0, and red below."""
@@ -79,21 +80,21 @@ _HEADER: dict[str, Any] = {
     "valign": "vcenter",
 }
 _HEADER_HEIGHT = 30
-"""Two lines. A program may not find the height of a header on its own."""
+"""The height of two lines of text. Not every program adapts the height of a row to its text."""
 _ALIGNED_TO_THE_RIGHT = (
     ColumnType.INTEGER,
     ColumnType.NUMBER,
     ColumnType.DATE,
     ColumnType.DATETIME,
 )
-"""The types whose values a spreadsheet puts at the right end of a cell."""
+"""The types whose values a spreadsheet aligns to the right."""
 _WIDTHS = {ColumnType.DATE: 15, ColumnType.DATETIME: 24}
 _DAY_ZERO = dt.date(1899, 12, 30)
 _ONE_DAY = dt.timedelta(1)
-_COMMON_COLUMNS = 3
 _HIDDEN = ("keywords", "pulls")
-"""Sheets for programs and later pulls. People have these columns in the other sheets."""
+"""Sheets for programs and later pulls. People find these columns in the other sheets."""
 _FROZEN = ("company", "keyword_phrase")
+"""Columns that stay in view and are repeated on each printed page."""
 _WIDEST_FROZEN_COLUMN = 32
 _A4 = 9
 _PRINTED = re.compile(r"engine_\w+_ranking|engine_\w+_ranking_change|kinds|fell")
@@ -107,7 +108,7 @@ _ORDER = (
     r"engine_\w+_ranking_url|engine_\w+_rankings_\w+",
     "engine|before|after|moved|kinds|changes|places",
 )
-"""The columns of a sheet that stand first, in this order. Others are last if they are constant."""
+"""The first columns of a sheet, in this order. Of the other columns, constant ones come last."""
 _PROPERTIES = "docProps/core.xml"
 _TITLE = "&L&B&A&B "
 """The name of the sheet, in bold, at the top of a page."""
@@ -132,7 +133,7 @@ class WorkbookFile(Target):
         check_file(self.out, self.path)
         if self.force or not has_content(self.path):
             return
-        names = {column.name for column in pulls_table().columns[:_COMMON_COLUMNS]}
+        names = {column.name for column in pulls_table().columns[:COMMON_COLUMNS]}
         if not names <= self.earlier_pull().keys():
             raise overwriting(self.out, self.path, "exists, and no pull wrote it")
         if was_changed(self.path):
@@ -149,7 +150,7 @@ class WorkbookFile(Target):
         temporary_folder = unfinished_path(folder, "sheets")
         temporary_folder.mkdir(mode=0o700, exist_ok=True)
         try:
-            # a fixed time, so that equal rows always give equal bytes
+            # not the present time, so that equal rows always give equal bytes
             created = contents.request.started_at
             sheets = _sheets(contents, self.format, self.engine_names)
             write_workbook(file, sheets, created, temporary_folder)
@@ -169,8 +170,8 @@ def write_workbook(
     """Write sheets to a new file, in constant memory.
 
     Args:
-        created: the time of creation and of modification that the file names.
-        temporary_folder: an empty folder for the rows of sheets that are not finished.
+        created: the time that the file names for its creation and its last modification.
+        temporary_folder: an empty folder for the rows of unfinished sheets.
     """
     # a row is written to the disk before the next one begins
     options = {"constant_memory": True, "tmpdir": str(temporary_folder)}
@@ -190,12 +191,15 @@ def write_workbook(
 
 @attrs.frozen
 class Sheet:
-    """A table as a sheet: its columns, and its values, which can be read several times.
+    """A table as a sheet of a workbook.
 
     Attributes:
-        may_be_left_out: whether a workbook lacks the sheet if it has no rows.
+        parts: reads the rows in parts, each a sequence of values for each column. It can be called
+            several times.
+        may_be_left_out: whether the workbook omits the sheet if it has no rows.
         heading: a line at the top of each printed page.
-        engine_names: names of engine A and engine B. Headers are in words if it is not None.
+        engine_names: names of engine A and engine B. With None, headers are the columns' names.
+            Otherwise they are words, and without names (an empty tuple) they name no engine.
     """
 
     table: Table
@@ -209,7 +213,7 @@ class Sheet:
     def of(
         cls, table: Table, names: Iterable[_Names], read: Callable[[], Iterator[Columns]]
     ) -> Self:
-        """Return a sheet of a table with the names that belong to its ids."""
+        """Return the sheet of a table, with the names of the campaigns or keywords in it."""
         lookups = [lookup for lookup in names if lookup.belong_to(table)]
         columns = (*(lookup.column for lookup in lookups), *table.columns)
         order = sorted(range(len(columns)), key=lambda index: _place(columns[index].name))
@@ -224,9 +228,10 @@ class Sheet:
         return cls(table, ordered_columns, parts, not isinstance(table, FeedTable))
 
     def in_words(self, text: str) -> str:
-        """Return a column's name or description for people who have named their engines."""
+        """Return a column's name or description in words, if the sheet's headers are words."""
         if self.engine_names is None:
             return text
+        # `engine_names` may be empty
         for ordinal, letter, name in zip(
             ("first", "second"), "ab", self.engine_names, strict=False
         ):
@@ -240,8 +245,9 @@ class _Names:
     """Names of campaigns or keywords, for tables that have only their ids.
 
     Attributes:
+        column: the column of the names.
         key: the columns of the ids.
-        values: the names by these ids.
+        values: the names by the ids.
     """
 
     column: Column
@@ -258,7 +264,7 @@ class _Names:
         return cls(_column(table, name), key, values)
 
     def belong_to(self, table: Table) -> bool:
-        """Return whether a table has the ids and not the names."""
+        """Return whether a table has the ids but not the names."""
         names = {column.name for column in table.columns}
         return names.issuperset(self.key) and self.column.name not in names
 
@@ -272,7 +278,7 @@ def _keys(table: Table, names: Iterable[str], columns: Columns) -> Iterator[tupl
 
 
 def _place(name: str) -> int:
-    """Return the place of a column in the sheet: names and dates, ranks, and then the rest."""
+    """Return the place of a column in the order of a sheet: names, dates, ranks, then the rest."""
     for place, pattern in enumerate(_ORDER):
         if re.fullmatch(pattern, name):
             return place
@@ -293,7 +299,7 @@ def _sheets(
         key = ("campaign_id", "keyword_id")
         names.append(_Names.of(keywords_table(), "keyword_phrase", key, read(keywords_table())))
     request = contents.request
-    # paper would not show the days and the account
+    # on paper, nothing else shows the days and the account
     heading = f"{request.start_date} to {request.end_date}, {request.account}"
     for table in request.tables:
         sheet = Sheet.of(table, names, partial(read, table))
@@ -310,11 +316,11 @@ def _column(table: Table, name: str) -> Column:
 
 @attrs.define
 class _Survey:
-    """The result of the first reading of a column.
+    """The facts about a column that its first reading finds.
 
     Attributes:
         width: the characters that the header and the longest cell need.
-        sample: two different cells, or fewer if there are no two.
+        sample: at most two different cells, which show whether the column is empty or constant.
     """
 
     width: int
@@ -343,7 +349,7 @@ def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
 
 def _write_sheet(workbook: Any, sheet: Sheet) -> None:
     """Write a table as a sheet, unless it may be left out and has no rows."""
-    # a sheet contains the widths before the rows, so the rows are read twice
+    # a sheet's file begins with the widths of the columns, so the rows are read twice
     row_count, surveys = _survey(sheet)
     if not row_count and sheet.may_be_left_out:
         return
@@ -352,7 +358,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
     names = [sheet.columns[index].name for index in indexes]
     if sheet.table.name in _HIDDEN:
         worksheet.hide()
-        # LibreOffice also prints hidden sheets, but no empty cell
+        # LibreOffice also prints hidden sheets, so the only printed cell is an empty one
         worksheet.print_area("XFD1")
     else:
         _set_printing(worksheet, names, row_count)
@@ -364,7 +370,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
         column = sheet.columns[index]
         layout: dict[str, Any] = {"indent": 1}
         if column.type in _ALIGNED_TO_THE_RIGHT:
-            # the button of the filter covers the end of a header
+            # the filter's button covers the end of a header
             layout = {"align": "right", "indent": 2}
         header_format = workbook.add_format(layout | _HEADER)
         number_format = _NUMBER_FORMATS.get(column.type, "General")
@@ -384,7 +390,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
 
 
 def _shown(sheet: Sheet, surveys: Sequence[_Survey]) -> list[int]:
-    """Return the indexes of the columns that a sheet shows, in their order."""
+    """Return the indexes of the columns that a sheet shows, in the order of the sheet."""
     indexes = []
     for index, column in enumerate(sheet.columns):
         # empty columns are left out, except those of the key
@@ -399,7 +405,7 @@ def _shown(sheet: Sheet, surveys: Sequence[_Survey]) -> list[int]:
 
 
 def _write_rows(worksheet: Any, sheet: Sheet, indexes: Sequence[int]) -> None:
-    """Write the rows of a sheet below its header, with the columns at these indexes."""
+    """Write the rows of a sheet below its header, in the columns with these indexes."""
     kinds = [column.type for column in sheet.columns]
     row_number = 1
     for columns in sheet.parts():
@@ -410,9 +416,9 @@ def _write_rows(worksheet: Any, sheet: Sheet, indexes: Sequence[int]) -> None:
 
 
 def _set_heading(worksheet: Any, heading: str) -> None:
-    """Print a line at the top of each page, if there is one, and numbers at the bottom."""
+    """Print the heading, if any, at the top of each page, and page numbers at the bottom."""
     if heading:
-        # An & begins a code, such as that of the page number. A doubled one is a plain &, but
+        # An & begins a code, such as that of the page number. A doubled & would be a plain one, but
         # openpyxl does not know that.
         plain_heading = heading.replace("&", "and")
         worksheet.set_header(f"{_TITLE}{plain_heading}")
@@ -420,12 +426,12 @@ def _set_heading(worksheet: Any, heading: str) -> None:
 
 
 def _frozen_count(names: Sequence[str]) -> int:
-    """Return the number of columns with the names of a row, which stay in view."""
+    """Return the number of columns that stay in view. They are the first ones."""
     return sum(name in _FROZEN for name in names)
 
 
 def _set_printing(worksheet: Any, names: Sequence[str], row_count: int) -> None:
-    """Print names and ranks, with the header and the names of a row on each page."""
+    """Print names and ranks, with the header and the row's names on each page."""
     frozen_count = _frozen_count(names)
     worksheet.repeat_rows(0)
     if frozen_count:
@@ -440,7 +446,7 @@ def _set_printing(worksheet: Any, names: Sequence[str], row_count: int) -> None:
 
 
 def _write_row(worksheet: Any, number: int, cells: Iterable[Any]) -> None:
-    """Write cells of their own type, so no string becomes a number, a formula or a link."""
+    """Write each cell with its own type, so no string becomes a number, a formula or a link."""
     for place, cell in enumerate(cells):
         if cell is None:
             continue
@@ -449,7 +455,7 @@ def _write_row(worksheet: Any, number: int, cells: Iterable[Any]) -> None:
         elif not isinstance(cell, str):
             worksheet.write_number(number, place, cell)
         elif cell.startswith("<r>") and cell.endswith("</r>"):
-            # xlsxwriter treats such a string as its own rich text, and does not escape it
+            # `write_string` would take such a string for rich text, and would not escape it
             worksheet.write_rich_string(number, place, cell[0], cell[1], cell[2:])
         else:
             worksheet.write_string(number, place, cell)
@@ -464,7 +470,7 @@ def _note_options(description: str) -> dict[str, Any]:
 def cells_of(kind: ColumnType, values: Sequence[Any]) -> list[Any]:
     """Return the values of a column as cells: None, booleans, numbers and strings.
 
-    A date is the number of a day. A value that Excel can't hold as a number becomes text.
+    A date becomes a number of days. A value that Excel can't hold as a number becomes text.
     """
     convert = _CELLS[kind]
     return [None if value is None else convert(value) for value in values]
@@ -480,7 +486,7 @@ def _number(value: float) -> float | str:
 
 @lru_cache(1 << 12)
 def _day(value: dt.date) -> float | str:
-    """Return the number of a date or of a time, counted in days."""
+    """Return a date or a time as Excel's number of days, or as text if it is too early."""
     if (value.year, value.month) < _FIRST_MONTH:
         return value.isoformat()
     time_of_day = dt.timedelta()
@@ -521,37 +527,41 @@ _CELLS: dict[ColumnType, Callable[[Any], Any]] = {
 
 
 def _cut(text: str) -> str:
-    """Return a string, shortened with a mark if it does not fit into a cell of UTF-16 units."""
-    # no character has more than two units, and nearly all texts are short
+    """Return a string that fits into a cell. A longer one is cut and marked.
+
+    Excel counts UTF-16 units, of which a character has one or two.
+    """
+    # nearly all texts are so short that nothing has to be counted
     if len(text) <= _LONGEST_TEXT // 2:
         return text
     units = text.encode("utf-16-le")
     if len(units) <= 2 * _LONGEST_TEXT:
         return text
     kept = units[: 2 * (_LONGEST_TEXT - len(_CUT_MARK))]
-    # a character of two units may have been halved
+    # the last character may have been halved
     return kept.decode("utf-16-le", errors="ignore") + _CUT_MARK
 
 
 def was_changed(file: Path) -> bool:
     """Return whether a program saved a workbook after a pull had written it.
 
-    A pull writes equal times of creation and of modification. Each program that saves a workbook
-    sets the second one, or leaves both out.
+    A pull writes the same time for creation and modification. A program that saves a workbook
+    changes the time of modification, or leaves both out.
     """
     with zipfile.ZipFile(file) as archive:
         if _PROPERTIES not in archive.namelist():
             return True
         tree = require("openpyxl.xml.functions").fromstring(archive.read(_PROPERTIES))
     properties = require("openpyxl.packaging.core").DocumentProperties.from_tree(tree)
-    # LibreOffice may be set to keep the times, but always counts its revisions
+    # LibreOffice can be set to keep the times, but it always writes a number of revisions
     return properties.created != properties.modified or properties.revision is not None
 
 
 def read_sheet(file: Path, table: Table) -> dict[str, Any]:
     """Return the first row of a table in a workbook.
 
-    It has no values in a sheet with only a header, and no columns in a file without the sheet.
+    If the sheet has only a header, all values are None. If there is no such sheet, there are no
+    columns either.
     """
     openpyxl = require("openpyxl")
     try:
@@ -577,7 +587,7 @@ def read_sheet(file: Path, table: Table) -> dict[str, Any]:
 
 
 def _read_value(kind: ColumnType | None, cell: Any) -> Any:
-    """Return the table's value of a cell, because a sheet has no dates without a time of day."""
+    """Return a cell's value in the table. A sheet adds a time to dates, and escapes strings."""
     if kind is ColumnType.DATE and isinstance(cell, dt.datetime):
         return cell.date()
     if isinstance(cell, str):
