@@ -1,11 +1,7 @@
 """Listings, one alone or many in a crawl, and the checks that their pages add up."""
 
 from seorep_async.paging.crawl import Crawl as Crawl
-from seorep_async.paging.listing import (
-    Listing as Listing,
-    ModelListing as ModelListing,
-    NotAwaited as NotAwaited,
-)
+from seorep_async.paging.listing import Listing as Listing, NotAwaited as NotAwaited
 from seorep_async.paging.page_size import PageSize as PageSize, choose_page_size as choose_page_size
 from seorep_async.paging.query import (
     Query as Query,

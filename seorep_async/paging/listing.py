@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import attrs
 
@@ -17,7 +17,6 @@ from seorep_async.paging.query import Query, Schedule, SizedQuery
 from seorep_async.paging.reading import Reading
 from seorep_async.plain_values import plain_integer
 from seorep_async.session import Session, cancel_all
-from seorep_async.tables.tabular import ModelList
 
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
@@ -182,6 +181,3 @@ class Listing(NotAwaited, Generic[T, R_co]):
     def __repr__(self) -> str:
         name = self.query.subject or self.query.path
         return f"<Listing of {name}, not fetched: await it, or use `async for`>"
-
-
-ModelListing: TypeAlias = Listing[T, ModelList[T]]

@@ -40,7 +40,7 @@ QUESTION_ATTEMPTS = 3
 """
 
 
-class State(enum.Enum):
+class PageSizeState(enum.Enum):
     """The client's knowledge about an endpoint's page size."""
 
     UNKNOWN = "unknown"
@@ -67,7 +67,7 @@ class PageSize:
     def __init__(self, session: Session, path: str) -> None:
         self._session = session
         self._path = path
-        self._state = State.UNKNOWN
+        self._state = PageSizeState.UNKNOWN
         self._answered = asyncio.Event()
         self._one_by_one = asyncio.Lock()
         self._longest = 0  # records of the longest confirmed report
@@ -81,23 +81,25 @@ class PageSize:
         ask_until = math.inf
         page_1_seconds = math.inf
         page = None
-        while self._state is not State.FOUND:
+        while self._state is not PageSizeState.FOUND:
             started = now()
             page = await self._session.send(listing.request(1))
             listing.has_begun = True
+            # A larger page would save little or nothing.
             if not page.items or _announced(page) < 2 * len(page.items):
                 return page
             # If a later page 1 had to wait, that is no reason to wait longer for an answer.
             page_1_seconds = min(page_1_seconds, now() - started)
             # The second half of the call's time is for pages of the default size.
             ask_until = min(ask_until, (now() + listing.schedule.deadline.at) / 2)
-            if self._state is State.ASKING:
+            if self._state is PageSizeState.ASKING:
                 await self._wait(page, page_1_seconds, ask_until)
-            if self._state is State.UNKNOWN:
+            if self._state is PageSizeState.UNKNOWN:
                 large_page = await self._ask(listing, page, page_1_seconds, ask_until)
                 if large_page is not None:
                     return large_page
-            if self._state in (State.ASKING, State.DEFAULT) or now() >= ask_until:
+            is_over = now() >= ask_until
+            if is_over or self._state in (PageSizeState.ASKING, PageSizeState.DEFAULT):
                 return page
             # The question decided nothing, because it was refused. If page 1 is accepted now,
             # another question costs less than the further pages.
@@ -126,7 +128,7 @@ class PageSize:
         """Wait until the question of another listing is answered, or patience has run out."""
         now = self._session.clock.monotonic
         began = now()
-        while self._state is State.ASKING:
+        while self._state is PageSizeState.ASKING:
             # Meanwhile the rate may become known, and then patience is longer.
             left = min(began + self._patience(page, page_1_seconds), ask_until) - now()
             if left <= 0:
@@ -142,7 +144,7 @@ class PageSize:
         self, listing: SizedQuery[T], page: Page[T], page_1_seconds: float, ask_until: float
     ) -> Page[T] | None:
         """Ask the question. Return page 1 at the large size, or None if it was not accepted."""
-        self._state = State.ASKING
+        self._state = PageSizeState.ASKING
         self._answered.clear()
         patience = self._patience(page, page_1_seconds)
         patience = min(patience, ask_until - self._session.clock.monotonic())
@@ -162,13 +164,13 @@ class PageSize:
             if is_longer and await self._is_whole(large_page, listing, deadline):
                 self._find(large_page)
                 return large_page
-            self._state = State.DEFAULT
+            self._state = PageSizeState.DEFAULT
         except SeoRepError as error:
             self._decide_by(error, patience)
         finally:
-            if self._state is State.ASKING:
-                self._state = State.UNKNOWN
-            if self._state is not State.FOUND:
+            if self._state is PageSizeState.ASKING:
+                self._state = PageSizeState.UNKNOWN
+            if self._state is not PageSizeState.FOUND:
                 listing.limit = None
             self._answered.set()
         return None
@@ -185,10 +187,10 @@ class PageSize:
         if _is_refusal(error) or is_late:
             self.count_failure()
         else:
-            self._state = State.DEFAULT
+            self._state = PageSizeState.DEFAULT
 
     def _find(self, page: Page[Any]) -> None:
-        self._state = State.FOUND
+        self._state = PageSizeState.FOUND
         self._failures = 0
         self._confirm(page)
         records = len(page.items)
@@ -252,7 +254,7 @@ class PageSize:
             self._fall_back()
 
     def _fall_back(self) -> None:
-        self._state = State.DEFAULT
+        self._state = PageSizeState.DEFAULT
         self._session.page_sizes.pop(self._path, None)
 
 

@@ -150,6 +150,7 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
         if self.ledger is not None:
             is_new = self.ledger.add(page)
         elif is_whole(page, self.query.key):
+            # Most listings have one page, and need no ledger.
             self._complete()
             return True
         else:

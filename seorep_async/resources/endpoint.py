@@ -14,7 +14,7 @@ from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.models import Page
 from seorep_async.normalisation import Decoder, ModelPage
 from seorep_async.normalisation.envelope import parse, parse_any, refused
-from seorep_async.paging import Listing, ModelListing, PageSize, Query, choose_page_size
+from seorep_async.paging import Listing, PageSize, Query, choose_page_size
 from seorep_async.plain_values import plain_string
 from seorep_async.resources.arguments import (
     ExtraParams,
@@ -87,7 +87,7 @@ class Endpoint(Generic[M]):
         limit: int | None,
         extra_params: ExtraParams | None,
         subject: str | None = None,
-    ) -> ModelListing[M]:
+    ) -> Listing[M, ModelList[M]]:
         # The listing numbers its pages, so `extra_params` may not name a page.
         documented = {**values, "limit": check_limit(limit), "page": None}
         params = build_params(documented, extra_params)

@@ -65,8 +65,8 @@ _AHEAD = dt.timedelta(days=1)
 """In some time zones, the date is a day ahead of UTC."""
 
 
-class Endpoint(NamedTuple):
-    """The endpoint of a feed: its path, its type of rows, and the identity of a row."""
+class FeedEndpoint(NamedTuple):
+    """The endpoint of a feed: its path, the model of its rows, and the key that identifies one."""
 
     path: str
     row: type[Any]
@@ -74,13 +74,15 @@ class Endpoint(NamedTuple):
 
 
 _ENDPOINTS = {
-    Feed.CAMPAIGN: Endpoint(
+    Feed.CAMPAIGN: FeedEndpoint(
         "/v3/resources/rankings/campaign", KeywordRanking, attrgetter("keyword_id")
     ),
-    Feed.CAMPAIGN_BY_DATE: Endpoint(
+    Feed.CAMPAIGN_BY_DATE: FeedEndpoint(
         "/v3/resources/rankings/campaign/date", CampaignPeriod, _PERIOD
     ),
-    Feed.KEYWORD_BY_DATE: Endpoint("/v3/resources/rankings/keyword/date", KeywordPeriod, _PERIOD),
+    Feed.KEYWORD_BY_DATE: FeedEndpoint(
+        "/v3/resources/rankings/keyword/date", KeywordPeriod, _PERIOD
+    ),
 }
 
 
@@ -327,7 +329,7 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
     session: Session
     decoder: Decoder
     feed: Feed
-    endpoint: Endpoint
+    endpoint: FeedEndpoint
     start_date: dt.date
     end_date: dt.date
     account: str

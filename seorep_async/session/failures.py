@@ -86,8 +86,8 @@ class Failure:
         return self.cause is Cause.THROTTLE
 
     @property
-    def is_answer(self) -> bool:
-        """Whether the service accepted the request, but responded with an error."""
+    def was_accepted(self) -> bool:
+        """Whether the service itself worked on the request, although it responded with an error."""
         if self.cause.retryable:
             return self.cause is Cause.TRANSIENT and self.sent is Sent.RESPONDED
         return self.sent is not Sent.NO

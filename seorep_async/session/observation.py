@@ -252,7 +252,7 @@ class Observer:
     def log_outage(self, call: Call[Any], outcome: Response | Failure, share: Share) -> None:
         """Log the start and the end of an outage, once each."""
         now = self._clock.monotonic()
-        if not isinstance(outcome, Failure) or outcome.is_answer:
+        if not isinstance(outcome, Failure) or outcome.was_accepted:
             self._end_outage(call, now)
             return
         if outcome.inconclusive:

@@ -19,20 +19,20 @@ from seorep_async.session.secrets import Authentication
 
 T = TypeVar("T")
 
-SMALL = 4 * 1024
+_LARGEST_ERROR = 4 * 1024
 """The most bytes of a body that may be an error. A larger one counts as a success undecoded."""
-LARGE = 64 * 1024
+_LARGEST_AT_ONCE = 64 * 1024
 """The most bytes of a body that is decoded at once. A larger one would delay other work, so it
 waits for its turn.
 """
-QUICK = 2 * 1024 * 1024
-"""A feed's page of up to this many bytes is decoded in the loop if its rows are alike."""
-SHARE = 1024 * 1024
+_LARGEST_IN_LOOP = 2 * 1024 * 1024
+"""The most bytes of a feed's page that is decoded in the loop if its rows are alike."""
+_BYTES_BETWEEN_RESTS = 1024 * 1024
 """The bytes of large bodies that are decoded between two rests. A rest before each body would cost
 as much as a body of 100 rows.
 """
-RESTS = 3
-"""Iterations of the event loop in a rest, for other work on the loop."""
+_ITERATIONS_OF_REST = 3
+"""Iterations of the event loop that a rest leaves to other work."""
 
 
 class ResponseReader:
@@ -64,7 +64,7 @@ class ResponseReader:
             return self.errors.clean(outcome, request)
         if not 200 <= outcome.status < 300:
             return self.errors.failure_of_status(request, outcome)
-        if outcome.size <= SMALL:
+        if outcome.size <= _LARGEST_ERROR:
             try:
                 outcome.decoded = request.decode(outcome.body)
             except SeoRepError as error:
@@ -80,10 +80,10 @@ class ResponseReader:
         size = response.size
         result: T
         try:
-            if size <= SMALL:
+            if size <= _LARGEST_ERROR:
                 # `check` has already decoded a small body.
                 result = response.decoded
-            elif size <= LARGE:
+            elif size <= _LARGEST_AT_ONCE:
                 result = request.decode(response.body)
             else:
                 result = await self._decode_large(call, response)
@@ -102,7 +102,7 @@ class ResponseReader:
         # 3. A list: in a thread, because its records take ten times as long as rows.
         decode = call.request.decode
         size = response.size
-        if isinstance(decode, PageDecoder) and size <= QUICK:
+        if isinstance(decode, PageDecoder) and size <= _LARGEST_IN_LOOP:
             # A turn costs as much as decoding 20 rows. Most pages need not wait for one.
             if self._needs_rest(size) or self._lock.locked():
                 async with self._turn(call, size):
@@ -138,10 +138,10 @@ class ResponseReader:
                 self._time_limits.discard(limit)
 
     def _needs_rest(self, size: int) -> bool:
-        return self._bytes_since_rest + size > SHARE
+        return self._bytes_since_rest + size > _BYTES_BETWEEN_RESTS
 
     async def _rest(self) -> None:
-        for _ in range(RESTS):
+        for _ in range(_ITERATIONS_OF_REST):
             await asyncio.sleep(0)
         self._bytes_since_rest = 0
 

@@ -37,7 +37,7 @@ _LAST_ITERATIONS = 5
 """Iterations of the event loop after closing, in which the calls that it woke can end."""
 
 
-class State(enum.Enum):
+class SessionState(enum.Enum):
     """The state of a session. Messages contain the values."""
 
     NEW = "not open yet"
@@ -64,7 +64,7 @@ class Session:
     ) -> None:
         self.settings = settings
         self.clock: clocks.Clock = clock or clocks.SYSTEM
-        self.state: State = State.NEW
+        self.state: SessionState = SessionState.NEW
         self.call_timeout: CallTimeout = CallTimeout(settings.call_timeout, self.clock.monotonic)
         self._reader = ResponseReader(authentication, self.clock)
         self.observer: Observer = Observer(
@@ -84,7 +84,7 @@ class Session:
     # Opening and closing
 
     async def __aenter__(self) -> Session:
-        if self.state is not State.NEW:
+        if self.state is not SessionState.NEW:
             problem = f"this client is {self.state.value} already; create a new one"
             raise ConfigurationError(problem)
         self.share.open()
@@ -95,15 +95,15 @@ class Session:
             self.share.close()
             raise
         self._loop = asyncio.get_running_loop()
-        self.state = State.OPEN
+        self.state = SessionState.OPEN
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self.state is not State.OPEN or self._loop is None:
+        if self.state is not SessionState.OPEN or self._loop is None:
             return
         if self._loop is not asyncio.get_running_loop() and not self._loop.is_closed():
             raise ConfigurationError("this client was opened in another event loop; close it there")
-        self.state = State.CLOSED
+        self.state = SessionState.CLOSED
         try:
             # If the client's loop is closed, everything that ran there has ended.
             if not self._loop.is_closed():
@@ -124,11 +124,11 @@ class Session:
 
     @property
     def is_open(self) -> bool:
-        return self.state is State.OPEN
+        return self.state is SessionState.OPEN
 
     def require_open(self) -> None:
         """Raise a ConfigurationError unless the session is open in the running event loop."""
-        if self.state is not State.OPEN:
+        if self.state is not SessionState.OPEN:
             raise self._closed_error(None)
         if asyncio.get_running_loop() is not self._loop:
             raise ConfigurationError(
@@ -148,7 +148,7 @@ class Session:
             return failure.error.evolve(message=message)
         advice = "use it inside `async with SeoRepClient(...) as client:`"
         # A closed client can't be opened again.
-        if self.state is State.NEW:
+        if self.state is SessionState.NEW:
             advice += ", or `await client.open()` first"
         return ConfigurationError(f"this client is {self.state.value}: {advice}")
 
@@ -212,7 +212,7 @@ class Session:
                 break
             retry = self._decide(call, result, permit)
             # In a closed client, the next wait would fail and hide this failure.
-            if self.state is not State.OPEN:
+            if self.state is not SessionState.OPEN:
                 raise self._closed_error(result)
             self._pay(call, result, retry)
             if not permit.paces_retry:

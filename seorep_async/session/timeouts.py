@@ -98,6 +98,7 @@ class AttemptTimeouts:
         for limit in self.running:
             if limit.due > now:
                 continue
+            # The loop was blocked, so a response may have arrived that it has not read yet.
             if limit.alarms == 0 and now - due > LATE:
                 limit.inconclusive = True
                 limit.most_alarms = _ALARMS_AFTER_STOP

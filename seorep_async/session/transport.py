@@ -190,13 +190,13 @@ class Transport:
     def _late(self, limit: TimeLimit, remaining: float, progress: Progress | None) -> Failure:
         """Return the failure of an attempt cut off by our time limit or by closing the client."""
         # A read has no progress. A mock of aiohttp may raise a TimeoutError without any.
-        is_sent = progress is None or progress.is_sent or not limit.is_over
-        sent = Sent.MAYBE if is_sent else Sent.NO
+        may_be_sent = progress is None or progress.is_sent or not limit.is_over
+        sent = Sent.MAYBE if may_be_sent else Sent.NO
         if self._timeouts.is_closed:
             closed = ConnectionFailedError("the client was closed before the response was received")
             return Failure(sent, Cause.PERMANENT, closed, inconclusive=True)
         seconds = min(self._settings.attempt_timeout, remaining)
-        problem = "the service did not answer" if is_sent else "no connection could be opened"
+        problem = "the service did not answer" if may_be_sent else "no connection could be opened"
         late = AttemptTimeoutError(f"{problem} within {seconds:.3g} s")
         return Failure(sent, Cause.OVERLOAD, late, inconclusive=limit.inconclusive)
 

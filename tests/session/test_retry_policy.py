@@ -59,9 +59,9 @@ def verdict(
     )
 
 
-@pytest.mark.parametrize(("status", "is_answer"), [(500, True), (502, False), (504, False)])
-def test_a_gateway_without_an_answer_is_no_sign_of_life(status: int, is_answer: bool) -> None:
-    assert failure(sent_of_status(status), Cause.TRANSIENT).is_answer is is_answer
+@pytest.mark.parametrize(("status", "was_accepted"), [(500, True), (502, False), (504, False)])
+def test_a_gateway_without_an_answer_is_no_sign_of_life(status: int, was_accepted: bool) -> None:
+    assert failure(sent_of_status(status), Cause.TRANSIENT).was_accepted is was_accepted
 
 
 @pytest.mark.parametrize("sent", Sent)

@@ -206,7 +206,7 @@ class PermitQueue:
         """Let the pace learn from a failure, or from a success, which is None."""
         pace = self.pace
         now = self._clock.monotonic()
-        if failure is None or failure.is_answer:
+        if failure is None or failure.was_accepted:
             pace.accept(permit.started, permit.subject, now)
         elif failure.by_gateway:
             pace.turn_away(permit.started, permit.subject, now)
