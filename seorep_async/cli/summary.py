@@ -230,7 +230,8 @@ def show_summary(run: PullRun, source: str, console: Console) -> None:
         )
         return
     console.print(Text.assemble((_headline(run), "bold"), f" from {one_line(source)}"))
-    lines: list[tuple[str, str | Text]] = list(_notes(run))
+    notes = dict.fromkeys(note for pull in run.pulls for note in pull.notes)
+    lines: list[tuple[str, str | Text]] = [("Note", one_line(note)) for note in notes]
     if run.received:
         lines = [*_counts(run), *_files(run), *lines]
     for label, value in lines:
@@ -302,12 +303,6 @@ def _files(run: PullRun) -> Iterator[tuple[str, str]]:
     side_files = paths[feed_count:]
     if side_files:
         yield "Beside it", one_line(", ".join(path.name for path in side_files))
-
-
-def _notes(run: PullRun) -> Iterator[tuple[str, str]]:
-    notes = dict.fromkeys(note for pull in run.pulls for note in pull.notes)
-    for note in notes:
-        yield "Note", one_line(note)
 
 
 def _show_next_step(run: PullRun, console: Console) -> None:

@@ -32,7 +32,6 @@ from seorep_async.tables.output_tables import failures_table, table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from dlt.extract import DltResource
     from dlt.sources import DltSource
 
 _log = logging.getLogger("seorep_async")
@@ -116,18 +115,12 @@ def dlt_source(
         # without ids, `pull_table` only checks the other arguments
         pull_table((), feed=feed, on_error="rows", **arguments)
         pull = partial(pull_table, feed=feed, on_error="rows", **arguments)
-        resources.append(_resource(feed, pull, parts))
+        # no columns here, because the table of failures would inherit them; each item has its hints
+        resource = dlt.resource(
+            _items(feed, pull, parts), name=table_of(feed).name, write_disposition=_MERGE
+        )
+        resources.append(resource)
     return dlt.source(lambda: resources, name="seorep")()
-
-
-def _resource(
-    feed: Feed, pull: Callable[[Sequence[int]], pa.Table], parts: Sequence[Sequence[int]]
-) -> DltResource:
-    # no columns here, because the table of failures would inherit them; each item has its hints
-    resource: DltResource = require("dlt").resource(
-        _items(feed, pull, parts), name=table_of(feed).name, write_disposition=_MERGE
-    )
-    return resource
 
 
 def _table_hints(table: Table, key: Sequence[str], columns: Iterable[Column]) -> Any:
