@@ -89,7 +89,7 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         today: the current day; by default, that of the clock.
     """
     _forget_empty_window()
-    # looked up before the options are parsed, because an error of the parser may have to be JSON
+    # checked before the options are parsed, because an error of the parser may have to be JSON
     as_json = _asks_for_json(arguments)
     try:
         code = seorep.main(

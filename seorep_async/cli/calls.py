@@ -165,7 +165,7 @@ def _line_of_stdin(name: str) -> Secret:
     try:
         return Secret(lines[0].decode())
     except UnicodeDecodeError:
-        # the UsageError follows the `except`, because its context would contain the value
+        # the UsageError is raised below: raised here, its context would contain the value
         pass
     raise click.UsageError(f"{name}=@-: stdin is not UTF-8.")
 

@@ -57,7 +57,7 @@ def check(
     """Check everything, show the findings, and return the exit code.
 
     Args:
-        exit_code: whether the exit code is 10 for a missing or incomplete night, or without any.
+        exit_code: whether a missing or incomplete night, or no night at all, gives exit code 10.
     """
     today: dt.date = click.get_current_context().obj
     findings = Findings(writes=not as_json)

@@ -151,7 +151,7 @@ def _answer_with_counts(
 
 
 def _arguments(choices: Mapping[str, Any], engines: str | None) -> dict[str, Any]:
-    """Return the library's arguments. Its own defaults apply to omitted options."""
+    """Return arguments for the library, whose own defaults apply to omitted options."""
     arguments = {name: value for name, value in choices.items() if value is not None}
     if "engine" in arguments:
         engine_names = _known_engine_names(engines)

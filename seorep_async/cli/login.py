@@ -76,7 +76,7 @@ def _ask_for_address(*, allow_insecure_http: bool) -> str:
 
 
 def _ask_for_key_that_works(name: str, profile: Mapping[str, object]) -> tuple[Secret, str]:
-    """Ask until the service accepts the key. Return the key, and its campaigns in words."""
+    """Ask until the service accepts the key. Return it, and its number of campaigns in words."""
     while True:
         key = Secret(_prompt("API key (it is not shown)", hide_input=True))
         if not key:

@@ -329,14 +329,14 @@ def _each_once(option_name: str, pairs: tuple[tuple[str, str], ...]) -> dict[str
 
 
 def format_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--format` and `--json`; the function gets the format in force as `format`."""
+    """Add `--format` and `--json`; the function gets the resulting `format`."""
 
     @functools.wraps(function)
     def with_format(*arguments: Any, format: str | None, json: bool, **values: Any) -> Any:
         if json and format not in (None, "json"):
             raise click.UsageError(f"--json and --format {format} can't be combined.")
-        in_force = "json" if json else format or "table"
-        return function(*arguments, format=in_force, **values)
+        resulting_format = "json" if json else format or "table"
+        return function(*arguments, format=resulting_format, **values)
 
     options = [
         option(

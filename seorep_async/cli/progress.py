@@ -190,7 +190,7 @@ def logged(console: Console | None = None, *, verbose: bool = False) -> Generato
         A context manager that yields the growing list of warnings.
     """
     handler = _Lines(console or messages())
-    # an embedding program's own level is put back afterwards
+    # a program that embeds the command gets its own level back
     level_before = _LIBRARY.level
     _LIBRARY.addHandler(handler)
     _LIBRARY.setLevel(logging.DEBUG if verbose else logging.WARNING)

@@ -130,7 +130,7 @@ class PullArguments:
                 f"{' and '.join(names)} can't be combined; give one of --last and --month, or "
                 "--from and --to."
             )
-        # a missed night that is pulled later has the same days as it would have had in time
+        # a missed night that is pulled later covers the same days as if it had been in time
         night = self.snapshot_date or today
         try:
             if self.month is not None:

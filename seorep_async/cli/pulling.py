@@ -90,7 +90,7 @@ class _Task:
 
     @property
     def flags(self) -> dict[str, Any]:
-        """The flags of the library for this run."""
+        """The flags among the options of this run."""
         return {name: True for name in _FLAGS if getattr(self.arguments, name)}
 
 
@@ -175,10 +175,10 @@ def _export_options(arguments: PullArguments) -> ExportOptions:
 
 
 async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
-    """Find the months that are left, an unfinished one first, then those that were never pulled.
+    """Find the months to pull: an unfinished one first, then those that were never pulled.
 
-    Months with failures come last, the one that was pulled longest ago first: otherwise, a campaign
-    that always fails would use up the requests of each night. The account's name is put into the
+    Months with failures come last, the one that was pulled longest ago first. Otherwise, a campaign
+    that always fails would use up the requests of each night. The account's name is stored in the
     task's options.
     """
     arguments = task.arguments

@@ -17,7 +17,7 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end. A signal cancels it, and it can still clean up.
 
     Raises:
-        KeyboardInterrupt: a signal cancelled it, and it did not return a value nevertheless.
+        KeyboardInterrupt: a signal cancelled it, and it returned no value.
     """
     try:
         with asyncio.Runner() as runner:
@@ -43,7 +43,7 @@ async def in_daemon_thread(step: Callable[..., T], *arguments: Any) -> T:
     process alive.
     """
     done: Future[T] = Future()
-    # a cancelled caller can no longer cancel this future
+    # from now on, only the thread ends this future, even if the caller is cancelled
     done.set_running_or_notify_cancel()
 
     def work() -> None:

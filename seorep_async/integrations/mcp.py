@@ -136,8 +136,8 @@ def mcp_server(
     Args:
         client: an open client.
         database: the `.duckdb` file to query and to pull into. It need not exist yet.
-        account: the account's name in the database; by default, the client's. For questions, the
-            default is also a single account with another name.
+        account: the account's name in the database; by default, the client's. If the database has
+            only one account, the tool changes compares that by default, whatever its name.
         engine_names: the names of engine A and engine B, such as `("Google", "Bing")`. The
             descriptions of the tools contain them, and an agent can ask for Google.
 
@@ -230,7 +230,7 @@ class _Calls:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def run(self, call: Coroutine[Any, Any, tuple[str, bool]]) -> tuple[str, bool]:
-        """Await a call. If this is cancelled, cancel the call, which ends soon afterwards."""
+        """Await a call. A cancellation is passed on to the call, which may still clean up."""
         task = asyncio.create_task(call)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -551,7 +551,7 @@ def _failures_by_reason(failures: Iterable[PullFailure]) -> list[list[object]]:
         ids: list[object] = [*campaign_ids[:MOST_IDS]]
         if len(campaign_ids) > MOST_IDS:
             ids.append(f"{len(campaign_ids) - MOST_IDS} more, in the table failures")
-        # agents use the values of feeds
+        # agents name a feed by its value
         feed = first.feed.value
         rows.append([feed, first.error, first.status, message, len(group), ids])
     return rows
@@ -577,7 +577,7 @@ def _page(
         names,
         rows,
         left_out=left_out,
-        # a row that is too long alone needs fewer columns, and the smallest page has one row
+        # even one row may be too long for an answer, but a page has at least one
         advice=lambda count: f"ask with limit {max(count, 1)}, page 1 and on",
         page=page.number,
         pages=pages,

@@ -131,7 +131,7 @@ _LATEST_DAYS = """
 """
 """The days of keyword_rankings_latest, and how many campaigns have each."""
 _MISLEADING = re.compile(r"\n+(?:Did you mean|LINE) ")
-"""The parts of DuckDB's errors about names of its own, and about lines of our query."""
+"""Where DuckDB's errors begin to suggest other names, or to quote lines of our query."""
 _PIVOT_QUERY = re.compile(
     r"(\s|\(|--[^\n]*\n|/\*.*?\*/)*+(PIVOT|SELECT|FROM|WITH|DESCRIBE|SUMMARIZE)\b",
     re.IGNORECASE | re.DOTALL,
@@ -434,7 +434,7 @@ def _with_days_for_months(
         last_day = day_of_month(month, first=False)
         if last_day == month:
             continue
-        # the error about this day names the nearest ones
+        # without a ranking day in this month, the error about its last day names the nearest ones
         replaced[argument] = last_day
         name = history.account(account)
         selection = Selection.of(history, name, options.get("campaign"), options.get("group"))
