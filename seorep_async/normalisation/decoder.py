@@ -33,10 +33,10 @@ SLICE = 32
 
 
 class Decoder:
-    """Decodes responses under one account's names for the engines.
+    """Decodes responses with one account's names of the search engines.
 
-    This class and the page decoders below raise ProtocolError for incomplete JSON, StatusError for
-    an error under a success status, and DecodeError, which names the path, for an undocumented
+    This class and the page decoders below raise a ProtocolError for incomplete JSON, a StatusError
+    for an error with a success status, and a DecodeError, which names the path, for an undocumented
     shape.
 
     Attributes:
@@ -102,7 +102,7 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
             for first in range(0, len(json_rows), SLICE):
                 rows += self._slice(json_rows[first : first + SLICE], first, path)
         except DecodeError:
-            # If a later row can't be parsed, or is of another campaign, that is reported instead,
+            # If a later row can't be parsed, or is about another campaign, report that instead,
             # because it explains more than a bad field.
             for json in json_rows[len(rows) :]:
                 rows.append(envelopes.parse_json(json, f"{path}[{len(rows)}]"))

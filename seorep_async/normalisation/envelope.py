@@ -19,8 +19,8 @@ from seorep_async.reasons import reason_in
 M = TypeVar("M")
 
 Subject: TypeAlias = tuple[str, int] | None
-"""`campaign` or `keyword`, and its id, or None if a page may be about any. A row's own id, such as
-a keyword's in a campaign's feed, is of another kind.
+"""The campaign or keyword that a page must be about: `campaign` or `keyword`, and its id. None
+allows any. Ids of rows, such as those of keywords in a campaign's feed, are not meant.
 """
 
 _LARGEST_COUNT = 2**63 - 1
@@ -44,7 +44,7 @@ def parse(body: bytes, *, needs_data: bool = True) -> dict[str, Any]:
 
     Raises:
         ProtocolError: the body is not complete JSON (empty, cut short, HTML …). A retry may help.
-        StatusError: the body is an error under a success status.
+        StatusError: the body is an error, although the status is a success.
         DecodeError: the body is JSON, but not an envelope.
     """
     body = body.removeprefix(BOM_UTF8)
@@ -61,11 +61,11 @@ def parse(body: bytes, *, needs_data: bool = True) -> dict[str, Any]:
 
 
 def parse_json(json: bytes | msgspec.Raw, path: str = "") -> Any:
-    """Parse JSON that stands at a path of the response.
+    """Parse JSON from `path` of the response.
 
     Raises:
         ProtocolError: it is not complete.
-        DecodeError: it has a value that JSON does not allow, is out of range, or nested too deeply.
+        DecodeError: it is nested too deeply, or has a value that is out of range or not JSON.
     """
     try:
         return msgspec.json.decode(json)
@@ -76,7 +76,7 @@ def parse_json(json: bytes | msgspec.Raw, path: str = "") -> Any:
 
 
 def parse_any(body: bytes) -> dict[str, Any]:
-    """Return the envelope of any response. That of an empty body (204) is empty."""
+    """Return the envelope of any response. An empty body (204) has an empty envelope."""
     return parse(body, needs_data=False) if body else {}
 
 
@@ -125,9 +125,7 @@ class RawPage(msgspec.Struct):
 
 
 def read_page(body: bytes, subject: Subject, *, is_feed: bool) -> RawPage:
-    """Return the page in a body, which is about a subject.
-
-    It is a list (the service's reference, section 1) or a feed (section 4.4).
+    """Return a page of a list (the service's reference, section 1) or a feed (section 4.4).
 
     Raises:
         DecodeError: the page has another shape, or is about another campaign or keyword.
@@ -143,7 +141,7 @@ def read_page(body: bytes, subject: Subject, *, is_feed: bool) -> RawPage:
 
 
 def raw_page(envelope: dict[str, Any], *, is_feed: bool) -> RawPage:
-    """Return the page in an envelope. The `data` of a feed tells its shape.
+    """Return the page in an envelope. The type of a feed's `data` shows its shape.
 
     Raises:
         DecodeError: `data` or `metadata` has another shape.
@@ -241,11 +239,8 @@ def _refuse_another_id(value: object, path: str, kind: str, requested_id: int) -
         ids[f"{kind}.id"] = nested.get("id")
     for name, id in ids.items():
         if _whole_number(id) not in (None, requested_id):
-            problem = (
-                f"the response is about {values.describe(id)}, not about {requested_id}, which "
-                "was asked for"
-            )
-            raise refused(f"{path}{name}", problem)
+            problem = f"the response is about {values.describe(id)}, but {requested_id}"
+            raise refused(f"{path}{name}", f"{problem} was requested")
 
 
 def _count(value: object) -> int | None:
@@ -267,7 +262,7 @@ def _whole_number(value: object) -> int | None:
     return count if count >= 0 else None
 
 
-# --- An error under a success status
+# --- An error with a success status
 
 
 def _is_error(envelope: Mapping[str, Any]) -> bool:

@@ -21,7 +21,7 @@ _LONGEST_KEY = 1024
 
 
 class Memo(dict[Any, Any]):
-    """Converts values and remembers them: the same few dates and places recur row after row."""
+    """Converts values and remembers them: the same few dates and places recur in many rows."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class PeriodValues:
 
 
 def _has_no_extra(model: Any) -> bool:
-    """Return whether rows may share a model: not if it has an `extra`, which users could change."""
+    """Return whether rows may share a model. Users could change its `extra`, if it has one."""
     objects = model if isinstance(model, tuple) else (model,)
     return not any(item.extra for item in objects if item is not None)
 

@@ -1,16 +1,16 @@
 """Rows of the ranking feeds, from JSON to models, without the reference converter.
 
-msgspec reads rows into raw rows: structs with a model's fields under the wire's names and of the
-wire's types. Then plain code converts the values that msgspec cannot. There are three readings:
+msgspec reads rows into raw rows: structs with the fields of a model, but with the names and types
+of the wire. Then plain code converts the values that msgspec can't convert. There are three
+readings:
 
-1. A page of current rows, the hot path: one typed decode, converted in place.
+1. A page of current rows, the hot path: one typed decode, after which raw rows become models.
 2. A page whose rows are all like its first one, such as older rows or rows with integers as
-   strings: the same with other types. A model is made of each raw row. These types have fields for
-   unknown names of earlier rows, so each row may have any of them.
-3. Any other page: its rows arrive as JSON. Current rows among them are read as in 1, and each other
-   row by itself.
+   strings: one typed decode with other types, and a new model for each raw row. The types have
+   fields for unknown names that earlier rows had, so each row may have any of these.
+3. Any other page: its rows arrive as JSON, and each is read by itself.
 
-Whatever all three refuse goes to the reference converter, which names the bad field.
+The reference converter reads rows that all three refuse, and names the bad field.
 """
 
 from __future__ import annotations
@@ -62,20 +62,20 @@ CURRENT: WireTypes = {
     SearchLanguage | None: msgspec.Raw,
     tuple[Tag, ...]: msgspec.Raw,
 }
-"""The type on the wire of a current row, for each type of an attribute."""
+"""The type on the wire for each type of an attribute, in current rows."""
 
 OLDER: WireTypes = CURRENT | {bool | None: bool | str | None, UNFROZEN.date | None: str | None}
-"""The same for older rows, whose dates have a time of day and whose flags may be any string."""
+"""The same in older rows, whose dates have a time of day and whose flags may be any string."""
 
 ACCEPTED: WireTypes = OLDER | {int: int | str, int | None: int | str | None}
-"""The same for odd rows, whose integers may be strings."""
+"""The same in odd rows, whose integers may be strings."""
 
 _MOST_NAMES = 32
-"""The unknown names that get a field. For each new one, types are made, which takes as long as 500
-rows. So names that differ in each row must not get one.
+"""The most unknown names that get fields. A new name needs new types, and making them takes as long
+as reading 500 rows. So names that differ in each row must not get fields.
 """
 _MAY_BE_FIELD = re.compile(r"\w[\w.-]{0,63}")
-"""The unknown names that may get a field. Types are kept, so long names would fill the memory."""
+"""The form of names that may get fields. Types are kept, so long names would fill the memory."""
 
 
 class _Metric(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -142,12 +142,12 @@ class RowReader(Generic[M]):
                 odd_rows.append(row)
             rows.append(row)
         self._make_current(current_rows)
-        # Current rows have become models where they stand. Models of the others are new.
+        # Current rows have become models in place. The other models are new.
         models = iter(self._make_models(odd_rows, self._integers))
         return [row if type(row) is self._model else next(models) for row in rows]
 
     def _read_odd_row(self, json: msgspec.Raw) -> Any:
-        # Unknown fields are ignored by the type, and read from the JSON.
+        # The type ignores unknown fields, so they are read from the JSON.
         row = self._tolerant_row.decode(json)
         fields = msgspec.json.decode(json)
         known_names = self._known_names
@@ -203,10 +203,15 @@ class RowReader(Generic[M]):
     def _make_models(
         self, rows: list[Any], integers: Iterable[int] = (), unknown_names: Names = ()
     ) -> list[M]:
-        """Make models of raw rows with older or odd values. `integers` are places of strings.
+        """Make models of raw rows with older or odd values.
 
         A model holds only a part of some values, such as the day of a date-time. The original is
         then in `extra`.
+
+        Args:
+            rows: the raw rows.
+            integers: the places of fields whose integers may be strings.
+            unknown_names: the unknown names that have fields.
         """
         self._values.convert(rows)
         if unknown_names:
@@ -241,7 +246,7 @@ class RowReader(Generic[M]):
 
     @cached_property
     def _partial_values(self) -> list[tuple[int, str, Memo]]:
-        """Place, wire name and memo of each value that a model may hold only a part of."""
+        """The place, wire name and memo of each field whose value a model may hold only in part."""
         memos: WireTypes = {
             bool | None: Memo(values.flag),
             UNFROZEN.date | None: Memo(values.day, limit=16 * 1024),

@@ -43,7 +43,7 @@ def unreadable(body: bytes, error: Exception, path: str) -> DecodeError | Protoc
 
 
 class _Problem:
-    """A value that a retry will not change. The path begins at the value being searched."""
+    """A bad value, which a retry will not change. Its path begins at the value being searched."""
 
     def __init__(self, path: str, words: str) -> None:
         self.path = path
@@ -51,10 +51,13 @@ class _Problem:
 
 
 def _find_problem(body: bytes) -> _Problem | None:
-    """Return the first problem in a body, or None. A ValueError says that the body is cut short.
+    """Return the first problem in a body, or None.
 
     Each parsed object is replaced with its first problem, or None, because keeping millions of
     objects would keep the garbage collector busy.
+
+    Raises:
+        ValueError: the body is cut short or is not JSON.
     """
     if not body.rstrip().endswith((b"}", b"]")):
         raise ValueError("no end")
@@ -70,7 +73,7 @@ def _find_problem(body: bytes) -> _Problem | None:
 
 
 def _problem_of_object(fields: list[tuple[str, Any]]) -> _Problem | None:
-    # The encoder refuses a problem, and is ten times as fast as checking each field.
+    # The encoder fails if there is a problem, and is ten times as fast as checking each field.
     try:
         msgspec.json.encode(fields)
     except (ValueError, TypeError):

@@ -1,4 +1,7 @@
-"""Convert one wire value to a Python value, or raise a ValueError. Nothing is coerced silently."""
+"""Convert one wire value to a Python value, or raise a ValueError. Nothing is coerced silently.
+
+`flag`, `day` and `total` return a pair: the value, and the original if a part of it would be lost.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ def refusal(expected: str, value: object) -> ValueError:
 
 
 def integer(value: object) -> int:
-    """Take an integer, or an integer in a string, but no boolean or float."""
+    """Accept an integer, or an integer in a string, but no boolean or float."""
     if type(value) is int:
         return value
     if type(value) is str and _INTEGER.fullmatch(value):
@@ -53,28 +56,28 @@ def integer(value: object) -> int:
 
 
 def string(value: object) -> str:
-    """Take a string only."""
+    """Accept only a string."""
     if type(value) is str:
         return value
     raise refusal("a string", value)
 
 
 def boolean(value: object) -> bool:
-    """Take true or false, also as a string in any case."""
+    """Accept true or false, also as a string in any case."""
     if is_boolean(value):
         return str(value).lower() == "true"
     raise refusal("true or false", value)
 
 
 def is_boolean(value: object) -> bool:
-    """Return whether `boolean` takes the value."""
+    """Return whether `boolean` accepts the value."""
     if type(value) is str:
         return value.lower() in ("true", "false")
     return type(value) is bool
 
 
 def flag(value: object) -> tuple[bool | None, str | None]:
-    """Take null, true or false, also as a string in any case. Any other string is the rest."""
+    """Accept null, true or false, also as a string in any case. Any other string has no value."""
     if value is None:
         return None, None
     if type(value) is str and not is_boolean(value):
@@ -83,7 +86,7 @@ def flag(value: object) -> tuple[bool | None, str | None]:
 
 
 def date_time(value: object) -> dt.datetime | None:
-    """Take `YYYY-MM-DD HH:MM:SS` as a naive datetime. Null, "" and zero dates are None.
+    """Convert `YYYY-MM-DD HH:MM:SS` to a naive datetime. Null, "" and zero dates are None.
 
     Hours may be unpadded.
     """
@@ -94,9 +97,9 @@ def date_time(value: object) -> dt.datetime | None:
 
 
 def day(value: Any) -> tuple[dt.date | None, str | None]:
-    """Take `YYYY-MM-DD`, or the day of a date-time. Null, "" and zero dates are None.
+    """Convert `YYYY-MM-DD`, or the day of a date-time, to a date. Null, "" and zero dates are None.
 
-    If the time is not midnight, the whole string is the rest.
+    A time of day other than midnight would be lost.
     """
     moment = _read(_DATE_TIME, UNFROZEN.datetime, value)
     if moment is not None:
@@ -109,8 +112,8 @@ def day(value: Any) -> tuple[dt.date | None, str | None]:
 
 
 def period(value: object) -> tuple[dt.date, Literal["month", "day"]]:
-    """Take `YYYY-MM` or `YYYY-MM-DD` as a date (the first of the month) and its precision."""
-    # `_read` passes the year and the month
+    """Convert `YYYY-MM` (to the first of the month) or `YYYY-MM-DD` to a date and its precision."""
+    # `_read` passes the year and the month.
     month = _read(_MONTH, partial(UNFROZEN.date, day=1), value)
     if month is not None:
         return month, "month"
@@ -121,23 +124,22 @@ def period(value: object) -> tuple[dt.date, Literal["month", "day"]]:
 
 
 def total(value: Any) -> tuple[float | None, dict[str, Any] | None]:
-    """Take x, an integer or a finite float, from a total `{"value": x}`. A null total is None.
+    """Return x from a total `{"value": x}`, an integer or a finite float. A null total is None.
 
-    If it has more than its value, the whole object is the rest.
+    Further fields of the object would be lost.
     """
     if value is None:
         return None, None
     if not isinstance(value, dict) or "value" not in value:
         raise refusal('an object with "value"', value)
-    # Fields beside the value must not be lost.
-    rest = value if len(value) > 1 else None
-    inner = value["value"]
-    if inner is None or (type(inner) is float and math.isfinite(inner)):
-        return inner, rest
+    original = value if len(value) > 1 else None
+    number = value["value"]
+    if number is None or (type(number) is float and math.isfinite(number)):
+        return number, original
     try:
-        return integer(inner), rest
+        return integer(number), original
     except ValueError:
-        raise refusal('a number as "value"', inner) from None
+        raise refusal('a number as "value"', number) from None
 
 
 def is_no_object(value: object) -> bool:
