@@ -14,7 +14,7 @@ _FAILURES = 10  # the number of failures in a row that open it
 _SHORTEST_BETWEEN_PROBES = 0.1  # seconds
 _LONGEST_BETWEEN_PROBES = 4.0
 _OUTAGE_SHARE = 0.25  # the next probe waits for this part of the time since the breaker opened
-_PATIENCE = 8  # an unanswered probe delays the next by this many usual response times
+_PATIENCE = 8  # a probe without a response delays the next by this many usual response times
 _LEAST_PATIENCE = 0.5  # seconds
 
 
@@ -37,10 +37,10 @@ class Circuit(enum.Enum):
 
 
 class CircuitBreaker(msgspec.Struct, eq=False):
-    """Decides whether usual attempts may start, or only probes, and when the next probe may start.
+    """Decides whether only probes may start, and when the next probe may start.
 
-    The breaker is closed, or open until a probe is accepted. The pace asks before each attempt, and
-    tells the breaker how attempts end.
+    An open breaker stays open until a probe is accepted. The pace asks before each attempt, and
+    reports the ends of attempts.
 
     Attributes:
         is_open: whether it is open; each attempt asks, and an Enum would be slow to compare.
@@ -82,12 +82,12 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         self.opened_at = -math.inf
 
     def start_probe(self, interval: float, now: float, *, tells_of_service: bool) -> None:
-        """Record an attempt beside an open breaker, and decide when the next may start.
+        """Record the start of a probe, and decide when the next one may start.
 
         Args:
             interval: seconds between attempts at the current rate, or 0. Probes keep to it.
             now: the time.
-            tells_of_service: whether its failure would prove that the outage continues.
+            tells_of_service: whether a failure of this probe would show that the outage continues.
         """
         self.is_probing = True
         self.last_probe = now

@@ -40,7 +40,7 @@ from seorep_async.session.flow_control.window import ConcurrencyWindow
 class Pace:
     """Decides when the next attempt may start, for all clients with common limits.
 
-    The queue asks before each permit, and tells it how each attempt ended.
+    The queue asks the pace before each permit, and reports the end of each attempt to it.
     """
 
     def __init__(self, max_concurrency: int, requests_per_second: float = math.inf) -> None:
@@ -75,8 +75,8 @@ class Pace:
             is_dead = self.subjects.is_cause(subject)
             self.breaker.start_probe(1 / self.rate.current, now, tells_of_service=not is_dead)
             self.last_start = now
-            # While no limit is known, a dead campaign is a usual retry instead, so that its call
-            # does not get three times as many attempts.
+            # While no limit is known, an attempt for a dead campaign is not called a probe, so that
+            # its call does not get three times as many attempts.
             return not is_dead or self.rate.current < math.inf
         # After a rest, the attempts accepted before it no longer show a rate.
         if now > max(self.rate.next_start, self.last_start) + SPAN:
@@ -125,7 +125,7 @@ class Pace:
             self.later.balance += 1
 
     def _cut(self, now: float) -> None:
-        """Set the rate as the breaker closes."""
+        """Set the rate when the breaker closes."""
         self.refusals.end_hold()
         was_paused = self.paused_until > self.breaker.opened_at
         seconds_open = now - max(self.breaker.opened_at, self.paused_until)
@@ -154,8 +154,8 @@ class Pace:
     def _delivered_since_cut(self, now: float, seconds_open: float) -> float | None:
         """Return the delivered rate, or None if less than a second has passed to measure it."""
         # There are three cases:
-        # 1. The caller's own cap was the rate, and it is a good guess of the limit. The first cut
-        #    of a client with a cap comes here: nothing is learnt yet, which counts as infinite.
+        # 1. The caller's own cap was the rate, so it is a good guess of the limit. The first cut of
+        #    a client with a cap comes here, because `learnt` is still infinite.
         if self.rate.learnt > self.rate.cap:
             self.rate.learnt = self.rate.cap
             self.delivered.restart(now)
@@ -187,10 +187,10 @@ class Pace:
         is_first = subject not in self.subjects
         self.subjects.refuse(subject, now)
         self.later.refuse(started)
-        # The attempt was in flight when the breaker opened, so it is already accounted for.
+        # An attempt that was in flight when the breaker opened is already accounted for.
         if started <= self.breaker.opened_at:
             return
-        # A refused probe only leaves the breaker open.
+        # A refused probe leaves the breaker open, and changes nothing else.
         if self.breaker.is_open or self._says_nothing(subject, waits):
             return
         # Without a subject, refusals of one request can't be told from those of others.

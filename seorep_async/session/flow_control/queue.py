@@ -26,7 +26,7 @@ class PermitQueue:
 
     Attributes:
         pace: decides when the next attempt may start.
-        latest_failure: the latest failure of any client that a retry may help, or None.
+        latest_failure: the latest failure of any client after which a retry may help, or None.
     """
 
     def __init__(self, max_concurrency: int, requests_per_second: float | None) -> None:
@@ -128,8 +128,8 @@ class PermitQueue:
             _, moment = self.next_start(now)
             # There are four cases:
             #
-            # 1. All permits are in flight. The first one that comes back leads here again.
-            # 2. The rate is used up, or the service asked for a pause. The timer leads here again.
+            # 1. All permits are in flight. `dispatch` runs again when one comes back.
+            # 2. The rate is used up, or the service asked for a pause. The timer runs `dispatch`.
             if moment > now:
                 self._wake_at(moment, now)
                 return
@@ -243,5 +243,6 @@ class PermitQueue:
         #    all would then be useless.
         if self.pace.subjects.may_be_cause(permit.subject):
             return False
-        # 3. A 503 with a pause longer than calls wait may as well, unless a probe received it.
+        # 3. If a 503 has a pause longer than calls wait, it may concern its subject alone as well,
+        #    unless a probe received it.
         return is_short or permit.is_probe

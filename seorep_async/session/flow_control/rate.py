@@ -28,7 +28,7 @@ _CATCH_UP = 0.02  # the longest delay of a timer, in seconds, that is made up fo
 
 
 class DeliveredRate(msgspec.Struct, eq=False):
-    """Measures the rate at which the service accepts attempts. The pace asks as the breaker closes.
+    """Measures the rate of accepted attempts. The pace asks when the breaker closes.
 
     Attributes:
         since: when the counts began.
@@ -61,11 +61,15 @@ class DeliveredRate(msgspec.Struct, eq=False):
         return now - self.doubling_since - self.paused + self.paused_before
 
     def per_second(self, now: float) -> float:
-        """Return the accepted attempts per second without pauses: overall, or in slow start."""
+        """Return the accepted attempts per second without pauses: overall, or the last slow start.
+
+        The higher of the two is returned.
+        """
         overall = self.accepted / max(SPAN, now - self.since - self.paused)
         accepted_doubling = self.accepted - self.accepted_before
         # Without `doubling`, a limit that rose would be averaged with the lower rate before.
-        # Without `overall`, a slow start into the end of a window would find too low a limit.
+        # Without `overall`, a slow start at the end of a limiter's window would find too low a
+        # limit.
         doubling = accepted_doubling / max(SPAN, self.seconds_of_doubling(now))
         return max(overall, doubling)
 
@@ -75,9 +79,9 @@ class DeliveredRate(msgspec.Struct, eq=False):
 
 
 class Rate(msgspec.Struct, eq=False):
-    """Decides how far apart attempts start. The rate is learnt, held, then raised.
+    """Decides how far apart attempts start. The rate is learnt, held, and then raised.
 
-    The pace asks before each attempt, and sets the rate as the breaker closes.
+    The pace asks before each attempt, and sets the rate when the breaker closes.
 
     Attributes:
         cap: the caller's own limit, `requests_per_second`.

@@ -97,9 +97,9 @@ class ExcessRefusals(msgspec.Struct, eq=False):
 
 
 class LaterAttempts(msgspec.Struct, eq=False):
-    """Decides, while no limit is known, whether a limit or a few dead campaigns refuse attempts.
+    """Decides, while no limit is known, whether refusals show a limit or a few dead campaigns.
 
-    A limiter that refused one attempt refuses most of those that start later. `Pace` asks as the
+    A limiter that refused one attempt refuses most of those that start later. `Pace` asks when the
     breaker closes.
 
     Attributes:
@@ -143,7 +143,7 @@ class RefusedSubjects:
     2. It may be the cause, because others were accepted since. Its bare refusals no longer count.
     3. It is the cause, because it was refused repeatedly since then. Nor do its other refusals.
 
-    The pace asks at each start and each refusal. The queue asks as it chooses a probe.
+    The pace asks at each start and each refusal. The queue asks when it chooses a probe.
     """
 
     def __init__(self) -> None:

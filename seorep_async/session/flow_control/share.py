@@ -29,7 +29,7 @@ from seorep_async.settings import Settings
 
 _LOW_RATE = 10.0  # requests per second
 _SHORTEST_WAIT = 0.1  # seconds; a shorter wait is not mentioned
-_PLACE_WITHOUT_DEADLINE = 60.0  # seconds; a retry without a deadline goes as if it had this time
+_PLACE_WITHOUT_DEADLINE = 60.0  # seconds; a retry without a deadline waits as if it had this time
 _log = logging.getLogger("seorep_async")
 
 
@@ -88,7 +88,7 @@ class Share:
 
     @property
     def max_concurrency(self) -> int:
-        """Attempts that may ever be in flight at once."""
+        """The most attempts that may be in flight, however much the window grows."""
         return self._queue.pace.window.ceiling
 
     @property
@@ -230,9 +230,9 @@ class Share:
     # Permits that come back
 
     def take_back(self, permit: Permit) -> bool:
-        """Take a permit back at the end of its attempt. `learn` then grants it to others.
+        """Take a permit back at the end of its attempt. `learn` then lets others have it.
 
-        Return whether it was in flight. An attempt of a closed loop no longer has a permit.
+        Return whether the permit was in flight. In a closed loop, attempts lose their permits.
         """
         self.in_flight -= 1
         return self._queue.take_back(permit)
@@ -271,10 +271,10 @@ class Share:
         _log.warning("a request has waited %s; nothing was sent", waited, extra=fields)
 
     def wait_in_words(self, seconds: float, reason: WaitReason | None) -> str:
-        """Say how long an attempt waited, and for what.
+        """Return how long an attempt waited and for what, in words, or an empty string.
 
-        If it did not wait, the earlier pages of its listing did, and only the rate is known. In an
-        outage, the rate is not the reason.
+        If it did not wait itself, the earlier pages of its listing waited, and only the rate is
+        known as a reason. In an outage, the rate is not the reason.
         """
         if seconds > _SHORTEST_WAIT:
             return f"after a wait of {duration(seconds)} for {self._cause(reason)}"

@@ -46,8 +46,7 @@ class ConcurrencyWindow(msgspec.Struct, eq=False):
             self.size = min(self.ceiling, self.size + self.increase)
 
     def time_out(self, started: float, now: float) -> None:
-        # The attempt was in flight when the window last shrank, so its timeout is already accounted
-        # for.
+        # An attempt that was in flight when the window last shrank is already accounted for.
         if started <= self.shrunk_at:
             return
         # Rule 2: a timeout reduces the window to 70 %.
@@ -56,7 +55,7 @@ class ConcurrencyWindow(msgspec.Struct, eq=False):
 
     def keep_to(self, in_flight: int, now: float) -> None:
         """Shrink to the attempts in flight: our process could not open a connection for another."""
-        # Rule 2: too many open files reduce the window to the attempts in flight.
+        # Rule 2: then there are, for example, too many open files.
         self.size = max(1.0, min(self.size, float(in_flight)))
         self.increase = _INCREASE_WITHOUT_ROOM
         self.shrunk_at = now
