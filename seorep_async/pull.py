@@ -328,9 +328,9 @@ class _Run(Generic[R]):
             error: SeoRepError | None = None
             if self.key.refusal is not None:
                 error = self._stopped_error()
-            elif self._succeeded == 0:
-                # If nothing has succeeded, the service is down, so a deferred id fails with its
-                # first error. A new id has no error, and begins.
+            elif self._succeeded == 0 or self._is_service_down:
+                # If the service is down, a deferred id fails with its first error. A new id has no
+                # error, and begins.
                 error = item.error
             if error is None:
                 self._begun[item.number] = item
@@ -372,7 +372,8 @@ class _Run(Generic[R]):
         if item is None or item.reading is not reading:
             # The id has ended, or another reading has replaced this one.
             return None
-        if reading.may_be_too_large(error):
+        # smaller pages don't help if the service is down
+        if reading.may_be_too_large(error) and not self._is_service_down:
             item.reading = reading.at_default_size()
             return item.reading
         if isinstance(error, PaginationError) and item.repulls < MAX_REPULLS:
@@ -415,6 +416,11 @@ class _Run(Generic[R]):
             return self._deferred.pop(0)
         return None
 
+    @property
+    def _is_service_down(self) -> bool:
+        """Whether an outage has outlasted the time limit of a request, so that others gave up."""
+        return self._session.share.outage_outlasts(self._schedule.deadline)
+
     def _failed(self, item: _Item[R], error: SeoRepError) -> FailedReport:
         if error.subject is None:
             error = error.evolve(subject=item.listing.query.subject)
@@ -427,6 +433,8 @@ class _Run(Generic[R]):
 
     def _may_try_again(self, item: _Item[R], error: SeoRepError) -> bool:
         if not self._tries_again or item.error is not None:
+            return False
+        if self._ordered and self._is_service_down:
             return False
         now = self._session.clock.monotonic()
         return error.retryable and now < self._schedule.deadline.at

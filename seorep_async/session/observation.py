@@ -272,6 +272,7 @@ class Observer:
         seconds_left = call.deadline.at - now
         if seconds_left < math.inf:
             message += f", this request until {self._time(seconds_left)} at the latest"
+            message += " (a lower Settings.call_timeout gives up sooner)"
         fields = self._log_fields(call, status=outcome.error.status, cause=outcome.cause.value)
         _log.warning("%s: %s", message, outcome.error.message, extra=fields)
 

@@ -563,3 +563,19 @@ async def test_a_page_size_of_the_settings_is_kept(page_size: int | None, limit:
         await campaigns.list()
         assert session.stats.page_sizes == {}
     assert {limit for _, limit, _ in paging.requests} == {limit}
+
+
+# --- Outages
+
+
+@pytest.mark.parametrize(("seconds", "ended", "ok"), [(500, 540, 200), (1e9, 640, 105)])
+async def test_a_pull_gives_up_a_silent_service_after_two_time_limits(
+    seconds: float, ended: float, ok: int
+) -> None:
+    paging = Paging(lambda campaign_id: 100)
+    service = SimulatedService(says=paging.answer, down=(0.15, 0.15 + seconds), outage="hang")
+    async with session_above(service) as session:
+        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+        outcomes = await rankings.pull(range(1, 201), *JANUARY)
+        assert here().now < ended
+    assert len(outcomes.reports) == ok

@@ -15,6 +15,7 @@ from seorep_async.session.flow_control.breaker import WaitReason
 from seorep_async.session.flow_control.lanes import ClientClosed, ClientLanes, Permit, Waiter
 from seorep_async.session.flow_control.pace import Pace
 from seorep_async.session.flow_control.refusals import Subject
+from seorep_async.session.timeouts import Deadline
 
 Origin: TypeAlias = tuple[str, str | None, int | None]
 
@@ -110,13 +111,18 @@ class PermitQueue:
             problem = f"not sent, because the service asked for a pause of another {wait}"
             waiter.end(RateLimitedError(problem, retry_after=pause))
             return
-        breaker = self.pace.breaker
-        limit = waiter.deadline.seconds_from_permit
-        if not breaker.is_open or limit is None:
-            return
-        # A pull that begins during an outage waits as long as one that the outage interrupts.
-        if now - max(breaker.opened_at, waiter.deadline.stream_began) > limit:
+        if self.outage_outlasts(waiter.deadline):
             waiter.expire()
+
+    def outage_outlasts(self, deadline: Deadline) -> bool:
+        """Return whether an outage has lasted for the time limit of a stream's requests."""
+        breaker = self.pace.breaker
+        limit = deadline.seconds_from_permit
+        if not breaker.is_open or limit is None:
+            return False
+        # A pull that begins during an outage waits as long as one that the outage interrupts.
+        began = max(breaker.opened_at, deadline.stream_began)
+        return self._clock.monotonic() - began > limit
 
     def dispatch(self) -> None:
         """Grant the free permits, each to the request whose turn it is.

@@ -101,6 +101,10 @@ class Share:
         """Whether only probes go out, because the service refuses or fails."""
         return self._queue.pace.breaker.is_open
 
+    def outage_outlasts(self, deadline: Deadline) -> bool:
+        """Return whether an outage has lasted for the time limit of a stream's requests."""
+        return self._queue.outage_outlasts(deadline)
+
     @property
     def latest_failure(self) -> SeoRepError | None:
         """The latest failure of any client with the same limits, if only probes go out."""
