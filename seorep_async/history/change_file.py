@@ -1,4 +1,4 @@
-"""Changes, or their numbers by campaign, for people: as a table or a file for Excel."""
+"""Files of changes, or of their numbers by campaign, for people: workbooks or CSV."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from seorep_async.resources.arguments import check_engine_names
 from seorep_async.tables.columns import Column, Columns, ColumnType, Table, columns_of_model
 
 _LONGEST_HEADER = 1024
+"""The longest first line, in characters, that is read to see whether a CSV file holds changes."""
 _DESCRIPTIONS: dict[str, str] = {
     "company": "Company of the campaign, as it was last pulled.",
     "keyword_phrase": "Phrase of the keyword.",
@@ -87,8 +88,8 @@ def write_changes(
     and one of losers; campaigns are sorted by `places`.
 
     Args:
-        changes: the result of `changes(…)`, or of `changes_by_campaign(…)`, or some of it, such as
-            the first of its `campaigns`.
+        changes: the result of `changes(…)` or `changes_by_campaign(…)`, or a part of it, such as
+            its first `campaigns`.
         out: the path of a workbook, `.xlsx` (extra `excel`), or of a `.csv` file.
         engine_names: names for engine A and engine B; by default `engine_a`, `engine_b` and so on.
 
@@ -110,7 +111,7 @@ def write_changes(
 def with_names_of_engines(
     changes: Iterable[Change], engine_names: Mapping[str, str]
 ) -> list[Change]:
-    """Return changes with the names of their engines for people."""
+    """Return changes with other names of their engines. `engine_names` maps the old names."""
     named_changes = []
     for change in changes:
         engine = change.engine
@@ -121,7 +122,7 @@ def with_names_of_engines(
 
 
 def names_of_engines(engine_names: object) -> dict[str, str]:
-    """Return the names of all engines, made from those of engines A and B.
+    """Return the name of each engine, made from the names of engines A and B.
 
     Raises:
         ConfigurationError: there are not two names.
@@ -132,9 +133,9 @@ def names_of_engines(engine_names: object) -> dict[str, str]:
 
 
 def engine_called(name: str, engine_names: tuple[str, str] | None) -> str:
-    """Return the engine that a person calls by a name, such as `engine_a_mobile`.
+    """Return the engine that a person means by a name, such as `engine_a_mobile`.
 
-    Only letters and digits count, in any case. The name of no engine is returned as it is.
+    Only letters and digits count, in any case. An unknown name is returned unchanged.
     """
     names = {} if engine_names is None else names_of_engines(engine_names)
     for engine in ENGINES:
@@ -186,7 +187,7 @@ class ChangeFile:
             is_ours = any(_has_sheet(self.path, sheet.table) for sheet in sheets)
             return is_ours and not was_changed(self.path)
         with open(self.path, encoding="utf-8-sig", errors="replace", newline="") as file:
-            # the header of changes is short, but other files may have a line without an end
+            # another file may have a very long first line
             header = file.readline(_LONGEST_HEADER).rstrip("\r\n")
         names = header.split(",")
         return names in (_names(_table(Change)), _names(_table(CampaignChanges)))
@@ -207,9 +208,9 @@ class ChangeFile:
             raise ExportError(f"can't write {self.out}: {problem}; {advice}", file=self.out)
         with replacing(self.out, self.path) as file:
             if self._is_workbook:
-                # Excel's times have no zone.
+                # Excel's times have no zone
                 created = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0)
-                # `replacing` made this folder for the new file alone.
+                # `replacing` created this folder only for the new file
                 write_workbook(file, _sheets(model, rows), created, file.parent)
             else:
                 _write_csv(file, _table(model), rows)
@@ -217,9 +218,9 @@ class ChangeFile:
 
 
 def _table(model: type[Row]) -> Table:
+    """Return the table of changes, or of their numbers, in a file. Its key is always shown."""
     name = "changes"
     column_names: Sequence[str] = _COLUMNS_OF_CHANGES
-    # columns that a sheet shows even if they are empty
     key: tuple[str, ...] = (
         "keyword_phrase",
         "engine",
@@ -264,10 +265,11 @@ def _has_sheet(file: Path, table: Table) -> bool:
 def _sheets(model: type[Row], rows: Sequence[Any]) -> list[Sheet]:
     table = _table(model)
     if model is CampaignChanges:
-        # if no campaign won, the one that lost most comes first
+        # the largest gains first, or if no campaign gained places, the largest losses
         has_winners = any(row.places > 0 for row in rows)
         return [_sheet(table, sorted(rows, key=lambda row: row.places, reverse=has_winners))]
-    # the rows are already sorted by size; those with only one rank have none, and come last
+    # Rows arrive with the largest changes first. Sorting is stable, and only moves those with a
+    # single rank to the end.
     ordered_rows = sorted(rows, key=lambda row: row.moved is None)
     winners = [row for row in ordered_rows if _is_winner(row)]
     losers = [row for row in ordered_rows if not _is_winner(row)]
@@ -277,12 +279,12 @@ def _sheets(model: type[Row], rows: Sequence[Any]) -> list[Sheet]:
         _sheet(attrs.evolve(table, name="losers"), losers),
         *_sheets(CampaignChanges, counts),
     ]
-    # a workbook has at least one sheet
+    # sheets without rows have no heading; a workbook needs at least one sheet
     return [sheet for sheet in sheets if sheet.heading] or sheets
 
 
 def _counts_by_campaign(changes: Iterable[Change]) -> list[CampaignChanges]:
-    """Count changes as `changes_by_campaign` does, for each account and comparison by itself."""
+    """Count changes as `changes_by_campaign` does, separately for each account and comparison."""
     by_campaign: dict[tuple[object, ...], list[Change]] = {}
     for change in changes:
         days = (change.before_date, change.after_date)
@@ -321,8 +323,8 @@ def _sheet(table: Table, rows: Sequence[Any]) -> Sheet:
 
     heading = ""
     if rows:
-        # All rows are of one account and the same days, unless the caller passes the changes of
-        # several comparisons: then the heading is of the first row.
+        # All rows have the same account and days, unless the caller joined several comparisons.
+        # Then the heading describes the first one.
         heading = f"{rows[0].before_date} to {rows[0].after_date}, {rows[0].account}"
     return Sheet(table, table.columns, parts, heading=heading, engine_names=())
 

@@ -56,6 +56,7 @@ _ONLY_UNRANKED = (
     "No rank counts as 101, so the largest changes are of keywords without a rank on one day. "
     "The kinds rose and fell are of keywords ranked on both."
 )
+"""A note on a list that has room only for changes without both ranks."""
 _SHOWN_COLUMNS = (
     "keyword_phrase",
     "before",
@@ -280,16 +281,17 @@ class Change:
 
 
 class Changes(ModelList[Change]):
-    """The changes between two days, the largest first; also a table.
+    """The changes between two days, the largest first, as a list that is also a table.
 
     `write_changes` writes them to a workbook.
 
     Attributes:
-        account, before, after: the account, the earlier and the later day.
+        account: the name of the account.
+        before, after: the earlier and the later day.
         total: the number of changes, including those beyond `limit`.
         filters: the kinds and engines that were requested, if not all of them.
-        left_out: campaigns that were not compared, and why: the report of one of the days failed
-            or has no rows.
+        left_out: why some campaigns were not compared, by campaign: the report of one of the days
+            failed or has no rows.
     """
 
     account: str
@@ -301,13 +303,13 @@ class Changes(ModelList[Change]):
 
     def __getitem__(self, index: Any, /) -> Any:
         item = super().__getitem__(index)
-        # a slice keeps the days and the total of the whole list
+        # a slice keeps the attributes of the whole list
         if isinstance(item, Changes):
             vars(item).update(vars(self))
         return item
 
     def __add__(self, other: list[Any], /) -> Any:
-        # the sum of two comparisons has no common days
+        # two comparisons may have different days, so their sum has none
         return ModelList(self, Change) + list(other)
 
     def __repr__(self) -> str:
@@ -342,7 +344,7 @@ def _shown_values(change: Change) -> tuple[object, ...]:
     values = []
     for name in _SHOWN_COLUMNS:
         value = getattr(change, name)
-        # `html_table` leaves out columns that are all None, and these must stay
+        # a dash, because `html_table` leaves out columns of None, and these must stay
         if value is None and name in ("before", "after", "moved"):
             value = "\N{EN DASH}"
         values.append(value)
@@ -365,16 +367,16 @@ def changes(
     """Return the changes between two days of a database, the largest first.
 
     The ranks are compared; the columns `..._change` are not used. A campaign is compared only if
-    both days have its report. `left_out` has the others. Their report failed, or has no rows: it
-    was not requested, or the campaign is new or was deleted.
+    both days have its report. The others are in `left_out`: their report failed or has no rows,
+    because it was not requested, or because the campaign is new or was deleted.
 
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
         account: the name of the account, if there are several.
-        before: the earlier ranking day; by default, the last one before `after` that was
-            pulled for most campaigns.
-        after: the later ranking day; by default the last that was pulled for most campaigns, and
-            had begun.
+        before: the earlier ranking day; by default, the last day before `after` that was pulled for
+            most campaigns.
+        after: the later ranking day; by default, the last day that had begun and was pulled for
+            most campaigns.
         campaign: the id of one campaign, which is compared on its own days; by default all.
         group: the title of a group, in any case, whose campaigns are compared on their own days.
         kind: only changes of this kind, or of several: rose, fell (ranked on both days); found,
@@ -458,7 +460,7 @@ class ComparisonRequest:
         limit: int | None = None,
         moved: int = 3,
     ) -> ComparisonRequest:
-        """Check the arguments. A wrong one is a ConfigurationError."""
+        """Check the arguments. A wrong one raises a ConfigurationError."""
         check_group(group, campaign)
         return cls(
             account=account,
@@ -499,7 +501,7 @@ class ComparedDays:
     Attributes:
         selection: the campaigns to compare.
         days: the earlier and the later day.
-        reasons: why each campaign can't be compared, or "" if it can.
+        reasons: by campaign, why it can't be compared; "" if it can.
         notes: sentences about the choice of the days.
     """
 
@@ -523,8 +525,8 @@ class ComparedDays:
 def compare(history: History, request: ComparisonRequest) -> tuple[Changes, Sequence[str]]:
     """Compare two days of an open history.
 
-    The second value has notes on the choice of the days, and on changes of related kinds that the
-    request leaves out (`lost` beside `fell`).
+    The second value has notes: on the choice of the days, and on changes that the request leaves
+    out although a reader may expect them (`lost` beside `fell`).
     """
     compared = compared_days(history, request)
     find_changes = partial(changes_between, compared, engines=request.engines, moved=request.moved)
@@ -532,13 +534,13 @@ def compare(history: History, request: ComparisonRequest) -> tuple[Changes, Sequ
     notes = [*compared.notes]
     for kind, related_kind, meaning in _RELATED_KINDS:
         if kind in result.filters and related_kind not in result.filters:
-            # `total` includes the changes beyond the limit
+            # only `total` matters, which includes the changes beyond the limit
             related = find_changes(kinds=[related_kind], limit=1)
             if related.total:
                 count = counted(related.total, "change")
                 notes.append(f"Not included: {count} of kind {related_kind} ({meaning}).")
     is_cut = 0 < len(result) < result.total
-    # what was requested may have no other keyword, for example the kind `lost`
+    # a kind such as `lost` has no changes with both ranks
     may_have_moved = request.kinds is None or {"rose", "fell"}.intersection(request.kinds)
     if is_cut and may_have_moved and all(change.moved is None for change in result):
         notes.append(_ONLY_UNRANKED)
@@ -582,11 +584,11 @@ def _days(
     # a day that a person named is never replaced by another
     for argument, day in {"before": before, "after": after}.items():
         if day is not None and day not in days:
-            raise selection.no_day(argument, day, days)
+            raise selection.error_for_day(argument, day, days)
     if after is None:
         after = last_day(pulls)
     if before is None:
-        # a day of a few separately pulled campaigns is used only if there is no other
+        # a day on which only a few campaigns were pulled is used only if there is no other
         earlier = [day for day in [*usual_days(pulls), *reversed(days)] if day < after]
         if not earlier:
             raise _nothing_before(selection, after, days)
@@ -602,7 +604,7 @@ def _nothing_before(
 ) -> ConfigurationError:
     ranking_days = f"{selection.history.label} has rankings of {selection.name} for {listed(days)}"
     problem = f"there is no day before {after} to compare it with: {ranking_days}"
-    # with several days, the caller can name another; with one, only more pulls help
+    # with several days, the caller can name another one; with a single day, only more pulls help
     if len(days) == 1:
         advice = (
             selection.note_on_nights()
@@ -613,7 +615,7 @@ def _nothing_before(
 
 
 def reasons_against(selection: Selection, days: Days) -> dict[int, str]:
-    """Return why each campaign of two days can't be compared, or "" if it can."""
+    """Return, by campaign, why two days of it can't be compared; "" if they can."""
     before, after = days
     rows = selection.execute(_CAMPAIGNS, before=before, after=after).fetchall()
     reasons_of_campaigns = {}
@@ -666,9 +668,9 @@ def changes_between(
         only_ranked=only_ranked,
         limit=limit,
     )
-    # there may be millions of changes, so repeated texts are kept only once
+    # there may be millions of changes, so equal strings share one object
     texts: dict[str | None, str | None] = {}
-    # one row at a time, because a list of all rows would need their memory twice
+    # one row at a time, because a list of all rows would take as much memory again
     for row in iter(rows.fetchone, None):
         total, campaign_id, company, keyword_id, phrase, location, engine = row[:7]
         rank_before, rank_after, moved_by, url, kinds_text = row[7:]
@@ -698,5 +700,5 @@ def changes_between(
 
 @cache
 def _kinds_in(text: str) -> tuple[ChangeKind, ...]:
-    """Split the kinds of a change. The few texts that occur share their tuples."""
+    """Split the kinds of a change. Changes with equal kinds share one tuple."""
     return cast("tuple[ChangeKind, ...]", tuple(text.split(",")))

@@ -30,8 +30,8 @@ _COUNT_OF_A_KIND = "count(*) FILTER (list_contains(string_split(kinds, ','), '{k
 _COUNTS_OF_KINDS = ", ".join(_COUNT_OF_A_KIND.format(kind=kind) for kind in KINDS)
 _COUNTS = f"""
     {CHOSEN_CHANGES},
-    -- The kinds choose what is ranked by. They hide no other kind: a campaign without a fall may
-    -- have lost keywords.
+    -- Only the requested kinds count in `changes`. The number of each kind is shown nevertheless: a
+    -- campaign in which no keyword fell may have lost some.
     counted AS (
         SELECT
             *,
@@ -66,7 +66,7 @@ class CampaignChanges:
 
     Attributes:
         company: the campaign's, as it was last pulled; None if the campaigns could not be listed.
-        changes: the number of changes, of the kinds and engines that were requested.
+        changes: the number of changes of the requested kinds, in the requested engines.
         places: the places by which the ranks of these changes became better, minus those by which
             they became worse. Changes without both ranks do not count.
         new: the number of changes of this kind, even if another kind was requested; the same holds
@@ -104,10 +104,10 @@ class CountedChanges:
         account: the name of the account.
         before: the earlier ranking day.
         after: the later ranking day.
-        total: the number of all changes, of the kinds and engines that were requested.
+        total: the number of changes of the requested kinds, in the requested engines.
         campaigns: a table with a row for each campaign with changes, the most changes first.
         filters: the kinds and engines that were requested, if not all of them.
-        left_out: campaigns that were not compared, and why.
+        left_out: why some campaigns were not compared, by campaign.
     """
 
     account: str
@@ -158,7 +158,7 @@ def changes_by_campaign(
 
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
-        account: this and all other arguments are those of `changes`.
+        account: the name of the account. This and all other arguments are as in `changes`.
 
     Raises:
         ConfigurationError: an argument is wrong, or the database has no such account, day or
@@ -185,7 +185,7 @@ def changes_by_campaign(
 def count_changes(
     history: History, request: ComparisonRequest
 ) -> tuple[CountedChanges, Sequence[str]]:
-    """Count the changes in an open history. The second value has notes about the days."""
+    """Count the changes in an open history. The second value has notes on the days."""
     compared = compared_days(history, request)
     before, after = compared.days
     account = compared.selection.account

@@ -25,6 +25,7 @@ from seorep_async.history.source import listed
 BANDS = ("1 to 3", "4 to 10", "11 to 20", "21 to 50", "51+", "not ranked")
 """The bands of ranks that a standing counts. A rank of null, 0 or less means "not ranked"."""
 _MOST_DAYS = 90
+"""The most days, besides the first, that a chart shows."""
 _MOST_LISTED = 10
 _LONGEST_NAME = 60
 
@@ -212,14 +213,14 @@ class Figures:
 
     Attributes:
         subject: the account, or None if the page does not name it.
-        days: the days to draw.
+        days: the days in the charts.
         first, last: the first and the last of all days.
-        earlier: the days with which the last one is compared.
+        earlier: the days with which the last day is compared.
         total: the number of all days.
         engine: the engine of the figures at the top.
         ranked: the engines in which any keyword is ranked.
         moves: lists of changes, by title.
-        groups: the largest groups, by kind.
+        groups: the groups with the most keywords, by kind: campaigns, tags and locations.
         names_campaigns: whether each change names its campaign, because there are several.
         warnings: sentences about campaigns and days that are missing or hard to compare.
         notes: sentences about omissions in the charts and figures.
@@ -246,15 +247,15 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     Raises:
         ConfigurationError: there are no rankings in that range.
     """
-    # the pulls matter only if the page ends with the last day
+    # only the choice of the last day, and the notes on it, need the pulls
     pulls = selection.days_of_pulls() if last is None else []
     dates = _dates(selection, pulls, first, last)
     ends = (dates[0], dates[-1])
     drawn = _drawn(dates)
-    # the last day is compared with the day before, even if the charts leave that out
+    # the last day is compared with the day before it, even if the charts leave that one out
     days = _days(selection, sorted({*drawn, *dates[-2:]}))
-    shown_days = [day for day in days if day["as_of"] in drawn]
-    # the last day is compared with the day before and with the first day
+    drawn_days = [day for day in days if day["as_of"] in drawn]
+    # the last day is also compared with the first day, if that is another one
     earlier = days[-2:-1]
     if len(dates) > 2:
         earlier.append(days[0])
@@ -273,18 +274,18 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     warnings += [selection.note_on_windows(day["as_of"], dates[-1]) for day in earlier]
     return Figures(
         subject=selection.account,
-        days=shown_days,
+        days=drawn_days,
         first=days[0],
         last=days[-1],
         earlier=earlier,
         total=len(dates),
         engine=engine,
-        ranked=_ranked_engines(shown_days),
+        ranked=_ranked_engines(drawn_days),
         moves=_moves(selection, ends) if earlier else {},
         groups=groups,
         names_campaigns=has_several_campaigns,
         warnings=[warning for warning in warnings if warning is not None],
-        notes=_notes(dates, drawn, _days_without_all_campaigns(selection, ends)),
+        notes=_notes(dates, drawn, _count_incomplete_days(selection, ends)),
     )
 
 
@@ -299,7 +300,7 @@ def _dates(
     end = last
     if end is None:
         end = last_day(pulls)
-        # a first day after the usual last day asks for the days from there
+        # the caller wants days that are later than the usual last one
         if first is not None and first > end:
             end = all_days[-1]
     days = [day for day in all_days if day <= end]
@@ -319,12 +320,13 @@ def _dates(
 
 def _drawn(dates: Sequence[dt.date]) -> set[dt.date]:
     """Return the first day, and evenly spaced days that end with the last one."""
-    # counted from the end, because the last day is the one that a reader looks for
+    # counted from the end, because readers look for the last day
     distance = math.ceil(len(dates) / _MOST_DAYS)
     return {dates[0], *dates[::-distance]}
 
 
-def _days_without_all_campaigns(selection: Selection, ends: Days) -> int:
+def _count_incomplete_days(selection: Selection, ends: Days) -> int:
+    """Return the number of days that lack a campaign of other days."""
     first, last = ends
     rows = selection.execute(_DAYS_WITHOUT_ALL_CAMPAIGNS, first=first, last=last)
     return len(rows.fetchall())
@@ -352,7 +354,7 @@ def _note_on_missing_campaigns(selection: Selection, ends: Days) -> str | None:
 
 
 def _days(selection: Selection, dates: Sequence[dt.date]) -> list[Day]:
-    """Return each of these days, with its standings."""
+    """Return these days with their standings."""
     days: dict[dt.date, Day] = {}
     rows = selection.execute(_STANDINGS, days=dates).fetchall()
     for as_of, date_in_words, engine, bands, average in rows:
@@ -367,23 +369,17 @@ def _ranked_engines(days: Sequence[Day]) -> list[str]:
 
 
 def _moves(selection: Selection, ends: Days) -> dict[str, Changes]:
-    """Return the largest changes of each list. For lost keywords, the best ranks come first."""
-    # only once, because it is the same for each list, and the query reads all rows of two days
+    """Return the largest changes of each list. Of lost keywords, those with the best ranks."""
+    # all lists share the reasons, because finding them reads all rows of two days
     compared = ComparedDays(selection, ends, reasons_against(selection, ends), notes=())
-    moves = {}
-    for title, kinds in _MOVES.items():
-        moves[title] = changes_between(
-            compared,
-            kinds=kinds,
-            limit=_MOST_LISTED,
-            moved=3,
-            only_ranked=True,
-        )
-    return moves
+    return {
+        title: changes_between(compared, kinds=kinds, limit=_MOST_LISTED, moved=3, only_ranked=True)
+        for title, kinds in _MOVES.items()
+    }
 
 
 def _groups(selection: Selection, engine: str, ends: Days) -> dict[str, list[dict[str, Any]]]:
-    """Return the largest groups of each kind on the last day. `total` counts all of a kind."""
+    """Return the largest groups of each kind on the last day. `total` is the number of all."""
     first, last = ends
     rows = selection.execute(_GROUPS, engine=engine, first=first, last=last).fetchall()
     groups: dict[str, list[dict[str, Any]]] = {"campaign": [], "tag": [], "location": []}
@@ -393,6 +389,7 @@ def _groups(selection: Selection, engine: str, ends: Days) -> dict[str, list[dic
 
 
 def _notes(dates: Sequence[dt.date], drawn: Collection[dt.date], incomplete: int) -> list[str]:
+    """Return sentences about omissions; `incomplete` is the number of incomplete days."""
     notes = []
     if len(dates) == 1:
         notes.append("One day is shown; changes appear once there is a second day.")

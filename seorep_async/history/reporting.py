@@ -30,6 +30,7 @@ _log = logging.getLogger("seorep_async")
 _MADE_BY = '<meta name="generator" content="seorep report">'
 """Marks a page as a report, near its beginning."""
 _LONGEST_BEGINNING = 1024
+"""The bytes of a page in which this mark is looked for."""
 _LAST_OF_PLANES = "".join(chr(plane << 16 | end) for plane in range(17) for end in (0xFFFE, 0xFFFF))
 _NOT_IN_HTML = re.compile(f"[\0-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_LAST_OF_PLANES}]")
 
@@ -84,12 +85,12 @@ def report(
         selection = Selection.of(history, history.account(account), campaign_id, group)
         figures = figures_of(selection, first, last)
     if title is not None:
-        # the reader of a page need not see the name of an account
+        # the title was chosen for readers who need not see the account's name
         figures = attrs.evolve(figures, subject=None)
     for warning in figures.warnings:
         _log.warning("%s", warning)
     page = _page(figures, title or f"Search rankings: {selection.name}", names)
-    # the target of a link is replaced, and the link stays
+    # if `out` is a link, the file behind it is replaced, and the link stays
     with replacing(target, Path(os.path.realpath(target))) as file:
         file.write_text(page, encoding="utf-8", newline="\n")
     return target
@@ -100,7 +101,7 @@ def report(
 
 def _page(figures: Figures, title: str, names: Mapping[str, str]) -> str:
     style = _beside("report.css")
-    # the page allows only this style, and no script
+    # the page's security policy allows only the style with this digest, and no script
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     page = _template().render(
         attrs.asdict(figures, recurse=False),
@@ -133,8 +134,8 @@ def _beside(name: str) -> str:
 
 
 def _words(text: str, most: int = 80) -> str:
-    """Shorten a text of the service or a customer, and replace what HTML can't hold."""
-    # both ends of a long address are more useful than its beginning
+    """Shorten a text, and replace characters that HTML can't hold."""
+    # both ends of a long address say more than its beginning alone
     if len(text) > most:
         text = f"{text[: most // 2]}…{text[1 - most // 2 :]}"
     return _NOT_IN_HTML.sub("\N{REPLACEMENT CHARACTER}", text)
@@ -149,8 +150,9 @@ def _number(value: float | None) -> str:
 
 
 def _figure(standing: Mapping[str, Any] | None, bands: int | None) -> Any:
-    """Return the number of keywords in the first bands, or without bands the average rank."""
-    if standing is None:  # a group that did not exist on that day
+    """Return the number of keywords in the first `bands` bands; with None, the average rank."""
+    # the group did not exist on that day
+    if standing is None:
         return None if bands is None else 0
     if bands is None:
         return standing["average"]
@@ -160,10 +162,12 @@ def _figure(standing: Mapping[str, Any] | None, bands: int | None) -> Any:
 def marks(lowest: float, highest: float, *, steps: int = 4, first: int = 0) -> list[int]:
     """Return evenly spaced marks for an axis, the lowest first.
 
-    The marks enclose the values of the axis. There are at most `steps` + 1 marks: `first`, and
-    numbers at round distances from it.
+    The marks enclose the values of the axis. They are `first` plus multiples of a round distance.
+
+    Args:
+        steps: the number of distances that would suffice between `lowest` and `highest`.
     """
-    # marks are whole numbers, because ranks and counts are
+    # whole numbers, because ranks and counts are whole
     distance = max(1, math.ceil((highest - lowest) / steps))
     magnitude = 10 ** (len(str(distance)) - 1)
     # the smallest round distance that is large enough
@@ -193,7 +197,7 @@ def _checked_target(out: str | os.PathLike[str]) -> Path:
 
 
 def _is_report(target: Path) -> bool:
-    # a file that can't be read may be anything
+    # an unreadable file may be anything
     if not os.access(target, os.R_OK):
         return False
     with target.open("rb") as file:

@@ -107,15 +107,17 @@ _DIFFERING_WINDOWS = """
 
 
 _RECENT_DAYS = 10
-"""The number of last days whose largest number of campaigns counts as usual."""
+"""The number of latest days among which `usual_days` looks for the one with the most campaigns."""
 
 
 @attrs.frozen
 class DayOfPulls:
-    """The campaigns whose reports of a ranking day were pulled, and those that succeeded.
+    """The pulled reports of a ranking day.
 
     Attributes:
-        error: the kind of an error, or None without failures.
+        campaigns: the number of campaigns whose report was pulled.
+        succeeded: the number of those whose report succeeded.
+        error: the reason of one failure, or None without failures.
         is_ahead: whether every pull of the day ran before the day began.
     """
 
@@ -127,10 +129,10 @@ class DayOfPulls:
 
 
 def usual_days(pulls: Sequence[DayOfPulls]) -> list[dt.date]:
-    """Return the days with more than half as many campaigns as the largest recent one, last first.
+    """Return the days with more than half as many campaigns as the largest recent day, last first.
 
-    A separately pulled campaign doesn't make its day a usual one. Failed reports count, so a bad
-    night is still usual.
+    So a day on which somebody pulled a single campaign is not usual. Failed reports count, so a day
+    with many failures is still usual.
     """
     with_rankings = _with_rankings(pulls)
     largest = max(pull.campaigns for pull in with_rankings[:_RECENT_DAYS])
@@ -138,7 +140,7 @@ def usual_days(pulls: Sequence[DayOfPulls]) -> list[dt.date]:
 
 
 def last_day(pulls: Sequence[DayOfPulls]) -> dt.date:
-    """Return the last usual day, or the very last one if no earlier day could be compared with it.
+    """Return the last usual day. If there is no earlier day to compare it with, return the last.
 
     Args:
         pulls: the days that were pulled, the last first.
@@ -151,8 +153,9 @@ def last_day(pulls: Sequence[DayOfPulls]) -> dt.date:
 
 
 def _with_rankings(pulls: Sequence[DayOfPulls]) -> list[DayOfPulls]:
+    """Return the days with a successful report. Leave out future days if there are others."""
     with_rankings = [pull for pull in pulls if pull.succeeded]
-    # a service may have rows of a future month, but they are not current ranks
+    # the service may have rows of a future month, but they are not current ranks
     return [pull for pull in with_rankings if not pull.is_ahead] or with_rankings
 
 
@@ -179,7 +182,7 @@ class Selection:
         """Select a campaign, the campaigns of a group, or all campaigns of an account.
 
         Raises:
-            ConfigurationError: no campaign of such a group has rankings.
+            ConfigurationError: the account has no such group.
         """
         if campaign_id is None and group is None:
             return cls(history, account, campaign_ids=None, name=account)
@@ -220,7 +223,8 @@ class Selection:
         days: list[dt.date] = self.first_column(RANKING_DAYS)
         if days:
             return days
-        # There are three cases: the reports failed, other campaigns have rankings, or none has any.
+        # There are three reasons: the reports failed, only other campaigns have rankings, or no
+        # campaign has any.
         argument = None
         errors = self.first_column(_ERRORS)
         campaigns = self.history.connection.execute(_RANKED_CAMPAIGNS, {"account": self.account})
@@ -239,7 +243,9 @@ class Selection:
         """Return the pulled days, the last first, even if all their reports failed."""
         return [DayOfPulls(*row) for row in self.execute(_CAMPAIGNS_OF_DAYS).fetchall()]
 
-    def no_day(self, argument: str, day: dt.date, days: Sequence[dt.date]) -> ConfigurationError:
+    def error_for_day(
+        self, argument: str, day: dt.date, days: Sequence[dt.date]
+    ) -> ConfigurationError:
         """Return the error about a day without rankings. It names the nearest days."""
         earlier = [other for other in days if other < day]
         later = [other for other in days if other > day]
@@ -253,14 +259,14 @@ class Selection:
 
     @property
     def advice_on_days(self) -> str:
-        """How to get a ranking day for each night."""
+        """Advice on how to get a ranking day for each night."""
         name = Path(self.history.label).name
         return f"pull the last 30 days each night (seorep pull --last 30d -o {name})"
 
     def note_on_nights(self) -> str | None:
         """Return a sentence about the last nights if several have the same ranking day."""
         days = self.first_column(_LAST_DAYS_OF_NIGHTS)
-        # only the latest run of nights counts: earlier ones may have been pulled differently
+        # only the latest nights in a row count, because earlier ones may have been pulled otherwise
         nights = 0
         for day in days:
             if day != days[0]:
@@ -272,7 +278,7 @@ class Selection:
         return f"{problem} To have a day for each night, {self.advice_on_days}."
 
     def note_on_a_later_day(self, pulls: Sequence[DayOfPulls], after: dt.date) -> str | None:
-        """Return a sentence about a day later than `after`, which counts as the last one.
+        """Return a sentence on why `after` counts as the last day although a later one was pulled.
 
         Args:
             pulls: the days that were pulled, the last first.
@@ -282,17 +288,17 @@ class Selection:
             return self._note_on_days_of_others(after)
         begun = [pull for pull in later if not pull.is_ahead]
         last = (begun or later)[0]
-        so = f"so {after} counts as the last day; to use {last.day}, name it as the later day."
+        result = f"so {after} counts as the last day; to use {last.day}, name it as the later day."
         if last.is_ahead:
-            return f"{last.day} had not begun when it was pulled, {so}"
+            return f"{last.day} had not begun when it was pulled, {result}"
         if last.succeeded:
             campaigns = counted(last.succeeded, "campaign")
-            return f"{last.day} has rankings of {campaigns} only, fewer than is usual, {so}"
+            return f"{last.day} has rankings of {campaigns} only, fewer than is usual, {result}"
         reports = counted(last.campaigns, "report")
         return f"{last.day}: {reports} failed ({last.error}); the last day before it is {after}."
 
     def _note_on_days_of_others(self, after: dt.date) -> str | None:
-        """Return a sentence about a later day of most campaigns that the selected ones lack."""
+        """Return a sentence if most campaigns of the account have a later day than these."""
         if self.campaign_ids is None:
             return None
         all_campaigns = attrs.evolve(self, campaign_ids=None)

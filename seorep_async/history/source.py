@@ -35,7 +35,7 @@ from seorep_async.tables.output_tables import all_tables, table_of
 if TYPE_CHECKING:
     import duckdb
 
-# Connections of a process to one file share their settings, so all of them must be locked at once.
+# All connections of a process to one file share one set of settings, so it is locked at the start.
 _SETTINGS = {
     "enable_external_access": "false",
     "python_enable_replacements": "false",
@@ -43,7 +43,7 @@ _SETTINGS = {
 }
 _RETRY_SECONDS = 0.1
 WAIT_SECONDS = 10.0
-"""How long a question of this package waits while a pull writes the database."""
+"""How long `changes`, `report` and other questions wait while a pull writes the database."""
 
 RANKING_DAYS = """
     SELECT DISTINCT least(end_date, greatest(start_date, snapshot_date)) AS as_of
@@ -84,7 +84,7 @@ _PULLED_WINDOWS = """
         LEFT JOIN requested_failures AS failures
             USING (account, snapshot_date, start_date, end_date, table_name)
         WHERE pulls.account = $account
-            -- a pull of all campaigns had also those that remain when some are excluded
+            -- a pull of all campaigns includes those that remain when some are excluded
             AND (selection IS NOT DISTINCT FROM $selection OR (selection IS NULL AND $is_listed))
             AND (pulls.compared OR NOT $compared)
         GROUP BY ALL
@@ -117,7 +117,7 @@ class History:
         label: the database's name in messages.
         connection: a connection to DuckDB with the eight tables, and the views
             `keyword_rankings_by_day` and `keyword_rankings_latest`. It can neither write nor
-            reach any other file, and its settings are locked.
+            access any other file, and its settings are locked.
     """
 
     label: str
@@ -132,7 +132,7 @@ class History:
         """Return the account with this name; without a name, the only account.
 
         Raises:
-            ConfigurationError: there are several accounts, or none of this name.
+            ConfigurationError: there is no account of this name, or no name and several accounts.
         """
         accounts = self.accounts()
         if name is not None and name in accounts:
@@ -170,19 +170,19 @@ def open_history(
     limits: Mapping[str, str] | None = None,
     wait_seconds: float = 0.0,
 ) -> Generator[History, None, None]:
-    """Open a database for reading. No pull can write to it in the meantime.
+    """Open a database for reading. No pull can write to it while it is open.
 
     Several threads may read a database at once, each with its own history.
 
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
         limits: further settings of DuckDB, such as `memory_limit`.
-        wait_seconds: how long to wait while a pull writes it, another process has it open, or this
-            process reads it with other limits.
+        wait_seconds: how long to wait while a pull writes the database, another process has it
+            open, or this process reads it with other limits.
 
     Raises:
         ConfigurationError: no pull wrote the file, or its tables were changed.
-        ExportError: after `wait_seconds`, it is still being written.
+        ExportError: after `wait_seconds`, the database is still in use; or it is damaged.
         ImportError: the extra `duckdb` is missing.
     """
     if not isinstance(database, str | os.PathLike):
@@ -208,7 +208,7 @@ def open_history(
         try:
             yield History(str(path), connection)
         except RuntimeError as error:
-            # DuckDB turns a Ctrl-C into this RuntimeError
+            # DuckDB turns Ctrl-C into a RuntimeError
             if "interrupted" in str(error):
                 raise KeyboardInterrupt from error
             raise
@@ -217,12 +217,12 @@ def open_history(
 def _connect(
     stack: ExitStack, path: Path, limits: Mapping[str, str], wait_seconds: float
 ) -> duckdb.DuckDBPyConnection:
-    """Open a file for reading, until the stack is closed, as soon as nobody writes it."""
+    """Open a file for reading as soon as nobody writes it. The stack will close it."""
     settings = {**limits, **_SETTINGS}
     use = use_of(path)
-    until = time.monotonic() + wait_seconds
+    deadline = time.monotonic() + wait_seconds
     while True:
-        is_late = time.monotonic() >= until
+        is_late = time.monotonic() >= deadline
         connection = _connected(stack, path, settings, use, is_late=is_late)
         if connection is not None:
             return connection
@@ -232,7 +232,7 @@ def _connect(
 def _connected(
     stack: ExitStack, path: Path, settings: dict[str, str], use: DatabaseUse, *, is_late: bool
 ) -> duckdb.DuckDBPyConnection | None:
-    """Open a file. Return None if others may close it soon; when it is late, raise instead."""
+    """Open a file. If it is in use, return None to wait; raise an error if it is too late."""
     library = require("duckdb")
     with use.opening:
         if use.is_written:
@@ -244,24 +244,25 @@ def _connected(
             return None
         try:
             # DuckDB would take a relative md:x.duckdb for the address of a service
-            connection = library.connect(str(path.absolute()), read_only=True, config=settings)
+            connection: duckdb.DuckDBPyConnection = library.connect(
+                str(path.absolute()), read_only=True, config=settings
+            )
         except library.Error as error:
             # the holder may be another process, or a reader of this process with other limits
             holder = holder_of(error)
-            # without this check, a notebook that has the database open would wait for itself
-            is_callers = holder == THIS_PROGRAM and not use.readers
-            if holder is None or is_callers or is_late:
+            # otherwise a notebook with the database open would wait for itself
+            is_callers_own = holder == THIS_PROGRAM and not use.readers
+            if holder is None or is_callers_own or is_late:
                 raise
             return None
         stack.enter_context(use.read())
-        opened: duckdb.DuckDBPyConnection = stack.enter_context(connection)
-        return opened
+        return stack.enter_context(connection)
 
 
 def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Refuse a database that no pull created, or whose tables were changed."""
     columns = found_columns(connection)
-    # an unrelated database lacks the first table already
+    # of an unrelated database, the error names the first table
     for table in all_tables():
         if table.name not in columns:
             raise _refusal(path, f"it has no table {table.name}")
@@ -272,16 +273,18 @@ def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _provide_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Hide views of another version behind temporary ones of this version."""
+    """Hide stored views behind temporary ones if another version made them."""
     for name, query in VIEWS.items():
         connection.execute(f"CREATE TEMP VIEW {name} AS {query}")
-    definitions: dict[bool, set[str]] = {True: set(), False: set()}
+    temporary_views: set[str] = set()
+    stored_views: set[str] = set()
     for is_temporary, name, statement in connection.execute(_DEFINITIONS).fetchall():
         if name in VIEWS:
             _, _, definition = statement.partition(" VIEW ")
+            views = temporary_views if is_temporary else stored_views
             # a view in an older storage format is shown with fewer parentheses
-            definitions[is_temporary].add(re.sub(r"[()\s]", "", definition))
-    if definitions[True] == definitions[False]:
+            views.add(re.sub(r"[()\s]", "", definition))
+    if temporary_views == stored_views:
         # otherwise SHOW TABLES would list them twice
         for name in VIEWS:
             connection.execute(f"DROP VIEW temp.{name}")
@@ -297,10 +300,10 @@ def _refusal(path: Path, problem: str) -> ConfigurationError:
 
 @attrs.frozen
 class PulledWindow:
-    """A window pulled into a database.
+    """A window of days pulled into a database.
 
     Attributes:
-        is_complete: whether no report may still succeed.
+        is_complete: whether every missing report would fail again.
         started_at: the start of its last pull.
         failed_reports: for a complete window, the number of reports that it lacks.
         failed_ids: the campaigns of these reports.
@@ -314,7 +317,7 @@ class PulledWindow:
 
 @contextmanager
 def opened(database: str | os.PathLike[str]) -> Generator[History, None, None]:
-    """Open a database for this package's own questions. Errors become an `ExportError`."""
+    """Open a database for a question of this package. DuckDB's errors become an `ExportError`."""
     duckdb = require("duckdb")
     try:
         with open_history(database, wait_seconds=WAIT_SECONDS) as history:
@@ -340,7 +343,7 @@ def complete_windows(
     Args:
         database: a file that pulls wrote.
         account: the account of the pulls.
-        selection: the text in the table `pulls`, or None for every campaign.
+        selection: the text in the column `selection` of `pulls`, or None for every campaign.
         compared: whether to count only pulls that requested changes from the previous period.
 
     Returns:
@@ -382,7 +385,7 @@ def pulled_windows(
 
 
 def listed(names: Iterable[object]) -> str:
-    """Return names for a message. If there are more than ten, only the first and last appear."""
+    """Return names for a message. Of more than ten, only the first five and last five appear."""
     words = [str(name) for name in names]
     # an account may have thousands of campaigns
     if len(words) > 10:
