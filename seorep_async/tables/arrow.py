@@ -78,11 +78,11 @@ def _array(pa: Any, column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
 
 
 def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
-    """Return rows as an Arrow table. Keys that a report in memory lacks may be null."""
+    """Return rows as an Arrow table. A column with nulls is nullable, even if it is a key."""
     pa = require("pyarrow")
     schema = arrow_schema(table)
     batches = [record_batch(table, columns) for columns in parts]
-    # a pull into files has all keys, but a report in memory may lack some
+    # a report in memory may lack keys, unlike one that is pulled into files
     for place, field in enumerate(schema):
         has_nulls = any(batch.column(place).null_count for batch in batches)
         if has_nulls and not field.nullable:
@@ -150,7 +150,7 @@ def _type(column_type: ColumnType) -> pa.DataType:
 
 
 def _tag_array(pa: Any, values: Sequence[Any]) -> pa.Array:
-    # From flat columns, because a list of dictionaries takes ten times as long.
+    # built from flat columns, because a list of dictionaries takes ten times as long
     lists_of_tags = once_each(_plain_tags, values)
     ends = accumulate(map(len, lists_of_tags), initial=0)
     tags = list(chain.from_iterable(lists_of_tags))
@@ -174,10 +174,11 @@ def _plain_tags(tags: tuple[Tag, ...]) -> list[tuple[int, str, str | None]]:
 
 _NESTED = (ColumnType.TAGS, ColumnType.FIELDS, ColumnType.ANY)
 _NULLABLE = {ColumnType.INTEGER: ("int64", "Int64"), ColumnType.BOOLEAN: ("bool", "boolean")}
-"""The pandas types, without and with nulls."""
+"""Pandas's names of a type, without and with nulls."""
 
 
 def _for_pandas(table: Table) -> dict[str, Any]:
+    """Return metadata that makes pandas read integers and booleans as nullable."""
     columns = []
     for column in table.columns:
         if column.type in _NULLABLE:

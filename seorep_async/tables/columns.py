@@ -45,7 +45,7 @@ class ColumnType(enum.Enum):
 
 
 _COMPARABLE = {ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN, ColumnType.DATE}
-"""Types whose equal values are identical. The numbers 1 and 1.0 are equal, but not identical."""
+"""Types whose equal values look alike. The numbers 1 and 1.0 are equal, but look different."""
 _FEW_ROWS = 16
 _TYPES: dict[object, ColumnType] = {
     int: ColumnType.INTEGER,
@@ -75,14 +75,16 @@ class Column:
 
 
 Values: TypeAlias = tuple[Any, ...]
+"""The values of one row, by column."""
 Columns: TypeAlias = Sequence[Sequence[Any]]
+"""The values of several rows: for each column, a value for each row."""
 
 
 @attrs.frozen(eq=False)
 class Table:
     """A table: its name in databases and files, the description of a row, and a row's key.
 
-    The first `lead` columns identify a row's account, snapshot date and report.
+    The first `lead` columns say which account, snapshot date and report a row belongs to.
     """
 
     name: str
@@ -104,7 +106,6 @@ class FeedTable(Table):
 
         Changes from the previous period are null unless `compared`.
         """
-        # Reading by column is twice as fast as by row.
         values = model_columns(self._model, rows)
         if not compared:
             for place, column in enumerate(self.columns[self.lead :]):
@@ -160,7 +161,7 @@ def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
 
 @cache
 def _reading(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[int, type]]]:
-    """Return a model's reader of values, the values for None, and the places of nested models."""
+    """Return how to read a model: a reader of its values, the values for None, nested models."""
     absent: list[Any] = []
     nested = []
     for place, (value_type, _is_optional) in enumerate(_attributes(model).values()):
@@ -175,7 +176,7 @@ def _reading(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[i
 
 
 def is_constant(column_type: ColumnType, values: Sequence[Any]) -> bool:
-    """Return whether several strings, integers, booleans or dates are all the same."""
+    """Return whether there are several strings, integers, booleans or dates, all equal."""
     if len(values) < 2 or column_type not in _COMPARABLE:
         return False
     first = values[0]
@@ -225,11 +226,11 @@ def as_json(value: object) -> str:
 
 
 def once_each(function: Callable[[Any], Any], column: Sequence[Any]) -> list[Any]:
-    """Return a function's results for a column, calling it once for each object.
+    """Return a function's results for a column. The function is called once for each object.
 
     Rows often share a tuple of tags.
     """
-    # by identity, because comparing tuples of tags costs more than encoding them
+    # objects are found by identity, because comparing tuples of tags costs more than encoding them
     objects = {id(value): value for value in column}
     results = {key: function(value) for key, value in objects.items()}
     return [results[id(value)] for value in column]

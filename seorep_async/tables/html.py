@@ -31,7 +31,7 @@ _BREAK = re.compile(r"_(?=[a-z]{2})")
 
 @attrs.frozen
 class _HtmlColumn:
-    """A column of the table: its name, the alignment of its values, the values, and its total."""
+    """A column of the table: its name, the side of its text, its values in rows, and its total."""
 
     name: str
     side: str
@@ -43,8 +43,8 @@ class _HtmlColumn:
         return self.total is None and all(value in _EMPTY for value in self.values)
 
     @property
-    def rank(self) -> int:
-        """The place among the columns: important ones come first, constant ones last."""
+    def order(self) -> int:
+        """A sort key: important columns come first, constant ones last."""
         if is_important(self.name):
             return 0
         # a single row doesn't show whether a column is constant
@@ -54,7 +54,7 @@ class _HtmlColumn:
 
 
 def is_important(column_name: str) -> bool:
-    """Return whether a column comes first for a person: phrase or date, a rank or its change."""
+    """Return whether people look for a column first: phrase, date, a rank or its change."""
     return _FIRST.fullmatch(column_name) is not None
 
 
@@ -73,17 +73,17 @@ def html_table(
     last.
 
     Args:
-        caption: the heading, which is followed by the number of rows.
+        caption: the heading. The number of rows is added to it.
         columns: the columns of the rows.
         rows: all rows, or at least the first ones.
         total: the number of all rows.
-        totals: totals by the names of their columns. They become the last line.
+        totals: the report's totals by the names of their columns, for the last line.
         first: the names of columns that come before all others.
     """
     first_rows = list(islice(rows, SHOWN_ROWS))
     line_of_totals = {name: value for name, value in (totals or {}).items() if value not in _EMPTY}
     html_columns = _columns_with_values(columns, first_rows, line_of_totals)
-    html_columns.sort(key=lambda column: -1 if column.name in first else column.rank)
+    html_columns.sort(key=lambda column: -1 if column.name in first else column.order)
     full_caption = _with_numbers(caption, len(first_rows), total, has_totals=bool(line_of_totals))
     values_of_rows = zip(*(column.values for column in html_columns), strict=True)
     return _TABLE.format(
@@ -111,7 +111,7 @@ def _columns_with_values(
 def _foot(columns: Sequence[_HtmlColumn]) -> str:
     """Return the line of totals."""
     cells = [column.total for column in columns]
-    # a total in the first column, such as a rank, says more than this word
+    # if the first column has a total, that is shown in place of this word
     if cells and cells[0] is None:
         cells[0] = "totals"
     return f"<tfoot>{_line('th', columns, cells)}</tfoot>"

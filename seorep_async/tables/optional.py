@@ -1,4 +1,4 @@
-"""Import the libraries of the extras when they are needed. No other module does."""
+"""Import the libraries of the extras when they are needed, with a clear error if one is missing."""
 
 from __future__ import annotations
 
@@ -42,8 +42,10 @@ def require(module: str, *, extra: str | None = None) -> Any:
 
 
 def _import_with_real_dates(module: str) -> Any:
+    """Import a module while freezegun's fake dates are removed."""
     with real_dates():
-        if module == "pyarrow":  # it imports pandas later
+        # otherwise pyarrow would import pandas later, with fake dates
+        if module == "pyarrow":
             with suppress(ImportError):
                 importlib.import_module("pandas")
         return importlib.import_module(module)

@@ -78,8 +78,8 @@ _REPORT_KEY = (
 def table_of(feed: Feed) -> FeedTable:
     """Return the table of a feed.
 
-    Its first columns are the lead: account, snapshot date and request. The row model's columns
-    follow.
+    Its first columns are the lead: account, snapshot date, ids and requested days. The row model's
+    columns follow.
     """
     key: tuple[str, ...]
     if feed is Feed.CAMPAIGN:
@@ -231,5 +231,6 @@ def pulls_table() -> Table:
 
 
 def all_tables() -> tuple[Table, ...]:
+    """Return the tables of a pull, those of the feeds first."""
     others = (totals_table(), campaigns_table(), keywords_table(), failures_table(), pulls_table())
     return (*(table_of(feed) for feed in Feed), *others)

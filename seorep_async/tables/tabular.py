@@ -126,7 +126,7 @@ def _plain(table: Table, columns: Columns) -> list[Sequence[Any]]:
 
 
 class TableList(list[T], Tabular):
-    """A list that is also a table. Its slices, its copies, and sums with the same kind are too."""
+    """A list that is also a table, as are its slices, its copies, and sums of the same kind."""
 
     __slots__ = ("_kind",)
 

@@ -32,7 +32,7 @@ LONGEST = 20_000
 """The largest excerpt, in bytes of UTF-8."""
 _LONGEST_VALUE = 500
 _NOTES = 500
-"""Bytes reserved for the description of what is left out."""
+"""The bytes reserved for the description of omissions."""
 
 
 def csv_cells(columns: Sequence[Column], values: Columns) -> list[Sequence[str]]:
@@ -59,12 +59,12 @@ def csv_lines(columns: Sequence[Sequence[str]]) -> str:
     for is_constant_group, neighbours in groupby(columns, partial(is_constant, ColumnType.STRING)):
         group = list(neighbours)
         if is_constant_group:
-            # Columns that never change are joined once for all rows.
+            # columns with the same cell in all rows are joined only once
             joined_cell = ",".join(column[0] for column in group)
             joined_columns.append([joined_cell] * row_count)
         else:
             joined_columns += group
-    # Joining cells and separators in one step takes a third of the time of `csv.writer`.
+    # joining all cells and separators in one step takes a third of the time of `csv.writer`
     step = 2 * len(joined_columns)
     flat = [","] * (step * row_count)
     for place, column in enumerate(joined_columns):
@@ -116,7 +116,7 @@ def _needs_quotes(string: str) -> bool:
 def _tag_list(tags: tuple[Tag, ...]) -> str:
     if any(tag.extra for tag in tags):
         return as_json(plain_tags(tags))
-    # Written by hand, because there are tags in every row and this is six times as fast.
+    # not by `as_json`, because every row has tags, and this is six times as fast
     objects = []
     for tag in tags:
         label = encode_basestring(tag.label)
@@ -132,7 +132,7 @@ def _extra_cells(values: Sequence[Any]) -> list[str]:
 
 
 def _extra_members(values: Sequence[Any]) -> list[msgspec.Raw | None]:
-    # Null instead of `{}`, because a file with `{}` in every line cannot become Parquet.
+    # null instead of `{}`, because a file with `{}` in every line can't become Parquet
     return [msgspec.Raw(as_json(extra).encode()) if extra else None for extra in values]
 
 
@@ -158,7 +158,7 @@ def columns_as_json_lines(table: Table, columns: Columns) -> bytes:
     for column, values in zip(table.columns, columns, strict=True):
         as_members = _MEMBERS.get(column.type)
         members.append(values if as_members is None else as_members(values))
-    # Structs are encoded twice as fast as dictionaries.
+    # structs are encoded twice as fast as dictionaries
     return _JSON.encode_lines(list(map(_line(table), *members)))
 
 
@@ -176,12 +176,12 @@ _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
 def printable_json(
     value: object, *, indent: int | None = None, default: Callable[[Any], object] | None = None
 ) -> str:
-    """Return JSON with control characters escaped, so that terminals don't interpret them.
+    """Return JSON with control characters escaped, because terminals would obey them.
 
     The arguments are those of `json.dumps`.
     """
     encoded = json.dumps(value, ensure_ascii=False, indent=indent, default=default)
-    # usually all of it is printable, and no character has to be checked separately
+    # usually everything is printable, and no character has to be checked separately
     if encoded.replace("\n", "").isprintable():
         return encoded
     return "".join(map(_escaped, encoded))
@@ -203,14 +203,14 @@ def excerpt(
 ) -> str:
     """Return facts, columns and rows as JSON for agents, which pay for each character.
 
-    The JSON has a limited length, and says what it leaves out.
+    Its length is limited. The member `left_out` says which rows or values are missing.
 
     Args:
         columns: the names of the columns.
         rows: a list, or an iterator that is read as far as there is room.
-        left_out: descriptions of omissions by the caller.
-        advice: says how to get the other rows if there is room only for this number of rows.
-        facts: the first members. Those that are None are left out.
+        left_out: the caller's own descriptions of omissions.
+        advice: returns how to get the other rows, if there is room only for this number of rows.
+        facts: further members, which come first. Those that are None are omitted.
 
     Raises:
         ConfigurationError: there are too many columns.
@@ -269,7 +269,7 @@ def _size(value: Any) -> int:
 
 
 def _cut(value: Any) -> Any:
-    """Return a value, or the beginning of a long one as a string."""
+    """Return a value. If it is long, return its beginning as a string."""
     if isinstance(value, float) and not math.isfinite(value):
         # JSON has no infinite numbers
         return str(value)
