@@ -1,1 +1,1 @@
-"""What the client costs, measured next to what users would pick instead: `python -m benchmarks`."""
+"""What the client costs, compared with the alternatives that users have: `python -m benchmarks`."""

@@ -1,7 +1,7 @@
-"""All benchmarks: one table of bars, held or missed; `results.md` and `chart.svg` for who wants to see more.
+"""Run all benchmarks, print which bars are held, and write `results.md` and `chart.svg`.
 
-Each runs in a process of its own. `--quick` is a smoke test, in one process, that leaves the results alone unless
-`--out` says where they go. The exit code tells whether everything ran, not how fast it was.
+Each benchmark runs in its own process. `--quick` is a smoke test in one process, which writes no files without `--out`.
+The exit code says whether everything ran, not how fast it was.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _BENCHMARKS = (
 
 
 def main() -> None:
-    """Run what the command line asks for."""
+    """Run the benchmarks as the command line requests."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "--quick", action="store_true", help="a smoke test: small runs, whose figures mean little"
@@ -34,26 +34,31 @@ def main() -> None:
     parser.add_argument(
         "--out",
         type=Path,
-        help="where results.md and chart.svg go; here by default, nowhere if quick",
+        help="folder for results.md and chart.svg; by default this one, or none with --quick",
     )
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     facts = [*machine.describe(), ("load average before", machine.load())]
-    found = []
+    all_findings = []
     for name in _BENCHMARKS:
         began = time.perf_counter()
         measure = importlib.import_module(f"benchmarks.{name}").measure
-        found.append((fresh.here if chosen.quick else fresh.call)(measure, chosen.quick))
+        call = fresh.here if options.quick else fresh.call
+        all_findings.append(call(measure, options.quick))
         print(f"{name} took {time.perf_counter() - began:.0f} s", flush=True)
     facts.append(("load average after", machine.load()))
-    bars = [bar for findings in found for bar in findings.bars]
+    bars = [bar for findings in all_findings for bar in findings.bars]
     print("\n" + as_text(("", ""), facts) + "\n\n" + as_text(BAR_HEAD, [bar.cells for bar in bars]))
-    print(f"\n{_summary(bars)}{' A quick run: the figures mean little.' if chosen.quick else ''}")
-    out = chosen.out or (None if chosen.quick else Path(__file__).parent)
+    print(f"\n{_summary(bars)}")
+    if options.quick:
+        print("A quick run: the figures mean little.")
+    out = options.out
+    if out is None and not options.quick:
+        out = Path(__file__).parent
     if out is not None:
         results = out / "results.md"
-        text = _results(found, bars, facts, chosen.quick) + _section_by_hand(results)
+        text = _results(all_findings, bars, facts, options.quick) + _section_by_hand(results)
         results.write_text(text, encoding="utf-8")
-        panels = [panel for findings in reversed(found) for panel in findings.panels]
+        panels = [panel for findings in reversed(all_findings) for panel in findings.panels]
         python = dict(facts)["Python"]
         (out / "chart.svg").write_text(
             chart.draw(panels, f"{python}, medians; see results.md"), encoding="utf-8"
@@ -67,7 +72,7 @@ def _summary(bars: list[Bar]) -> str:
 
 
 def _section_by_hand(results: Path) -> str:
-    """Return the last section of the results: tables in virtual time, which no run here measures."""
+    """Return the last section of earlier results: tables in virtual time, which no benchmark here measures."""
     if not results.exists():
         return ""
     _, heading, section = results.read_text(encoding="utf-8").partition(
@@ -77,7 +82,7 @@ def _section_by_hand(results: Path) -> str:
 
 
 def _results(
-    found: list[Findings], bars: list[Bar], facts: list[tuple[str, str]], quick: bool
+    all_findings: list[Findings], bars: list[Bar], facts: list[tuple[str, str]], quick: bool
 ) -> str:
     now = dt.datetime.now(dt.UTC)
     parts = [
@@ -86,15 +91,15 @@ def _results(
         as_markdown(("", ""), facts),
         "## Bars",
         f"{_summary(bars)} Each figure is a ratio of medians over alternating runs in one go, unless its unit is ms. "
-        "*limit*: missed, as aiohttp's public interface leaves no room for it. *control* is the ratio in every other "
-        "round over that in the rounds between: how far from 1 chance takes it.",
+        "*limit*: missed, because aiohttp's public interface leaves no room for it. *control* is the ratio of the odd "
+        "rounds divided by that of the even ones; its distance from 1 is chance.",
         as_markdown(BAR_HEAD, [bar.cells for bar in bars]),
         "## Figures",
-        "*computing* is processor time of the measuring process; it shows less of what else the machine does.",
+        "*computing* is processor time of the measuring process, on which other programs have less influence.",
         *(
             f"### {table.title}\n\n{as_markdown(table.head, table.rows)}"
-            for one in found
-            for table in one.tables
+            for findings in all_findings
+            for table in findings.tables
         ),
     ]
     return "\n\n".join(parts) + "\n"

@@ -1,4 +1,4 @@
-"""Timing of several things in turn, so that what else the machine does meets all alike."""
+"""Time several functions in turn, so that other programs on the machine slow all of them alike."""
 
 import gc
 import statistics
@@ -11,11 +11,11 @@ import attrs
 
 @attrs.frozen
 class Times:
-    """What one thing took, run by run.
+    """The times of one function, for each run.
 
     Attributes:
-        wall: seconds.
-        processor: seconds that this process was computing.
+        wall: seconds of wall time.
+        processor: seconds of this process's processor time.
     """
 
     wall: list[float] = attrs.Factory(list)
@@ -23,20 +23,21 @@ class Times:
 
     @property
     def seconds(self) -> float:
-        """The median."""
+        """The median of the wall time, in seconds."""
         return statistics.median(self.wall)
 
     @property
     def computing(self) -> float:
-        """The median of the time spent computing, in seconds."""
+        """The median of the processor time, in seconds."""
         return statistics.median(self.processor)
 
 
 class Ratio(float):
-    """The median of some runs over that of others, all in turn.
+    """The median of some runs divided by the median of others, which ran in turn with them.
 
     Attributes:
-        control: the ratio of every other round over that of the rounds between: what chance does. None of one round.
+        control: the ratio of the odd rounds divided by that of the even ones, which shows the share of chance. None
+            after a single round.
     """
 
     control: float | None = None
@@ -51,26 +52,26 @@ class Ratio(float):
 
 
 def warm_memory() -> None:
-    """Free a large block: from then on glibc reuses the memory of reads, for whoever runs in this process.
+    """Free a large block, so that glibc reuses the memory of reads in this process from now on.
 
-    Some packages do that when they are imported, which makes aiohttp by hand 20 % faster in their company.
+    Some packages do so when they are imported, which would make only their neighbours 20 % faster.
     """
     bytearray(16 * 2**20)
 
 
-def alternate(things: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Times]:
-    """Run each thing once to warm up, then all in turn for some rounds, every other round backwards."""
+def alternate(functions: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Times]:
+    """Call each function once to warm up, then all in turn for some rounds, every other round backwards."""
     warm_memory()
-    for thing in things.values():
-        thing()
+    for function in functions.values():
+        function()
     gc.collect()
-    gc.freeze()  # what the peers' packages left on the heap is no concern of anyone's collections
-    times = {name: Times() for name in things}
+    gc.freeze()  # the objects of imported packages must not slow later collections
+    times = {name: Times() for name in functions}
     for number in range(rounds):
-        for name in list(things) if number % 2 == 0 else reversed(list(things)):
+        for name in list(functions) if number % 2 == 0 else reversed(list(functions)):
             gc.collect()
             wall, processor = time.perf_counter(), time.process_time()
-            things[name]()
+            functions[name]()
             times[name].wall.append(time.perf_counter() - wall)
             times[name].processor.append(time.process_time() - processor)
     gc.unfreeze()

@@ -1,4 +1,4 @@
-"""Bodies of ranking pages, as the sandbox words them."""
+"""Bodies of ranking pages, as the sandbox sends them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,12 +28,12 @@ _FIRST_KEYWORD = 100_001
 
 
 def build(load: Load) -> list[list[bytes]]:
-    """Return the pages of each campaign that has its own."""
+    """Return the pages of each campaign that has bodies of its own."""
     return asyncio.run(_build(load))
 
 
 def page(rows: int, feed: str = "campaign", variant: Rows = "current") -> bytes:
-    """Return one page of so many rows of a feed."""
+    """Return one page of a feed with this number of rows."""
     return asyncio.run(_page(rows, feed, variant))
 
 
@@ -63,7 +63,7 @@ async def _page(rows: int, feed: str, variant: Rows) -> bytes:
 
 @asynccontextmanager
 async def _sandbox(campaigns: int, keywords: int, limit: int, variant: Rows) -> AsyncIterator[Any]:
-    """Start a sandbox, and give what gets a body from it."""
+    """Start a sandbox, and yield a function that fetches a body from it."""
     sandbox = Sandbox(
         campaigns=campaigns, keywords=keywords, rows=variant, default_limit=limit, max_limit=limit
     )

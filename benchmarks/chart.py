@@ -1,4 +1,4 @@
-"""The chart: panels of bars, ours first, as an SVG that reads on light and dark pages."""
+"""The chart: panels of bars, ours first, as an SVG that is legible on light and dark pages."""
 
 from collections.abc import Sequence
 from html import escape
@@ -8,7 +8,7 @@ from benchmarks.findings import Panel
 _WIDTH = 720
 _LABELS, _FIGURES = 215, 80
 _HEADING, _LINE, _BAR, _GAP = 46, 28, 18, 22
-# mid-tones that read on both, for viewers that do not tell which it is
+# the first colours are legible on both, for viewers that don't support the media queries
 _STYLE = """
 text { font: 13px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; fill: #768390; }
 .title { font-size: 15px; font-weight: 600; } .ours { font-weight: 600; }
@@ -33,7 +33,7 @@ def draw(panels: Sequence[Panel], caption: str) -> str:
         top += _HEADING + _LINE * len(panel.values) + _GAP
     height = top + 14
     parts.append(f'<text x="0" y="{top + 4}">{escape(caption)}</text>')
-    said = "; ".join(
+    summary = "; ".join(
         f"{panel.title}: {', '.join(_described(panel, value) for value in panel.values)}"
         for panel in panels
     )
@@ -41,7 +41,7 @@ def draw(panels: Sequence[Panel], caption: str) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
             f'viewBox="0 0 {_WIDTH} {height}" role="img">',
-            f"<title>{escape(said)}</title>",
+            f"<title>{escape(summary)}</title>",
             f"<style>{_STYLE}</style>",
             *parts,
             "</svg>\n",

@@ -1,4 +1,4 @@
-"""Decoding pages of every feed and variation, next to orjson and pydantic: `python -m benchmarks.decode`."""
+"""Decode pages of every feed and variation, beside orjson and pydantic: `python -m benchmarks.decode`."""
 
 import functools
 import importlib
@@ -42,7 +42,7 @@ _MIB = 1024 * 1024
 
 
 def measure(quick: bool) -> Findings:
-    """Decode pages of 500 rows: plain ones, and each variation in every row, and in one (a second reading)."""
+    """Decode pages of 500 rows: plain ones, and each variation in every row, and in a single row."""
     rows, repeats, rounds = (20, 1, 1) if quick else (500, 4, 21)
     others, missing = _others()
     bars: list[Bar] = []
@@ -114,7 +114,7 @@ def measure(quick: bool) -> Findings:
 
 
 def _odd_pages(quick: bool) -> tuple[Bar, Table]:
-    """Decode pages of 1 to 8 MiB with odd rows in each place, next to plain ones of as many rows."""
+    """Decode pages of 1 to 8 MiB with odd rows in several places, beside plain pages of as many rows."""
     rounds = 1 if quick else 7
     sizes = [0.1] if quick else [1, 2, 4, 8]
     plain_rows = msgspec.json.decode(page(500))["data"]["rows"]
@@ -160,7 +160,6 @@ def _page_of(rows: list[Any]) -> bytes:
 def _ours(feed: str) -> Tool:
     decoder = Decoder(EngineNames())
     row: Any = _FEEDS[feed]
-
     return FeedPage(decoder, row, 1, ("campaign", 1))
 
 
@@ -176,15 +175,13 @@ def _vary(rows: bytes, plain: bytes, variation: Variation) -> tuple[bytes, bytes
 
 
 def _over(times: dict[str, Times], over: str, under: str) -> Ratio | None:
-    return (
-        Ratio.of(times[over].processor, times[under].processor)
-        if over in times and under in times
-        else None
-    )
+    if over not in times or under not in times:
+        return None
+    return Ratio.of(times[over].processor, times[under].processor)
 
 
-def _of_first(found: tuple[float | None, str]) -> float:
-    return found[0] or 0
+def _of_first(named_ratio: tuple[float | None, str]) -> float:
+    return named_ratio[0] or 0
 
 
 def _text(ratio: float | None) -> str:
@@ -196,7 +193,7 @@ def _only(tools: dict[str, Tool], name: str) -> dict[str, Tool]:
 
 
 def _others() -> tuple[dict[str, Tool], dict[str, str]]:
-    """Return the other tools that are installed, and why the rest is missing."""
+    """Return the other tools that are installed, and why the others are missing."""
     tools: dict[str, Tool] = {}
     missing = {}
     for name, (module, attribute) in _OTHERS.items():

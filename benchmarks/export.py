@@ -1,9 +1,9 @@
-"""How fast a pull to each format is, and how much memory it takes: `python benchmarks/export.py [--rows N]`.
+"""Measure the speed and memory of a pull to each format: `python benchmarks/export.py [--rows N]`.
 
-Each pull runs in a process of its own, against a service in another. The same pull with its rows dropped is the measure
-for speed: computing time is compared, as if the service cost nothing; a second such pull is the control. A tenth of the
-rows is the measure for memory. Reports have 1 row (of a keyword), 100 or 1,000 rows (of a campaign). It prints the
-bars, and whether they hold.
+Each pull runs in its own process, against a service in another one. For speed, processor time is compared with that of
+the same pull with its rows dropped; a second such pull is the control. For memory, the peak is compared with that of a
+tenth of the rows. Reports have 1 row (of a keyword), or 100 or 1,000 rows (of a campaign). It prints the bars, and
+whether they are held.
 """
 
 import argparse
@@ -33,17 +33,17 @@ DATES = {
 }
 KINDS = ("parquet", "duckdb", "csv", "jsonl")
 MICROSECONDS = {1: {"parquet": 130, "duckdb": 180}, 100: {"parquet": 11}, 1000: {"parquet": 9}}
-"""Rows of a report → computing time of a row above that of one that is dropped, at most."""
+"""By rows of a report: the largest processor time of a row, less that of a dropped one."""
 SHARES = {"csv": 0.42, "jsonl": 0.45}
-"""Computing time with reports of 1,000 rows dropped ÷ with them exported, at least."""
+"""The smallest processor time of dropped reports of 1,000 rows, divided by that of exported ones."""
 MEMORY = 1.3
-"""Peak memory of ten times as much ÷ peak memory, at most."""
+"""The largest peak memory of all rows, divided by that of a tenth of them."""
 LIBRARIES = {"parquet": ["pyarrow.parquet", "pandas"], "duckdb": ["pyarrow", "duckdb", "pandas"]}
 
 
 async def serve(size: int) -> None:
     """Serve campaigns until stdin is closed."""
-    # every campaign is worded once and then remembered: the service is not what is measured
+    # the sandbox makes each campaign only once, so that its own speed hardly matters
     async with Sandbox(
         campaigns=2000, keywords=keywords(size), shape="mixed", rows="mixed"
     ) as sandbox:
@@ -52,15 +52,14 @@ async def serve(size: int) -> None:
 
 
 def keywords(size: int) -> int:
-    """Return the keywords of a campaign: rows of its report, or reports of one row."""
+    """Return the number of keywords of a campaign: rows of its report, or reports of one row."""
     return 100 if size == 1 else size
 
 
 async def pull(address: str, size: int, kind: str, rows: int, folder: Path) -> dict[str, Any]:
-    """Pull so many rows to a format, or drop them, and return what that took."""
-    for library in LIBRARIES.get(
-        kind, []
-    ):  # importing is not what is measured; pyarrow imports pandas too
+    """Pull this number of rows to a format, or drop them. Return the time and memory."""
+    # imports are not measured; pyarrow imports pandas as well
+    for library in LIBRARIES.get(kind, []):
         importlib.import_module(library)
     feed = Feed.KEYWORD_BY_DATE if size == 1 else Feed.CAMPAIGN
     ids = range(1, rows // keywords(size) + 1)
@@ -69,17 +68,17 @@ async def pull(address: str, size: int, kind: str, rows: int, folder: Path) -> d
         started, processor = time.perf_counter(), time.process_time()
         if kind in ("dropped", "control"):
             if feed is Feed.KEYWORD_BY_DATE:
-                found = await drop(client, Feed.CAMPAIGN, ids, DATES[feed])
-                came = len(await drop(client, feed, found, DATES[feed]))
+                keyword_ids = await drop(client, Feed.CAMPAIGN, ids, DATES[feed])
+                received = len(await drop(client, feed, keyword_ids, DATES[feed]))
             else:
-                came = len(await drop(client, feed, ids, DATES[feed]))
+                received = len(await drop(client, feed, ids, DATES[feed]))
         else:
             summary = await pull_to(
                 client, ids, *DATES[feed], out=folder / f"a.{kind}", feeds=feed, limit=500
             )
-            came = summary.rows
+            received = summary.rows
         seconds, processor = time.perf_counter() - started, time.process_time() - processor
-    assert came == rows, f"{came} of {rows} rows came"
+    assert received == rows, f"{received} of {rows} rows arrived"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"seconds": seconds, "processor": processor, "peak": peak}
 
@@ -87,18 +86,18 @@ async def pull(address: str, size: int, kind: str, rows: int, folder: Path) -> d
 async def drop(
     client: SeoRepClient, feed: Feed, ids: Iterable[int], dates: tuple[str, str]
 ) -> list[int]:
-    """Pull reports and drop their rows; return a keyword, or 0, for each."""
-    found: list[int] = []
+    """Pull reports and drop their rows. Return the keyword of each row, or 0."""
+    keyword_ids: list[int] = []
     async with client.rankings.pull(ids, *dates, feed=feed, limit=500) as outcomes:
         async for outcome in outcomes:
             if outcome.report is not None:
-                found += [getattr(row, "keyword_id", 0) for row in outcome.report.rows]
-    return found
+                keyword_ids += [getattr(row, "keyword_id", 0) for row in outcome.report.rows]
+    return keyword_ids
 
 
 @contextmanager
 def service(size: int) -> Iterator[str]:
-    """Run the service in a process of its own."""
+    """Run the service in its own process."""
     command = [sys.executable, __file__, "--serve", "--size", str(size)]
     with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as server:
         assert server.stdout is not None
@@ -107,7 +106,7 @@ def service(size: int) -> Iterator[str]:
 
 
 def measure(address: str, size: int, kind: str, rows: int) -> dict[str, Any]:
-    """Pull in a process of its own, and print what that took."""
+    """Pull in a new process, print the time and memory, and return them."""
     folder = Path(tempfile.mkdtemp(prefix="seorep-benchmark-"))
     try:
         command = [
@@ -121,34 +120,34 @@ def measure(address: str, size: int, kind: str, rows: int) -> dict[str, Any]:
             str(rows),
         ]
         command += ["--address", address]
-        said = subprocess.run(
+        printed = subprocess.run(
             command, cwd=folder, stdout=subprocess.PIPE, check=True, text=True
         ).stdout
         megabytes = sum(path.stat().st_size for path in folder.glob("a.*")) / 1e6
     finally:
         shutil.rmtree(folder)
-    found: dict[str, Any] = json.loads(said)
+    figures: dict[str, Any] = json.loads(printed)
     print(
-        f"{size:>5} {kind:<9}{rows:>10,} rows {found['seconds']:>8.1f} s {rows / found['seconds']:>9,.0f} rows/s "
-        f"{found['processor'] / rows * 1e6:>6.1f} us/row {found['peak']:>6.0f} MB peak {megabytes:>7.1f} MB out",
+        f"{size:>5} {kind:<9}{rows:>10,} rows {figures['seconds']:>8.1f} s {rows / figures['seconds']:>9,.0f} rows/s "
+        f"{figures['processor'] / rows * 1e6:>6.1f} us/row {figures['peak']:>6.0f} MB peak {megabytes:>7.1f} MB out",
         flush=True,
     )
-    return found
+    return figures
 
 
-def verdict(what: str, found: float, bar: float, held: bool) -> None:
-    """Print whether a bar holds."""
-    print(f"{'HELD  ' if held else 'MISSED'} {what}: {found:.2f} (bar {bar})")
+def verdict(title: str, figure: float, bar: float, is_held: bool) -> None:
+    """Print whether a bar is held."""
+    print(f"{'HELD  ' if is_held else 'MISSED'} {title}: {figure:.2f} (bar {bar})")
 
 
 def speed(address: str, size: int, rows: int, rounds: int) -> None:
-    """Print the median computing time of each format above that of dropped rows, and of the control."""
+    """Print the median processor time of each format and of the control, less that of dropped rows."""
     measure(address, size, "dropped", rows)  # the service warms up
-    taken: dict[str, list[float]] = {kind: [] for kind in ("dropped", "control", *KINDS)}
-    for number in range(rounds):  # in turn, so that what else the machine does meets all alike
-        for kind in list(taken) if number % 2 == 0 else reversed(taken):
-            taken[kind].append(measure(address, size, kind, rows)["processor"])
-    times = {kind: statistics.median(found) for kind, found in taken.items()}
+    runs: dict[str, list[float]] = {kind: [] for kind in ("dropped", "control", *KINDS)}
+    for number in range(rounds):  # in turn, so that other programs slow all formats alike
+        for kind in list(runs) if number % 2 == 0 else reversed(runs):
+            runs[kind].append(measure(address, size, kind, rows)["processor"])
+    times = {kind: statistics.median(seconds) for kind, seconds in runs.items()}
     for kind in ("control", *KINDS):
         above, share = (times[kind] - times["dropped"]) / rows * 1e6, times["dropped"] / times[kind]
         says = (
@@ -168,7 +167,7 @@ def speed(address: str, size: int, rows: int, rounds: int) -> None:
 
 
 def memory(address: str, size: int, kinds: Iterable[str], rows: int) -> None:
-    """Print how memory grows."""
+    """Print how the peak memory grows with the number of rows."""
     for kind in kinds:
         small, large = (measure(address, size, kind, count)["peak"] for count in (rows // 10, rows))
         verdict(
@@ -179,24 +178,25 @@ def memory(address: str, size: int, kinds: Iterable[str], rows: int) -> None:
         )
 
 
-def compare(chosen: argparse.Namespace) -> None:
-    """Measure every format and print what comes out."""
+def compare(options: argparse.Namespace) -> None:
+    """Measure every format, and print the figures and bars."""
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f} at the start")
     for size in MICROSECONDS:
         with service(size) as address:
-            speed(address, size, chosen.reports if size == 1 else chosen.speed_rows, chosen.rounds)
-            if size == 1 and chosen.rows:
-                memory(address, size, MICROSECONDS[size], chosen.reports)
-            elif size == 1000 and chosen.rows:
-                memory(address, size, ["parquet"], chosen.rows)
+            rows = options.reports if size == 1 else options.speed_rows
+            speed(address, size, rows, options.rounds)
+            if size == 1 and options.rows:
+                memory(address, size, MICROSECONDS[size], options.reports)
+            elif size == 1000 and options.rows:
+                memory(address, size, ["parquet"], options.rows)
     print(f"load {os.getloadavg()[0]:.1f} at the end")
 
 
 def main() -> None:
-    """Read the command line and do what it says."""
+    """Run the comparison, or the service or the pull in a process of it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--rows", type=int, default=2_000_000, help="of the measure of memory; 0 leaves it out"
+        "--rows", type=int, default=2_000_000, help="rows for the peak memory; 0 to leave it out"
     )
     parser.add_argument("--speed-rows", type=int, default=200_000)
     parser.add_argument("--reports", type=int, default=20_000)
@@ -205,17 +205,14 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=1000, help=argparse.SUPPRESS)
     parser.add_argument("--pull", help=argparse.SUPPRESS)
     parser.add_argument("--address", help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.serve:
-        asyncio.run(serve(chosen.size))
-    elif chosen.pull:
-        print(
-            json.dumps(
-                asyncio.run(pull(chosen.address, chosen.size, chosen.pull, chosen.rows, Path.cwd()))
-            )
-        )
+    options = parser.parse_args()
+    if options.serve:
+        asyncio.run(serve(options.size))
+    elif options.pull:
+        pulling = pull(options.address, options.size, options.pull, options.rows, Path.cwd())
+        print(json.dumps(asyncio.run(pulling)))
     else:
-        compare(chosen)
+        compare(options)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a benchmark found: bars, held or missed; tables; and figures for the chart."""
+"""The findings of a benchmark: bars that are held or missed, tables, and figures for the chart."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -13,13 +13,13 @@ class Bar:
     """A figure with a requirement.
 
     Attributes:
-        says: what is measured.
+        says: the name of the figure.
         required: the bar.
         measured: the figure, or None if it could not be measured.
-        at_least: whether the figure must be at least the bar, or else at most.
-        is_limit: whether aiohttp's public interface is what keeps the figure from the bar, so that it may miss it.
-        unit: of both.
-        note: what else there is to know, such as what was missing.
+        at_least: whether the figure must be at least the bar; otherwise, at most.
+        is_limit: whether the figure may miss the bar because of aiohttp's public interface.
+        unit: the unit of both.
+        note: a remark, such as a missing library.
     """
 
     says: str
@@ -35,12 +35,17 @@ class Bar:
         """Whether the bar is held."""
         if self.measured is None:
             return "skipped"
-        held = self.measured >= self.required if self.at_least else self.measured <= self.required
-        return "held" if held else "limit" if self.is_limit else "MISSED"
+        if self.at_least:
+            is_held = self.measured >= self.required
+        else:
+            is_held = self.measured <= self.required
+        if is_held:
+            return "held"
+        return "limit" if self.is_limit else "MISSED"
 
     @property
     def cells(self) -> tuple[str, str, str, str, str, str]:
-        """The line of a table."""
+        """The row of a table."""
         control = self.measured.control if isinstance(self.measured, Ratio) else None
         measured = "–" if self.measured is None else f"{self.measured:.3g} {self.unit}"
         required = f"{'≥' if self.at_least else '≤'} {self.required:g} {self.unit}"
@@ -77,7 +82,7 @@ class Panel:
 
 @attrs.frozen
 class Findings:
-    """All that one benchmark found."""
+    """All findings of one benchmark."""
 
     bars: Sequence[Bar] = ()
     tables: Sequence[Table] = ()
@@ -101,7 +106,7 @@ def as_markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def show(findings: Findings) -> None:
-    """Print everything that one benchmark found."""
+    """Print all tables and bars of one benchmark."""
     for table in findings.tables:
         print(f"{table.title}\n{as_text(table.head, table.rows)}\n")
     if findings.bars:

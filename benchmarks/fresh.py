@@ -1,4 +1,4 @@
-"""Calling a function in a process of its own, so that nothing before it counts."""
+"""Call a function in a new process, so that nothing that ran before influences it."""
 
 import multiprocessing
 from collections.abc import Callable
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def here(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function in this process, where the figures mean little."""
+    """Call a function in this process. Its figures mean little."""
     return function(*args, **kwargs)
 
 

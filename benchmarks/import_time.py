@@ -1,4 +1,4 @@
-"""How long importing and starting the command take, next to importing aiohttp: `python -m benchmarks.import_time`."""
+"""Time an import and the start of the command, beside an import of aiohttp: `python -m benchmarks.import_time`."""
 
 import os
 import statistics
@@ -21,17 +21,18 @@ _PROGRAMS = {
 
 
 def measure(quick: bool) -> Findings:
-    """Run each in new processes, in turn, and compare the median processor time, the interpreter's own included."""
+    """Run each program in new processes, in turn, and compare median processor times, with the interpreter's."""
     programs = {_BARE: _BARE, **{name: program for name, (program, _) in _PROGRAMS.items()}}
     times: dict[str, list[float]] = {name: [] for name in programs}
     with tempfile.TemporaryDirectory() as folder:
         bytecode = None if quick else folder
-        for program in () if quick else programs.values():  # compiled, and in the system's memory
+        # the first run compiles the modules
+        for program in () if quick else programs.values():
             _seconds(program, bytecode)
         for _ in range(1 if quick else 21):
             for name, program in programs.items():
                 times[name].append(_seconds(program, bytecode))
-    medians = {name: statistics.median(found) for name, found in times.items()}
+    medians = {name: statistics.median(seconds) for name, seconds in times.items()}
     return Findings(
         bars=[
             Bar(f"{name}, against {_BARE}", required, Ratio.of(times[name], times[_BARE]))
@@ -48,10 +49,9 @@ def measure(quick: bool) -> Findings:
 
 
 def _seconds(program: str, bytecode: str | None) -> float:
-    """Return the processor time of a program, whose modules are compiled already, as in an installed package.
+    """Return the processor time of a program whose modules are compiled already, as in an installed package.
 
-    Else the figure would depend on who happens to have bytecode: pip compiles what it installs, nobody compiles a
-    checkout under PYTHONDONTWRITEBYTECODE.
+    Otherwise, packages installed by pip, which compiles them, would seem faster than a checkout.
     """
     environment = {
         name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"

@@ -1,8 +1,8 @@
-"""Instructions that a request takes, which no neighbour on the machine changes: `python -m benchmarks.instructions`.
+"""Count the instructions of a request, on which other programs have no influence: `python -m benchmarks.instructions`.
 
-Valgrind counts a process that pulls a load once, and one that pulls it twice: the difference is the load. Each pull
-opens and closes a client of its own, which is about 6 % of the count of 400 requests. It takes minutes; a quick run
-leaves it out.
+Valgrind counts the instructions of a process that pulls a load once, and of one that pulls it twice. The difference is
+that of one pull. Each pull opens and closes its own client, which takes about 6 % of the instructions of 400 requests.
+The count takes minutes, so a quick run leaves it out.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ from benchmarks.peers import BARE, OURS
 from benchmarks.server import serving
 
 _ABOVE_BARE = 143_000
-"""What a request of one row took more than by hand before its cost was looked at."""
+"""The instructions of a request of one row above those by hand, before they were first reduced."""
 _COUNTED = re.compile(r"I\s+refs:\s+([\d,]+)")
 
 
 def measure(quick: bool) -> Findings:
     """Count requests of one row, in campaigns of 1, 3 and 20 pages; the first twice, as a control."""
-    missing = (
-        "a quick run" if quick else "" if shutil.which("valgrind") else "valgrind is not installed"
-    )
+    missing = ""
+    if quick:
+        missing = "a quick run"
+    elif not shutil.which("valgrind"):
+        missing = "valgrind is not installed"
     both = peers.find([OURS, BARE])
     note = missing or both.missing.get(BARE, "")
     says = "instructions of a 1-row request above those of aiohttp + orjson, 1 page a campaign"
@@ -61,7 +63,7 @@ def _of_a_request(name: str, address: str, load: Load) -> float:
 
 
 def _counted(name: str, address: str, load: Load, times: int) -> int:
-    """Return the instructions of a process that pulls a load so many times."""
+    """Return the instructions of a process that pulls a load this number of times."""
     code = "import sys; from benchmarks.instructions import pull; pull(*sys.argv[1:])"
     arguments = [name, address, msgspec.json.encode(load).decode(), str(times)]
     valgrind = [
@@ -77,13 +79,14 @@ def _counted(name: str, address: str, load: Load, times: int) -> int:
         text=True,
         check=False,
     )
-    if ran.returncode or not (found := _COUNTED.search(ran.stderr)):
+    instructions = _COUNTED.search(ran.stderr)
+    if ran.returncode or not instructions:
         raise RuntimeError(f"valgrind ended with {ran.returncode}: {ran.stderr[-2000:]}")
-    return int(found[1].replace(",", ""))
+    return int(instructions[1].replace(",", ""))
 
 
 def pull(name: str, address: str, load: str, times: str) -> None:
-    """Pull a load so many times."""
+    """Pull a load this number of times."""
     run = peers.runs(peers.find([name]), address, msgspec.json.decode(load, type=Load))[name]
     for _ in range(int(times)):
         run()

@@ -1,4 +1,4 @@
-"""How near a pull comes to what latency alone would take: `python -m benchmarks.latency`."""
+"""Compare the time of a pull with that of its latency alone: `python -m benchmarks.latency`."""
 
 import asyncio
 import math
@@ -17,7 +17,7 @@ _ROWS = 50
 
 
 def measure(quick: bool) -> Findings:
-    """Pull 1,000 pages in four layouts; see when the first outcome comes, and what is computed while others wait."""
+    """Pull 1,000 pages in four layouts. Measure the time, the first outcome, and the processor time of a request."""
     rounds = 1 if quick else 3
     layouts = [(8, 4), (32, 1)] if quick else [(100, 10), (1000, 1), (250, 4), (1, 1000)]
     loads = [
@@ -31,7 +31,8 @@ def measure(quick: bool) -> Findings:
     for load in loads:
         with serving(load) as address:
             times = alternate(peers.runs(both, address, load), rounds)
-            if first is None:  # the first layout is that of the bar
+            # the bar for the first outcome is about the first layout
+            if first is None:
                 first = (
                     statistics.median(asyncio.run(_first(address, load)) for _ in range(rounds))
                     / load.latency
@@ -65,8 +66,8 @@ def measure(quick: bool) -> Findings:
                 f"Computing in a pull of {near.layout}, 16 permits, 20 ms latency",
                 ["", "µs a request"],
                 [
-                    [name, f"{found.computing / near.requests * 1e6:.0f}"]
-                    for name, found in times.items()
+                    [name, f"{peer_times.computing / near.requests * 1e6:.0f}"]
+                    for name, peer_times in times.items()
                 ],
             ),
         ],
@@ -74,17 +75,15 @@ def measure(quick: bool) -> Findings:
 
 
 def ideal(load: Load) -> float:
-    """Return the seconds that a pull takes if nothing but latency takes time and no permit is ever idle.
+    """Return the seconds that a pull takes if only latency takes time and no permit is ever idle.
 
-    A campaign's other pages can be asked for once its first page has come.
+    The other pages of a campaign can only be requested when its first page has arrived.
     """
-    first = (
-        math.ceil(load.campaigns / load.permits)
-        if load.campaigns < load.permits and load.pages > 1
-        else 0
-    )
-    rest = load.requests - (load.campaigns if first else 0)
-    return (first + math.ceil(rest / load.permits)) * load.latency
+    rounds = math.ceil(load.requests / load.permits)
+    # with few campaigns, some permits are idle while the first pages are fetched
+    if load.campaigns < load.permits and load.pages > 1:
+        rounds = 1 + math.ceil((load.requests - load.campaigns) / load.permits)
+    return rounds * load.latency
 
 
 async def _first(address: str, load: Load) -> float:

@@ -1,4 +1,4 @@
-"""What a pull of a benchmark has to bring home, and how."""
+"""The load of a benchmark: the campaigns, pages and rows of a pull."""
 
 import base64
 
@@ -15,14 +15,14 @@ _MOST_BODIES_ROWS = 50_000
 
 @attrs.frozen(kw_only=True)
 class Load:
-    """Campaigns of so many pages of so many rows.
+    """The size of a pull.
 
     Attributes:
-        campaigns: how many, with the ids 1 to this.
-        pages: pages of each campaign.
-        rows: rows of each page.
-        permits: requests in flight at once.
-        latency: seconds that each answer takes at least.
+        campaigns: the number of campaigns; their ids are 1 to this.
+        pages: the pages of each campaign.
+        rows: the rows of each page.
+        permits: the requests in flight at once.
+        latency: the shortest time of a response, in seconds.
     """
 
     campaigns: int
@@ -33,22 +33,22 @@ class Load:
 
     @property
     def requests(self) -> int:
-        """How many pages there are in all."""
+        """The pages of all campaigns."""
         return self.campaigns * self.pages
 
     @property
     def all_rows(self) -> int:
-        """How many rows there are in all."""
+        """The rows of all campaigns."""
         return self.requests * self.rows
 
     @property
     def distinct(self) -> int:
-        """How many campaigns have bodies of their own; the rest repeats them, to keep the server small."""
+        """The number of campaigns with their own bodies. The others repeat these, to keep the server small."""
         return max(
             1, min(self.campaigns, _MOST_DISTINCT, _MOST_BODIES_ROWS // (self.pages * self.rows))
         )
 
     @property
     def layout(self) -> str:
-        """In words, for tables."""
+        """The campaigns, pages and rows, for a table."""
         return f"{self.campaigns:,} × {self.pages:,} × {self.rows:,}"

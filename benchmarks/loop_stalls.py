@@ -1,4 +1,4 @@
-"""How long other tasks wait while pages are decoded and pulls begin: `python -m benchmarks.loop_stalls`."""
+"""Measure how long other tasks wait while pages are decoded and pulls begin: `python -m benchmarks.loop_stalls`."""
 
 import asyncio
 import gc
@@ -15,7 +15,7 @@ _BEAT = 0.001
 
 
 def measure(quick: bool) -> Findings:
-    """Pull while a task wants to run every millisecond, and see how late it comes; then the same with nothing else."""
+    """Pull beside a task that is due every millisecond, and measure its delay; then the same on an idle loop."""
     rounds = 1 if quick else 5
     loads = {
         25.0: Load(campaigns=2 if quick else 32, pages=1, rows=2_000 if quick else 5_000),
@@ -26,27 +26,27 @@ def measure(quick: bool) -> Findings:
         with serving(load) as address:
             asyncio.run(_latest(_pull(address, load)))
             gc.collect()
-            gc.freeze()  # collections of what the benchmark itself has on the heap are no concern of the pull
-            found, idle = [], []
+            gc.freeze()  # the benchmark's own objects must not slow collections during the pull
+            busy, idle = [], []
             for _ in range(rounds):
                 began = time.perf_counter()
-                found.append(asyncio.run(_latest(_pull(address, load))))
+                busy.append(asyncio.run(_latest(_pull(address, load))))
                 idle.append(asyncio.run(_latest(asyncio.sleep(time.perf_counter() - began))))
         bars.append(
             Bar(
                 f"pages of {load.rows:,} rows: the longest that another task waits",
                 bar,
-                max(found),
+                max(busy),
                 unit="ms",
                 note=f"with nothing else running: {max(idle):.2g} ms",
             )
         )
         gc.unfreeze()
-        medians = statistics.median(found), statistics.median(idle)
+        medians = statistics.median(busy), statistics.median(idle)
         rows.append(
             [
                 load.layout,
-                f"{max(found):.1f}",
+                f"{max(busy):.1f}",
                 f"{medians[0]:.1f}",
                 f"{max(idle):.1f}",
                 f"{medians[1]:.1f}",
@@ -83,7 +83,7 @@ def measure(quick: bool) -> Findings:
 
 
 async def _pull(address: str, load: Load) -> None:
-    """Look at every row, but not for too long at a time: how long the consumer takes is the consumer's affair."""
+    """Read every row, with pauses, because the time of the consumer must not count."""
     async with (
         SeoRepClient(address, API_KEY, settings=Settings(max_concurrency=load.permits)) as client,
         client.rankings.pull(range(1, load.campaigns + 1), START_DATE, END_DATE) as outcomes,
@@ -96,7 +96,7 @@ async def _pull(address: str, load: Load) -> None:
 
 
 async def _start(ids: Sequence[int]) -> None:
-    """Plan a pull, and leave it before its first answer."""
+    """Begin a pull, and leave it before its first response."""
     await asyncio.sleep(2 * _BEAT)
     async with (
         SeoRepClient("http://127.0.0.1:9", API_KEY) as client,
@@ -106,7 +106,7 @@ async def _start(ids: Sequence[int]) -> None:
 
 
 async def _latest(work: Awaitable[object]) -> float:
-    """Return by how many milliseconds a task that wants to run every millisecond was late at most."""
+    """Return the longest delay, in milliseconds, of a task that is due every millisecond."""
     latest = 0.0
 
     async def beat() -> None:

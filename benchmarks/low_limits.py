@@ -1,7 +1,7 @@
 """How fast pulls are at 1 to 20 requests a second, in virtual time: `python -m benchmarks.low_limits`.
 
-Most services have limits like these, strictly metered. Each cell of the table is a limiter, a limit, a latency and
-a number of requests; it is pulled through once for each seed. The figure is the time divided by the ideal time.
+Most services have such limits, and enforce them strictly. Each cell of the table is a limiter, a limit, a latency and
+a number of requests. A pull runs through it once for each seed. The figure is its time divided by the ideal time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.session.simulated_service import Figures, SimulatedService, simulate
 LIMITS = (1, 2, 3, 5, 10, 20)
 LATENCIES = (0.02, 0.2)
 REQUESTS = (60, 300, 1500)
-SHORTEST = 3.0  # seconds that the ideal time must last for a cell to show anything
+SHORTEST = 3.0  # the ideal time, in seconds, below which a cell shows nothing
 PERMITS = 16
 JITTER = 0.3
 
@@ -33,9 +33,9 @@ class Kind:
     """A kind of limiter, with the bounds of its time (divided by the ideal) and of refusals.
 
     Attributes:
-        limit: as the sandbox takes it, with the number of requests a second in place of `{rate}`.
-        window: seconds, of a limiter that counts in windows longer than a second.
-        burst: requests at once after a rest: a number, or None for a second's worth.
+        limit: the sandbox's `rate_limit`, with `{rate}` for the requests a second and `{most}` for those a minute.
+        window: the length of a window in seconds.
+        burst: the requests that are accepted at once after a rest; None for those of a window.
         median, worst: the bounds of the time.
         worst_of_few: the bound of the worst time of 60 requests under Retry-After.
         refused_bare: the bound of refusals without Retry-After.
@@ -89,7 +89,7 @@ class Cell:
 
     @property
     def burst(self) -> int:
-        """Requests that are let through at once after a rest."""
+        """The requests that are accepted at once after a rest."""
         kind = KINDS[self.kind]
         if kind.burst is not None:
             return kind.burst
@@ -103,12 +103,12 @@ class Cell:
         elif "fixed" in self.kind:
             seconds = max(20.0, self._ideal_in_windows(kind.window, kind.window * _phase(seed)))
         else:
-            # Without knowledge of the limit, the first burst uses the window up.
+            # A client that does not know the limit uses up the window with its first burst.
             seconds = float(kind.window * ((self.requests - 1) // self.burst))
         return max(seconds, self.requests * self.latency / PERMITS, 1.0)
 
     def _ideal_in_windows(self, window: int, first: float) -> float:
-        """Return the seconds until the last window begins, if the first one ends in `first`."""
+        """Return the seconds until the last window begins, if the first one ends after `first` seconds."""
         sent_in_first = min(self.burst, int(first * PERMITS / self.latency))
         left = self.requests - sent_in_first
         if left <= 0:
@@ -175,7 +175,7 @@ HEAD = ("limiter", "", "requests", "median", "worst", "bounds", "refused", "boun
 
 
 def table(results: list[Result]) -> list[list[str]]:
-    """Return a row for each kind of limiter, with and without Retry-After, of few and of many requests.
+    """Return a row for each kind of limiter, with and without Retry-After, for few and for many requests.
 
     The last column counts the cells whose own median or worst run misses a bound.
     """
@@ -222,8 +222,10 @@ def main(arguments: list[str]) -> None:
         "--seeds", default="8000:8020", help="the first seed and the one after the last"
     )
     parser.add_argument("--limits", default=",".join(map(str, LIMITS)), help="requests a second")
-    parser.add_argument("--requests", default=",".join(map(str, REQUESTS)), help="of each pull")
-    parser.add_argument("--status", type=int, default=429, help="of refusals")
+    parser.add_argument(
+        "--requests", default=",".join(map(str, REQUESTS)), help="requests of each pull"
+    )
+    parser.add_argument("--status", type=int, default=429, help="status of refusals")
     options = parser.parse_args(arguments)
     first, end = map(int, options.seeds.split(":"))
     limits = [int(limit) for limit in options.limits.split(",")]

@@ -1,4 +1,4 @@
-"""What a benchmark ran on."""
+"""The machine, Python and packages of a benchmark."""
 
 import importlib.metadata
 import os
@@ -11,7 +11,7 @@ _CPU = Path("/proc/cpuinfo")
 
 
 def describe() -> list[tuple[str, str]]:
-    """Return what matters for the figures, and its value."""
+    """Return the names and values of facts that influence the figures."""
     return [
         (
             "machine",
@@ -24,7 +24,7 @@ def describe() -> list[tuple[str, str]]:
 
 
 def load() -> str:
-    """Return how busy the machine is, over the last 1, 5 and 15 minutes."""
+    """Return the load of the machine over the last 1, 5 and 15 minutes."""
     return (
         " ".join(f"{average:.2f}" for average in os.getloadavg())
         if hasattr(os, "getloadavg")

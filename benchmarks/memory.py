@@ -1,4 +1,4 @@
-"""How much memory a streaming pull needs as campaigns grow in number: `python -m benchmarks.memory`."""
+"""Compare the memory of streaming pulls of few and of many campaigns: `python -m benchmarks.memory`."""
 
 import asyncio
 import resource
@@ -18,7 +18,7 @@ _STATUS, _REFS = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def measure(quick: bool) -> Findings:
-    """Pull few and many campaigns, each time in a new process; take the system's count and Python's own."""
+    """Pull few and many campaigns, each in a new process. Take the system's count and Python's own."""
     call = fresh.here if quick else fresh.call
     rounds = 1 if quick else 3
     few, many = (20, 100) if quick else (500, 5000)
@@ -31,8 +31,8 @@ def measure(quick: bool) -> Findings:
         ):
             peaks: dict[int, list[float]] = {few: [], many: []}
             for _ in range(rounds):
-                for campaigns, found in peaks.items():
-                    found.append(call(peak, address, campaigns))
+                for campaigns, megabytes in peaks.items():
+                    megabytes.append(call(peak, address, campaigns))
             low, high = statistics.median(peaks[few]), statistics.median(peaks[many])
             ratios.append(high / low)
             rows.append([title, f"{low:.2f}", f"{high:.2f}", f"{high / low:.3f}"])
@@ -56,7 +56,7 @@ def measure(quick: bool) -> Findings:
 
 
 def resident(address: str, campaigns: int) -> float:
-    """Return the most memory that this process held during a pull, in MB."""
+    """Return the peak memory of this process during a pull, in MB."""
     load = Load(campaigns=campaigns, pages=2, rows=50)
     return _peak(lambda: pull(address, load))
 
@@ -77,14 +77,14 @@ def _peak(work: Callable[[], object]) -> float:
 
 
 def allocated(address: str, campaigns: int) -> float:
-    """Return the most memory that Python had allocated during a pull above what it had before, in MB."""
+    """Return the peak of the memory that Python allocated during a pull, in MB."""
     load = Load(campaigns=campaigns, pages=2, rows=50)
     return asyncio.run(_allocated(address, load))
 
 
 async def _allocated(address: str, load: Load) -> float:
-    ids = list(range(1, load.campaigns + 1))  # the caller's own
-    await pull_rows(address, load, ids[:20])  # what is imported and remembered once is there then
+    ids = list(range(1, load.campaigns + 1))  # not counted, because it belongs to the caller
+    await pull_rows(address, load, ids[:20])  # fills caches, and imports everything
     tracemalloc.start()
     try:
         await pull_rows(address, load, ids)

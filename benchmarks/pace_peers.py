@@ -1,6 +1,6 @@
-"""Finding a rate, beside how others find it, in virtual time: `python -m benchmarks.pace_peers`.
+"""Compare ways of finding the allowed rate, in virtual time: `python -m benchmarks.pace_peers`.
 
-Each peer sends the requests of a pull with 16 workers through the same simulated service, and never gives up.
+Each peer sends the requests of a pull to the same simulated service with 16 workers, and never gives up.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ LATENCY = 0.05
 
 
 class Policy(Protocol):
-    """Decides when requests start, and learns from their ends."""
+    """Decides when requests start, and learns from their results."""
 
     def seconds_to_start(self, now: float) -> float:
-        """Take a place and return how long to wait for it."""
+        """Reserve the next start, and return the seconds until then."""
 
     def accept(self, now: float) -> None:
         """Learn from an accepted request."""
@@ -53,7 +53,7 @@ class FixedRate:
 
 
 class Aimd(FixedRate):
-    """Additive increase, multiplicative decrease: one more a second each second, half after a refusal."""
+    """Additive increase, multiplicative decrease: each second one request a second more, half after a refusal."""
 
     def __init__(self) -> None:
         super().__init__(10.0)

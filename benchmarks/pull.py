@@ -1,4 +1,4 @@
-"""How fast many campaigns come in, next to what users would pick instead: `python -m benchmarks.pull`."""
+"""Measure pulls of many campaigns, beside the alternatives that users have: `python -m benchmarks.pull`."""
 
 from benchmarks import peers
 from benchmarks.alternating import Ratio, Times, alternate
@@ -9,13 +9,13 @@ from benchmarks.server import serving
 
 _OTHERS_AT_LEAST = {PYDANTIC: 2.5, REQUESTS: 1.3}
 _AT_LEAST = {(100, 3): 1.2, (100, 20): 1.0, (1, 1): 0.80, (1, 3): 0.77, (1, 20): 0.77}
-"""Against aiohttp by hand, by rows a page and pages a campaign; campaigns of one large page have no bar.
+"""The smallest speed, divided by that of aiohttp by hand, by rows a page and pages a campaign.
 
-Those of one row are limits: `ClientSession.request` alone leaves too little room beside a bare `session.get`."""
+The bars for pages of one row are limits: `ClientSession.request` alone costs too much beside a bare `session.get`."""
 
 
 def measure(quick: bool) -> Findings:
-    """Pull pages of 100 rows and of one row, in campaigns of 1, 3 and 20 pages, against aiohttp by hand; then all."""
+    """Pull pages of 100 rows and of one row, in campaigns of 1, 3 and 20 pages; then one load with all peers."""
     both = peers.find([OURS, BARE])
     bars, rows = [], []
     for load in [
@@ -36,7 +36,7 @@ def measure(quick: bool) -> Findings:
                     note=both.missing.get(BARE, ""),
                 )
             )
-        rows += [[name, *_figures(load, found)] for name, found in times.items()]
+        rows += [[name, *_figures(load, peer_times)] for name, peer_times in times.items()]
 
     everyone = peers.find([OURS, BARE, *_OTHERS_AT_LEAST])
     large = (
@@ -54,7 +54,7 @@ def measure(quick: bool) -> Findings:
         )
         for name, bar in _OTHERS_AT_LEAST.items()
     ]
-    speeds = {name: large.all_rows / found.seconds for name, found in times.items()}
+    speeds = {name: large.all_rows / peer_times.seconds for name, peer_times in times.items()}
     head = [
         "",
         "campaigns × pages × rows",
@@ -70,7 +70,7 @@ def measure(quick: bool) -> Findings:
             Table(
                 f"A pull of {large.layout}, 16 permits, no latency, with everyone",
                 head,
-                [[name, *_figures(large, found)] for name, found in times.items()],
+                [[name, *_figures(large, peer_times)] for name, peer_times in times.items()],
             ),
         ],
         panels=[
@@ -80,17 +80,20 @@ def measure(quick: bool) -> Findings:
 
 
 def _load(rows: int, pages: int, quick: bool) -> Load:
-    requests = 20 if quick else 900 if rows > 1 else 2000
+    if quick:
+        requests = 20
+    else:
+        requests = 900 if rows > 1 else 2000
     return Load(campaigns=max(1, requests // pages), pages=pages, rows=rows)
 
 
-def _figures(load: Load, found: Times) -> list[str]:
+def _figures(load: Load, times: Times) -> list[str]:
     return [
         load.layout,
-        f"{load.all_rows / found.seconds:,.0f}",
-        f"{load.requests / found.seconds:,.0f}",
-        f"{found.seconds / load.requests * 1e6:.0f}",
-        f"{found.computing / load.requests * 1e6:.0f}",
+        f"{load.all_rows / times.seconds:,.0f}",
+        f"{load.requests / times.seconds:,.0f}",
+        f"{times.seconds / load.requests * 1e6:.0f}",
+        f"{times.computing / load.requests * 1e6:.0f}",
     ]
 
 

@@ -1,4 +1,4 @@
-"""How soon a limit that rises is used, in virtual time: `python -m benchmarks.rising_limits`."""
+"""Measure how soon a client uses a limit that rises, in virtual time: `python -m benchmarks.rising_limits`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EARLIEST_RISE = 20.0  # seconds after the beginning
 
 
 class Rising(Limiter):
-    """One limit until a moment, and a higher one from then on."""
+    """A limit that is replaced by a higher one at a moment."""
 
     def __init__(self, before: Limited, after: Limited, moment: float) -> None:
         self._before = before
@@ -34,7 +34,7 @@ class Rising(Limiter):
 
 @attrs.frozen
 class Case:
-    """A limit of so many requests a second that rises, with a kind of limiter."""
+    """A limit in requests a second that rises, with a kind of limiter."""
 
     before: int
     after: int
@@ -42,8 +42,8 @@ class Case:
     asks_to_wait: bool
 
     def used_part(self, seed: int) -> tuple[float, float]:
-        """Return the part of the new limit that is used 10 and 20 seconds after the rise."""
-        # The cycle of the rate must not begin with the rise in each run.
+        """Return the share of the new limit that is used 10 and 20 seconds after the rise."""
+        # The rise must not meet the same phase of the client's rate in every run.
         moment = EARLIEST_RISE + 5 * (0.618 * seed % 1)
         limiter = Rising(self._limited(self.before, seed), self._limited(self.after, seed), moment)
         service = SimulatedService(limiter, latency=LATENCY, seed=seed)

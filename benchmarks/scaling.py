@@ -1,4 +1,4 @@
-"""How cost grows with rows, campaigns, permits and latency: `python -m benchmarks.scaling`."""
+"""Measure how the cost grows with rows, campaigns, permits and latency: `python -m benchmarks.scaling`."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ _ROWS_A_RUN, _MOST_REQUESTS = 40_000, 2_000
 
 
 def measure(quick: bool) -> Findings:
-    """Change one size at a time, and measure ours and aiohttp by hand at each."""
+    """Change one size at a time, and measure this package and aiohttp by hand at each value."""
     rounds = 1 if quick else 5
     return Findings(
         tables=[
@@ -91,7 +91,7 @@ def _table(
     figure: Callable[[Load, float], str],
     rounds: int,
 ) -> Table:
-    """Measure every load of one axis."""
+    """Measure the loads of one size."""
     both = peers.find([OURS, BARE])
     rows = []
     for size, load in loads.items():

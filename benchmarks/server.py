@@ -1,4 +1,4 @@
-"""The service of the benchmarks: a process of its own that only sends what was built beforehand."""
+"""The service of the benchmarks: a separate process that only sends prepared responses."""
 
 import asyncio
 import gc
@@ -13,7 +13,7 @@ import msgspec
 from benchmarks import bodies
 from benchmarks.load import AUTHORIZATION, PATH, Load
 
-_ASKED = re.compile(rb"GET " + re.escape(PATH.encode()) + rb"\?(\S+) HTTP/1\.1\r\n")
+_REQUEST = re.compile(rb"GET " + re.escape(PATH.encode()) + rb"\?(\S+) HTTP/1\.1\r\n")
 _CAMPAIGN = re.compile(rb"(?:^|&)campaign_id=(\d+)")
 _PAGE = re.compile(rb"(?:^|&)page=(\d+)")
 _KEY = AUTHORIZATION.encode()
@@ -22,7 +22,7 @@ _REFUSED = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
 
 @contextmanager
 def serving(load: Load) -> Iterator[str]:
-    """Run a service with this load; give its address."""
+    """Run a service with this load, and yield its address."""
     command = [sys.executable, "-m", "benchmarks.server", msgspec.json.encode(load).decode()]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -40,7 +40,7 @@ def serving(load: Load) -> Iterator[str]:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection, kept alive; requests are answered one after the other."""
+    """A connection that stays open. Its requests are answered one after the other."""
 
     def __init__(self, answers: list[list[bytes]], latency: float) -> None:
         self._answers = answers
@@ -62,11 +62,14 @@ class _Connection(asyncio.Protocol):
                 self._send(answer)
 
     def _answer(self, request: bytes) -> bytes:
-        asked = _ASKED.match(request)
-        campaign = asked and _CAMPAIGN.search(asked[1])
-        if not asked or not campaign or _KEY not in request:
+        request_line = _REQUEST.match(request)
+        if request_line is None or _KEY not in request:
             return _REFUSED
-        page = _PAGE.search(asked[1])
+        query = request_line[1]
+        campaign = _CAMPAIGN.search(query)
+        if campaign is None:
+            return _REFUSED
+        page = _PAGE.search(query)
         pages = self._answers[(int(campaign[1]) - 1) % len(self._answers)]
         return pages[int(page[1]) - 1 if page else 0]
 

@@ -1,4 +1,4 @@
-"""Rows as live services word them: each variation that normalisation accepts, applied to the sandbox's rows."""
+"""Variations of rows that live services send and normalisation accepts, applied to the sandbox's rows."""
 
 import random
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def unknown_object(row: Row, chance: random.Random) -> Row:
 
 
 def missing_field(row: Row, chance: random.Random) -> Row:
-    """A nullable field less."""
+    """A nullable field is missing."""
     return {name: value for name, value in row.items() if name != "competitors"}
 
 
@@ -49,7 +49,7 @@ def unknown_in_tags(row: Row, chance: random.Random) -> Row:
 
 
 def no_dates(row: Row, chance: random.Random) -> Row:
-    """Zero dates and empty ones."""
+    """Zero dates and empty dates."""
     return row | {
         name: chance.choice(("0000-00-00", "0000-00-00 00:00:00", "")) for name in _dates(row)
     }

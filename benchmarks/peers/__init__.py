@@ -1,4 +1,4 @@
-"""What users would pick instead, each in a few lines, each doing the same work on the wire."""
+"""The alternatives that users have, in a few lines each. All send the same requests."""
 
 import functools
 import importlib
@@ -9,7 +9,7 @@ import attrs
 from benchmarks.load import Load
 
 Pull = Callable[[str, Load], int]
-"""Pulls a load from an address and returns how many rows came."""
+"""Pulls a load from an address, and returns the number of rows that arrived."""
 
 OURS = "seorep_async"
 BARE = "aiohttp + orjson"
@@ -47,10 +47,10 @@ def find(names: Sequence[str]) -> Peers:
 
 
 def runs(peers: Peers, address: str, load: Load) -> dict[str, Callable[[], object]]:
-    """Return a run for each peer, which fails unless every row comes."""
+    """Return a run for each peer, which fails unless every row arrives."""
 
     def run(name: str, pull: Pull) -> None:
-        came = pull(address, load)
-        assert came == load.all_rows, f"{name}: {came} of {load.all_rows} rows came"
+        received = pull(address, load)
+        assert received == load.all_rows, f"{name}: {received} of {load.all_rows} rows arrived"
 
     return {name: functools.partial(run, name, pull) for name, pull in peers.pulls.items()}

@@ -1,4 +1,4 @@
-"""aiohttp and orjson: untyped dicts, dropped once they are counted."""
+"""aiohttp and orjson: untyped dicts, which are dropped once their rows are counted."""
 
 import orjson
 

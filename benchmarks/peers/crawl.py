@@ -1,4 +1,4 @@
-"""Fetching all pages of all campaigns from a pool of workers: the leanest way by hand."""
+"""Fetch all pages of all campaigns with a pool of workers, in the leanest way by hand."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -7,7 +7,7 @@ from typing import TypeAlias
 from benchmarks.load import Load
 
 Fetch: TypeAlias = Callable[[int, int], Awaitable[tuple[int, int]]]
-"""Fetches a page of a campaign; gives how many rows it has, and how many pages there are."""
+"""Fetches a page of a campaign, and returns its number of rows and the number of pages."""
 
 
 async def crawl(fetch: Fetch, load: Load) -> int:
@@ -17,8 +17,8 @@ async def crawl(fetch: Fetch, load: Load) -> int:
     async def work(jobs: Iterable[tuple[int, int]]) -> None:
         nonlocal rows
         for campaign, page in jobs:
-            came, pages = await fetch(campaign, page)
-            rows += came
+            page_rows, pages = await fetch(campaign, page)
+            rows += page_rows
             if page == 1:
                 rest.extend((campaign, number) for number in range(2, pages + 1))
 

@@ -1,4 +1,4 @@
-"""seorep_async: `rankings.pull`, with every check that it makes; its models are counted, and dropped."""
+"""seorep_async: `rankings.pull` with all of its checks. Its models are counted and dropped."""
 
 import asyncio
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""requests in 32 threads, each with its own session: untyped dicts, dropped once they are counted."""
+"""requests in 32 threads, each with its own session: untyped dicts, which are dropped once they are counted."""
 
 import json
 import threading
@@ -31,10 +31,9 @@ def pull(address: str, load: Load) -> int:
         }
         answer = session().get(f"{address}{PATH}", params=query, timeout=30)
         answer.raise_for_status()
-        found = json.loads(
-            answer.content
-        )  # .json() takes simplejson, which is slower, where another peer has installed it
-        return len(found["data"]["rows"]), found["metadata"]["total_pages"]
+        # not .json(), which would use the slower simplejson if another peer has installed it
+        report = json.loads(answer.content)
+        return len(report["data"]["rows"]), report["metadata"]["total_pages"]
 
     ids = range(1, load.campaigns + 1)
     with ThreadPoolExecutor(_THREADS) as pool:

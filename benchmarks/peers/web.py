@@ -10,11 +10,11 @@ from benchmarks.load import AUTHORIZATION, END_DATE, PATH, START_DATE, Load
 from benchmarks.peers.crawl import crawl
 
 Decode: TypeAlias = Callable[[bytes], tuple[int, int]]
-"""Decodes a body; gives how many rows it has, and how many pages there are."""
+"""Decodes a body, and returns its number of rows and the number of pages."""
 
 
 def pull(address: str, load: Load, decode: Decode) -> int:
-    """Pull a load, and drop what was decoded once it is counted."""
+    """Pull a load. Decoded rows are dropped once they are counted."""
     return asyncio.run(_pull(address, load, decode))
 
 
