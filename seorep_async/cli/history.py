@@ -24,6 +24,7 @@ from seorep_async.history import CampaignChanges, Change, Changes, CountedChange
 from seorep_async.history.change_file import (
     ChangeFile,
     engine_called,
+    is_cut,
     names_of_engines,
     with_names_of_engines,
 )
@@ -101,7 +102,8 @@ def show_changes(
             answer = _answer_with_changes(changes, engines, is_for_people=is_for_people)
     if file is not None:
         messages().print(answer.headline)
-        write(f"{file.write(answer.rows, answer.model)}\n")
+        path = file.write(answer.rows, answer.model, with_counts=not is_cut(answer.result))
+        write(f"{path}\n")
     elif is_for_people:
         lines = [answer.headline, *[f"Note: {note}" for note in notes]]
         heading = "".join(f"{line}\n" for line in lines)

@@ -70,8 +70,11 @@ _NUMBER_FORMATS = {
 _SIGNED = ("moved", "places")
 """Columns of places gained (+) or lost (-)."""
 _SIGNED_FORMAT = "+0;-0;0"
-_COLORS = {">": "#0B6E37", "<": "#B42318"}
-"""Green above 0, and red below."""
+_COLORS = {">": "#0B6E37", "<": "#B42318", "=": "#000000"}
+"""Green above 0, red below, and black at 0.
+
+In a row where no rule applies, LibreOffice prints the cells to the right without their indent.
+"""
 _HEADER: dict[str, Any] = {
     "bold": True,
     "bg_color": "#DCE6F1",

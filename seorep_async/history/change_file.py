@@ -18,7 +18,7 @@ from seorep_async.errors import ExportError
 from seorep_async.export.files import check_file, has_content, refusal, replacing
 from seorep_async.export.formats import SHEET_ROWS
 from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
-from seorep_async.history.comparing import ENGINES, KINDS, Change
+from seorep_async.history.comparing import ENGINES, KINDS, Change, Changes
 from seorep_async.history.counting import CampaignChanges, CountedChanges
 from seorep_async.resources.arguments import check_engine_names
 from seorep_async.tables.columns import Column, Columns, ColumnType, Table, columns_of_model
@@ -85,7 +85,8 @@ def write_changes(
 
     For a result of `changes_by_campaign`, write the numbers of each campaign. An existing file is
     replaced only if `write_changes` or `seorep changes` wrote it. A workbook has a sheet of winners
-    and one of losers; campaigns are sorted by `places`.
+    and one of losers; campaigns are sorted by `places`. A sheet of the numbers of each campaign
+    follows, unless a limit cut the changes.
 
     Args:
         changes: the result of `changes(…)` or `changes_by_campaign(…)`, or a part of it, such as
@@ -105,7 +106,12 @@ def write_changes(
     rows: list[Any] = list(changes)
     if rows and isinstance(rows[0], CampaignChanges):
         return file.write(rows, CampaignChanges)
-    return file.write(with_names_of_engines(rows, names), Change)
+    return file.write(with_names_of_engines(rows, names), Change, with_counts=not is_cut(changes))
+
+
+def is_cut(changes: object) -> bool:
+    """Return whether a limit or a slice has left out changes, which no count may ignore."""
+    return isinstance(changes, Changes) and len(changes) < changes.total
 
 
 def with_names_of_engines(
@@ -192,12 +198,13 @@ class ChangeFile:
         names = header.split(",")
         return names in (_names(_table(Change)), _names(_table(CampaignChanges)))
 
-    def write(self, rows: Sequence[Row], model: type[Row]) -> Path:
+    def write(self, rows: Sequence[Row], model: type[Row], *, with_counts: bool = False) -> Path:
         """Write a temporary file, put it in place in one step, and return its path.
 
         Args:
             rows: all of one type.
             model: the type of the rows, because there may be none.
+            with_counts: whether a workbook of changes also counts them by campaign.
 
         Raises:
             ExportError: it can't be written, or a sheet can't hold the rows.
@@ -210,8 +217,9 @@ class ChangeFile:
             if self._is_workbook:
                 # Excel's times have no zone
                 created = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0)
+                sheets = _sheets(model, rows, with_counts=with_counts)
                 # `replacing` created this folder only for the new file
-                write_workbook(file, _sheets(model, rows), created, file.parent)
+                write_workbook(file, sheets, created, file.parent)
             else:
                 _write_csv(file, _table(model), rows)
         return self.out
@@ -262,7 +270,7 @@ def _has_sheet(file: Path, table: Table) -> bool:
     return read_sheet(file, table).keys() >= set(table.key)
 
 
-def _sheets(model: type[Row], rows: Sequence[Any]) -> list[Sheet]:
+def _sheets(model: type[Row], rows: Sequence[Any], *, with_counts: bool = False) -> list[Sheet]:
     table = _table(model)
     if model is CampaignChanges:
         # the largest gains first, or if no campaign gained places, the largest losses
@@ -273,12 +281,12 @@ def _sheets(model: type[Row], rows: Sequence[Any]) -> list[Sheet]:
     ordered_rows = sorted(rows, key=lambda row: row.moved is None)
     winners = [row for row in ordered_rows if _is_winner(row)]
     losers = [row for row in ordered_rows if not _is_winner(row)]
-    counts = _counts_by_campaign(rows)
     sheets = [
         _sheet(attrs.evolve(table, name="winners"), winners),
         _sheet(attrs.evolve(table, name="losers"), losers),
-        *_sheets(CampaignChanges, counts),
     ]
+    if with_counts:
+        sheets += _sheets(CampaignChanges, _counts_by_campaign(rows))
     # sheets without rows have no heading; a workbook needs at least one sheet
     return [sheet for sheet in sheets if sheet.heading] or sheets
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import openpyxl
 import pytest
 
+from seorep_async.history import changes, write_changes
 from tests.cli.running import Seorep
 from tests.history.databases import database_of, nightly
 
@@ -77,6 +78,14 @@ def test_winners_and_losers_are_two_sheets(seorep: Seorep, database: Path) -> No
     assert winners["F2"].number_format == "+0;-0;0"
 
 
+def test_each_number_of_places_has_a_rule(seorep: Seorep, database: Path) -> None:
+    # In a row where none applies, LibreOffice prints the cells to the right without an indent.
+    seorep("changes", database, "--by-campaign", "-o", "counts.xlsx")
+    (cells,) = openpyxl.load_workbook("counts.xlsx").active.conditional_formatting
+    rules = sorted(rule.operator for rule in cells.rules)
+    assert rules == ["equal", "greaterThan", "lessThan"]
+
+
 def test_a_workbook_of_changes_counts_them_by_campaign(seorep: Seorep, database: Path) -> None:
     seorep("changes", database, "-o", "all.xlsx")
     seorep("changes", database, "--by-campaign", "-o", "counts.xlsx")
@@ -84,6 +93,16 @@ def test_a_workbook_of_changes_counts_them_by_campaign(seorep: Seorep, database:
     counts = [*openpyxl.load_workbook("all.xlsx")[title].values]
     assert counts == [*openpyxl.load_workbook("counts.xlsx")[title].values]
     assert len(counts) == 3
+
+
+def test_the_largest_changes_are_not_counted_by_campaign(seorep: Seorep, database: Path) -> None:
+    seorep("changes", database, "--limit", "3", "-o", "largest.xlsx")
+    assert openpyxl.load_workbook("largest.xlsx").sheetnames == ["winners", "losers"]
+    seorep("changes", database, "--limit", "4", "-o", "largest.xlsx")
+    titles = ["winners", "losers", "changes_by_campaign"]
+    assert openpyxl.load_workbook("largest.xlsx").sheetnames == titles
+    write_changes(changes(database)[:3], "slice.xlsx")
+    assert openpyxl.load_workbook("slice.xlsx").sheetnames == ["winners", "losers"]
 
 
 @pytest.mark.parametrize(
