@@ -228,6 +228,7 @@ def _incomplete_pull(
     campaigns: list[int | None],
     failures: list[dict[str, Any]],
 ) -> _IncompletePull:
+    """Return a pull from a row of `_INCOMPLETE_PULLS`."""
     words = ["seorep", "pull", "-o", out, "--account", account]
     if feeds != "campaign":
         for feed in feeds.split(","):

@@ -214,7 +214,7 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
         else:
             left.append(window)
     left.sort(key=lambda window: (window != unfinished, started_at[window]))
-    return _Months(left, len(windows) - len(left), lacking)
+    return _Months(left, skipped=len(windows) - len(left), lacking=lacking)
 
 
 def _pulled_months(

@@ -143,6 +143,8 @@ def code_of_pulls(pulls: Sequence[PullSummary], *, is_retry: bool) -> ExitCode:
 
 def show_early_end(run: PullRun, console: Console) -> None:
     """If a run ended early, print how far it came and how to continue."""
+    if run.ended_by is None:
+        return
     left = f"{counted(len(run.windows_left), 'month is', 'months are')} left"
     if isinstance(run.ended_by, KeyboardInterrupt):
         if run.arguments.to_stdout:
@@ -152,7 +154,7 @@ def show_early_end(run: PullRun, console: Console) -> None:
         advice = "Repeat the command without --restart to resume, or with it to start over."
         messages().print(f"Interrupted{place}.\n{advice}")
     # the error itself says how far a single pull came
-    elif not run.by_month or run.ended_by is None:
+    elif not run.by_month:
         return
     elif isinstance(run.ended_by, PullPausedError):
         requests = counted(run.stats.attempts, "request")

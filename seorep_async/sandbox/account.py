@@ -83,7 +83,7 @@ class KeywordIds(Sequence[int]):
     @overload
     def __getitem__(self, index: slice) -> list[int]: ...
     def __getitem__(self, index: int | slice) -> int | list[int]:
-        positions = range(len(self))[index]
+        positions = range(len(self))[index]  # a range understands slices and negative indexes
         if isinstance(positions, range):
             return [self._id_at(position) for position in positions]
         return self._id_at(positions)

@@ -143,7 +143,9 @@ class FeedEndpoint:
         sort_metric = request["sort_metric"]
         if sort_metric:
             selected = in_order(
-                selected, lambda item: item.fact.get(sort_metric), request["sort_direction"]
+                selected,
+                lambda item: item.fact.get(sort_metric),
+                descending=request["sort_direction"],
             )
         rows = [msgspec.Raw(msgspec.json.encode(item.row)) for item in selected]
         return rows, _totals(selected, row_format)

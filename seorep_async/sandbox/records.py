@@ -129,7 +129,9 @@ class RecordEndpoints:
                 selected.append(record)
         order = request[self.order_name] or "id"
         selected = in_order(
-            selected, lambda record: record.get(order), request[self.direction_name]
+            selected,
+            lambda record: record.get(order),
+            descending=request[self.direction_name],
         )
         return [record["id"] for record in selected]
 

@@ -26,7 +26,7 @@ _DIGITS = re.compile("0*[1-9][0-9]{0,9}")
 _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _RANGE = re.compile(f"({_DAY.pattern}) *- *({_DAY.pattern})")
 _BOOLEANS = {"true": True, "false": False}
-_DIRECTIONS = {"asc": False, "desc": True}
+_IS_DESCENDING = {"asc": False, "desc": True}
 
 
 @define(eq=False)
@@ -114,7 +114,7 @@ DAYS = Field(
     "a start and an end date with a dash between them: YYYY-MM-DD - YYYY-MM-DD", _read_days
 )
 FLAG = Field("true or false", lambda value: _BOOLEANS[value.lower()], absent=False)
-DIRECTION = Field("asc or desc", lambda value: _DIRECTIONS[value.lower()], absent=False)
+DIRECTION = Field("asc or desc", lambda value: _IS_DESCENDING[value.lower()], absent=False)
 PAGE: Fields = {"page": INT32, "limit": INT32}
 
 

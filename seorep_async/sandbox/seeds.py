@@ -126,8 +126,8 @@ def make_campaign(key: int, account_id: int, campaign_id: int) -> RecordData:
 
 
 def _company_name(key: int, campaign_id: int, trade: str) -> str:
-    # Each name is combined with every suffix, and then also with a number, so that companies and
-    # their addresses are unique.
+    # A lap uses each name once, because their number is not a multiple of 7. Laps differ in the
+    # suffix, and later also in a number, so companies and their addresses are unique.
     lap, place = divmod(campaign_id - 1, len(vocabulary.NAMES))
     name = vocabulary.NAMES[(place * 7 + key) % len(vocabulary.NAMES)]
     repetition, suffix = divmod(lap, len(vocabulary.SUFFIXES))
@@ -228,6 +228,7 @@ def _phrase_of(campaign: RecordData, number: int) -> tuple[str, dict[str, int | 
     rest, product = divmod(number - 1, len(products))
     rest, phrasing = divmod(rest, len(vocabulary.PHRASINGS))
     repetition, place = divmod(rest, len(vocabulary.PLACES))
+    # Neighbouring keywords get different places and phrasings.
     place += campaign["home"] + product + phrasing
     location = vocabulary.PLACES[place % len(vocabulary.PLACES)]
     city = str(location["canonical_name"]).split(",")[0]

@@ -79,7 +79,7 @@ def contains_all(text: str, searches: Iterable[str]) -> bool:
     return all(search.casefold() in folded for search in searches)
 
 
-def in_order(items: Sequence[T], value_of: Callable[[T], Any], descending: bool) -> list[T]:
+def in_order(items: Sequence[T], value_of: Callable[[T], Any], *, descending: bool) -> list[T]:
     """Sort items by a value.
 
     None goes last either way, and equal items stay in their order.
