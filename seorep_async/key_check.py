@@ -21,7 +21,7 @@ QUESTION_SECONDS = 10.0
 
 
 class AcceptedQuery(msgspec.Struct, eq=False):
-    """The query of the report that a client's pulls read last. All its pulls share this object."""
+    """The query of the last report that a client's pulls read. The pulls share this object."""
 
     query: Query[Any] | None = None
 

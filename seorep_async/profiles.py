@@ -99,12 +99,12 @@ def find_access(  # noqa: C901, the cases of its docstring
     There are three cases:
 
     1. The caller names a `profile`: its address and key are used, whatever the environment says.
-    2. The caller or the environment gives an address or a key: then both must be given, each by
-       either of them.
+    2. The caller or the environment gives an address or a key: then both must be given, and each
+       may come from either source.
     3. Nothing is given: the profile named by `SEOREP_PROFILE` is used, otherwise `default`.
 
     An empty variable counts as given. A failed command such as `$(pass show acme)` leaves one, and
-    the default profile might be another account.
+    the default profile might belong to another account.
 
     Args:
         base_url: the address that the caller gives, or None.

@@ -180,7 +180,7 @@ class _Item(msgspec.Struct, Generic[R], eq=False):
 
     Attributes:
         number: the position of the id in the pull.
-        reading: the pages that are being read.
+        reading: its pages while they are being read.
         repulls: how often the report was read again because its pages did not add up.
         error: the transient failure that deferred the id, or None.
     """

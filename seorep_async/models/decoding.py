@@ -6,7 +6,7 @@ T = TypeVar("T")
 
 
 class PageDecoder(Generic[T]):
-    """A decoder that reads pages of documented shape faster than others.
+    """A decoder that reads pages of documented shape faster than other pages.
 
     There is one: `FeedPage` in `normalisation/decoder.py`.
     """

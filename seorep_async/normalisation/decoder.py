@@ -78,7 +78,7 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
         return self.documented(body) or self.odd(body)
 
     def documented(self, body: bytes) -> Page[M] | None:
-        """Decode a page whose rows are alike on the fast path, or return None."""
+        """Decode a page on the fast path, if its rows are alike. Otherwise return None."""
         # Nearly every page is read here, and `suppress` would cost more than a row.
         try:
             return self.decoder.readers[self.row].read_page(

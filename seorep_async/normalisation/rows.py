@@ -117,7 +117,7 @@ class RowReader(Generic[M]):
             return self._page(self._current_page.decode(body), number, self._make_current)
         except REFUSALS:
             pass
-        # Raises a ValueError if the first row doesn't show how to read the others.
+        # Raises a ValueError if other types would not help.
         self._learn_names(self._first_row(body))
         names = self._unknown_names
         older_page, odd_page = self._other_page_decoders(names)
@@ -167,9 +167,13 @@ class RowReader(Generic[M]):
         return metadata.page(number, models, _totals(totals))
 
     def _first_row(self, body: bytes) -> dict[str, Any]:
-        """Return the first row of a page if it shows how to read the others, or raise a ValueError.
+        """Return the first row of a page, to learn its unknown names.
 
-        A current row, returned as an empty one, does so if there are unknown names.
+        If the first row is current, a later one is odd. Other types then help only if they have
+        fields for its unknown names. The result is an empty row, which has nothing to learn.
+
+        Raises:
+            ValueError: other types would not help.
         """
         row: Any = None
         try:
@@ -178,7 +182,6 @@ class RowReader(Generic[M]):
             row = end.args[0]
         with suppress(*REFUSALS):
             self._current_row.decode(msgspec.json.encode(row))
-            # If only a later row is odd, other types help only if they have its unknown names.
             row = {} if self._unknown_names else None
         if not isinstance(row, dict):
             raise ValueError("the first row does not show how to read the others")

@@ -18,10 +18,10 @@ _WORD = re.compile(r"engine_[ab](?![a-z0-9])|[a-z0-9]+")
 
 
 def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:
-    """Return attribute name → wire name for every attribute of a model on the wire.
+    """Return the wire names of a model's attributes, by attribute.
 
     `engine_a_rankings_1_3` is `engineARankings_1_3` in the feeds' camelCase, and `engine_a_cid` is
-    `engineA_cid` in the snake_case of the records. The engines' tokens are those of `engine_names`.
+    `engineA_cid` in the snake_case of the records. `engine_names` has the names of the engines.
     """
     tokens = {
         "engine_a": engine_names.engine_a,

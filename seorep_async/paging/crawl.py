@@ -149,8 +149,8 @@ class Crawl(Generic[T]):
                     # If the client is closed now, the reading that replaced this one has to fail.
                     self._workers[worker] = reading
             self._retrying.discard(worker)
-            # Responses that arrived together free their permits first. Otherwise this request
-            # would wait in the queue for one of them, which costs more than the response.
+            # Other responses that have arrived free their permits first. Otherwise this request
+            # would wait in the queue for one of these permits, which costs more CPU time.
             await asyncio.sleep(0)
             job = self._following(reading)
             # A reference would keep all pages of the listing in memory until the next page arrives.

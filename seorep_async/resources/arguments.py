@@ -155,7 +155,7 @@ def _is_iterable(values: object) -> bool:
 
 
 def check_feed(value: object) -> Feed:
-    """Return a feed for a feed or its value."""
+    """Accept a feed or its value."""
     try:
         return Feed(value)
     except ValueError:
@@ -165,7 +165,7 @@ def check_feed(value: object) -> Feed:
 
 
 def check_feeds(value: object) -> tuple[Feed, ...]:
-    """Return feeds without duplicates. They may be given as one feed or several, or by value."""
+    """Accept one feed or several, or their values. Return them without duplicates."""
     values = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
     requested_feeds = {check_feed(item) for item in values}
     if not requested_feeds:
@@ -174,7 +174,7 @@ def check_feeds(value: object) -> tuple[Feed, ...]:
 
 
 def check_date(name: str, value: object) -> dt.date:
-    """Return a date for a date or a string `YYYY-MM-DD`.
+    """Accept a date or a string `YYYY-MM-DD`.
 
     A datetime is rejected, because its date depends on the time zone.
     """
@@ -266,7 +266,7 @@ def optional_strings(**values: object) -> dict[str, str | None]:
 
 
 def check_strings(name: str, value: object) -> Iterable[str] | None:
-    """Return the strings of an argument that takes one or several. None means left out."""
+    """Accept one string or several. None means that an argument is left out."""
     if value is None:
         return None
     if isinstance(value, str):

@@ -38,9 +38,10 @@ _PATH = re.compile(r"(/[^/?#\s\x00-\x1f\\\ud800-\udfff]+)+/?")
 
 
 class Endpoint(Generic[M]):
-    """The operations of one model.
+    """The operations on the objects of one model.
 
-    A list is at `_list_path`, or otherwise at `_path`. An object is at `_path` followed by its id.
+    The list is at `_list_path`, or at `_path` if that is None. An object is at `_path` followed by
+    its id.
     """
 
     _model: type[M]
@@ -183,7 +184,7 @@ class Endpoint(Generic[M]):
 
 
 class DeletableEndpoint(Endpoint[M]):
-    """The operations of a model whose objects can be deleted."""
+    """The operations on objects that can be deleted."""
 
     async def delete(self, id: int, *, extra_params: ExtraParams | None = None) -> None:
         """Delete one object.
@@ -203,7 +204,7 @@ class DeletableEndpoint(Endpoint[M]):
 def any_request(
     session: Session, method: str, path: str, params: ExtraParams | None, body: ExtraParams | None
 ) -> Request[dict[str, Any]]:
-    """Return any request, with its arguments checked and encoded; see `SeoRepClient.request`.
+    """Check and encode the arguments of any request; see `SeoRepClient.request`.
 
     Encoded parameters may contain secrets, and tracebacks with locals show every frame. So they are
     in the frame of this function, which has returned before the request is sent.

@@ -59,7 +59,7 @@ _KeywordByDate: TypeAlias = Literal[Feed.KEYWORD_BY_DATE, "keyword-by-date"]
 
 
 _PLACES = {"page": ".page(…)", "filter": "search=…"}
-# A month and its first day have the same date.
+# A month and its first day have the same date, so the precision is a part of the key.
 _PERIOD = attrgetter("date", "date_precision")
 _AHEAD = dt.timedelta(days=1)
 """In some time zones, the date is a day ahead of UTC."""
@@ -116,12 +116,13 @@ class Rankings:
 
     - start_date, end_date: first and last day, a `datetime.date`, `YYYY-MM-DD`, or
       a month: `YYYY-MM` starts with its first and ends with its last day.
-    - search: fuzzy match on the rows. `Settings.feed_search_param` sets the parameter's name.
+    - search: a fuzzy search in the rows. `Settings.feed_search_param` sets the parameter's name.
     - limit: records per page. The service has its own default and maximum.
     - sort_metric, sort_direction: allowed values are not documented, but `asc` and `desc` occur.
     - compare_previous_period: True to let the service calculate the changes from the previous
-      period. True and False are sent as `true` and `false`, a string unchanged. Without it, or with
-      `"false"`, `"no"`, `"off"` or `"0"`, changes are null in tables, data frames and files.
+      period. True and False are sent as `true` and `false`, and a string is sent unchanged. Without
+      it, or with `"false"`, `"no"`, `"off"` or `"0"`, changes are null in tables, data frames and
+      files.
     - extra_params: further query parameters, sent unchanged.
 
     A wrong argument raises a ConfigurationError before anything is sent. Later failures are other

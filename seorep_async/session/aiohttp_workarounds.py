@@ -15,7 +15,7 @@ import aiohttp
 READ_SIZE = 256 * 1024
 """The number of bytes that asyncio reads from a socket at once."""
 _LONGEST_STATUS_LINE = 8190
-"""In bytes. aiohttp refuses a longer line."""
+"""The most bytes of a status line. aiohttp refuses a longer one."""
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 """The end of the headers. aiohttp also accepts lines that end with LF alone."""
 _STATUS_LINE = re.compile(rb"HTTP/\d\.\d +(\d{3})[ \r\n]")
@@ -67,7 +67,7 @@ class UsedConnections:
             return
         if protocol not in self._protocols:
             self._protocols.add(protocol)
-        elif len(protocol) > 0:  # the number of responses
+        elif len(protocol) > 0:  # the number of responses that have arrived
             raise WireError(UnaskedResponse("the service sent a response before the request"))
 
     def watch(self, request: aiohttp.ClientRequest) -> None:
@@ -156,7 +156,8 @@ class WriteResponse(OwnResponse):
             receiver = _BodyOf204(protocol.data_received)
             protocol.data_received = receiver  # type: ignore[method-assign]
             if connection.transport is not None:
-                connection.transport.set_protocol(protocol)  # uvloop looks up the method only here
+                # Only this makes uvloop look up the replaced method.
+                connection.transport.set_protocol(protocol)
         return await super().start(connection)
 
 
@@ -178,14 +179,14 @@ class _BodyOf204:
         # For each head, interim ones (1xx) included:
         # 1. Its status line is incomplete: wait for more.
         # 2. It is not HTTP, or longer than any head should be: the parser reports it.
-        # 3. It has another status than 1xx and 204: pass on this head and all that follows.
+        # 3. Its status is neither 1xx nor 204: pass on this head and all that follows.
         # 4. It is incomplete: wait for more.
         # 5. It is interim: pass it on, and look at the next head.
         # 6. It has the status 204: pass it on, and drop all that follows.
         while True:
             status_line = _STATUS_LINE.match(self._head)
             if status_line is None:
-                # case 2, otherwise 1
+                # Case 2 if true, otherwise case 1.
                 if b"\n" in self._head or len(self._head) > _LONGEST_STATUS_LINE:
                     self._decide(is_204=False)
                 return
@@ -196,12 +197,12 @@ class _BodyOf204:
                 return
             end = _BLANK_LINE.search(self._head)
             if end is None:
-                if len(self._head) > READ_SIZE:  # case 2, otherwise 4
+                if len(self._head) > READ_SIZE:  # case 2 if true, otherwise case 4
                     self._decide(is_204=False)
                 return
             rest = self._head[end.end() :]
             self._head = self._head[: end.end()]
-            if not is_interim:  # case 6, otherwise 5
+            if not is_interim:  # case 6 if true, otherwise case 5
                 self._decide(is_204=True)
                 return
             self._parse(self._head)

@@ -15,7 +15,7 @@ from seorep_async.errors import SeoRepError
 
 TOO_EARLY = 425
 _FINAL = (404, 405, 410, 501, 505)
-"""The statuses that do not change with time, even with Retry-After."""
+"""The statuses that a retry will not change, even after a Retry-After."""
 _SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 
 
@@ -156,7 +156,7 @@ def cause_of_status(status: int, *, has_retry_after: bool = False, is_read: bool
         return Cause.PERMANENT
     if status >= 500 or status == 408:
         return Cause.TRANSIENT
-    # Another refused read is retried only after a Retry-After, or if it came too early (425). The
+    # Any other refused read is retried only after a Retry-After, or if it came too early (425). The
     # cause may be a lock on this object (409, 423), so other requests are not slowed down.
     if is_read and (has_retry_after or status == TOO_EARLY):
         return Cause.TRANSIENT

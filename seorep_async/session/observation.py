@@ -40,7 +40,7 @@ _QUOTA_SECONDS = 65.0
 _recordings: ContextVar[Blocks[list[RawAnswer]]] = ContextVar("seorep_async_recordings", default=())
 
 
-@attrs.frozen(slots=False)  # twice as fast to make
+@attrs.frozen(slots=False)  # without slots, making one is twice as fast
 class Attempt:
     """One finished attempt of a request."""
 
@@ -234,14 +234,14 @@ class Observer:
             request.method,
             request.path,
             request.subject,
-            call.attempts,
-            status,
-            type(error) if isinstance(error, BaseException) else None,
-            cause,
-            size,
-            call.ended - call.started,
-            call.started - call.idle_since,
-            self.account,
+            number=call.attempts,
+            status=status,
+            error=type(error) if isinstance(error, BaseException) else None,
+            cause=cause,
+            bytes=size,
+            seconds=call.ended - call.started,
+            waited=call.started - call.idle_since,
+            account=self.account,
         )
         try:
             self.on_attempt(attempt)

@@ -38,7 +38,7 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         body: the encoded body of a write.
         subject: the object's name in errors, such as `campaign 42`.
         priority: the lowest gets its permit first.
-        deadline: the call's, or None for a new one, as for a stream.
+        deadline: the call's. With None, the request gets its own, like one of a stream.
         idempotent: whether it may be sent again although the service may have executed it.
         max_attempts: a limit below `Settings.max_attempts`, if any.
         attempt_seconds: a limit below `Settings.attempt_timeout`, if any.

@@ -67,8 +67,8 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
     if remaining <= 0:
         return None
 
-    # Three throttled attempts count as one failed one: with max_attempts=8, the eighth failed or
-    # the 22nd throttled attempt is the last.
+    # A throttled attempt counts as a third of a failed one: with max_attempts=8, the eighth failed
+    # or the 22nd throttled attempt is the last.
     failed = call.attempts - call.throttled
     max_attempts = min(settings.max_attempts, request.max_attempts, failure.most_attempts)
     if 3 * failed + call.throttled > 3 * (max_attempts - 1):
@@ -109,7 +109,7 @@ def deadline_exceeded(
     Args:
         cause: the last failure of the call, or of other calls if it was not sent, or None.
         was_sent: whether the call had an attempt.
-        wait: how long its request waited last, and for what, in words; or the rate as the reason.
+        wait: the last wait of its request and the reason, in words, or an empty string.
     """
     message = "the call timed out"
     if wait:

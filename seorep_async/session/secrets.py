@@ -34,7 +34,7 @@ def key_problem(api_key: str) -> str | None:
 
 
 class Authentication:
-    """HTTP Basic with the key as the password and no user name (the reference, section 5).
+    """HTTP Basic authentication, with the key as the password (the reference, section 5).
 
     Attributes:
         header: the value of the header `Authorization`.
@@ -104,7 +104,7 @@ class Scrubber:
 
 
 def _pattern(head: str) -> str:
-    """Return the pattern of a head.
+    """Return the pattern for a head, which is the beginning of a secret.
 
     The pattern finds a short secret only if no letter stands directly before or after it. The last
     character of an escape before it is not such a letter.

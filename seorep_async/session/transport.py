@@ -81,6 +81,7 @@ class Transport:
             self._authenticate_to_proxy(self._proxy.authorization)
         if borrowed is not None:
             self._options |= self._options_of_borrowed()
+        # `open` adds `_timeouts` and the sessions `_reads` and `_writes`.
         self._used = UsedConnections()
         self._closing = AsyncExitStack()
         self.attempts: int = 0

@@ -141,7 +141,8 @@ class RefusedSubjects:
 
     1. It was refused (`in`). A firewall's page for it then no longer counts as a failure.
     2. It may be the cause, because others were accepted since. Its bare refusals no longer count.
-    3. It is the cause, because it was refused repeatedly since then. Nor do its other refusals.
+    3. It is the cause, because it was refused repeatedly since then. Its other refusals no longer
+       count either.
 
     The pace asks at each start and each refusal. The queue asks when it chooses a probe.
     """

@@ -54,8 +54,8 @@ class ConcurrencyWindow(msgspec.Struct, eq=False):
         self.shrunk_at = now
 
     def keep_to(self, in_flight: int, now: float) -> None:
-        """Shrink to the attempts in flight: our process could not open a connection for another."""
-        # Rule 2: then there are, for example, too many open files.
+        """Shrink to the attempts in flight, because our process can't open another connection."""
+        # Rule 2: too many open files, for example, keep the window to the attempts in flight.
         self.size = max(1.0, min(self.size, float(in_flight)))
         self.increase = _INCREASE_WITHOUT_ROOM
         self.shrunk_at = now
