@@ -67,6 +67,11 @@ class SeoRepError(Exception):
     def _about_subject(self) -> str:
         return f"{self.subject}: {self.message}" if self.subject else self.message
 
+    @property
+    def is_of_wrong_address(self) -> bool:
+        """Whether another server answered, because the address is wrong."""
+        return is_of_wrong_address(type(self).__name__, self.status)
+
     def evolve(self, **changes: Any) -> Self:
         """Return a copy with some fields changed, without the traceback, cause and context."""
         fields = vars(self) | changes
@@ -214,6 +219,11 @@ _STATUS_ERRORS: dict[int, type[StatusError]] = {
     404: NotFoundError,
     429: RateLimitedError,
 }
+
+
+def is_of_wrong_address(error: str, status: int | None) -> bool:
+    """Return whether an error of this class and status means that the address is wrong."""
+    return error == "RedirectError" or (error, status) == ("ProtocolError", 404)
 
 
 def status_error_type(status: int) -> type[StatusError]:

@@ -68,10 +68,7 @@ _CODES: tuple[tuple[ExitCode, tuple[type[BaseException], ...]], ...] = (
     (ExitCode.AUTHENTICATION, (errors.AuthenticationError,)),
     (ExitCode.USAGE, (click.ClickException, ImportError, errors.ConfigurationError)),
     # the caller has to correct these, even if only the service could detect them
-    (
-        ExitCode.USAGE,
-        (errors.RedirectError, errors.InvalidRequestError, errors.NotFoundError),
-    ),
+    (ExitCode.USAGE, (errors.InvalidRequestError, errors.NotFoundError)),
     (ExitCode.SHAPE, (errors.DecodeError, errors.PaginationError)),
     (ExitCode.UNAVAILABLE, (SeoRepError,)),
 )
@@ -96,8 +93,7 @@ def code_of(error: BaseException) -> ExitCode:
     # 408: the service was too slow
     if isinstance(error, errors.InvalidRequestError) and error.retryable:
         return ExitCode.UNAVAILABLE
-    # the 404 of another server: the address is wrong
-    if isinstance(error, errors.ProtocolError) and error.status == 404:
+    if isinstance(error, SeoRepError) and error.is_of_wrong_address:
         return ExitCode.USAGE
     for code, kinds in _CODES:
         if isinstance(error, kinds):

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import counted
+from seorep_async.errors import counted, is_of_wrong_address
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Staging
 from seorep_async.models import Feed
@@ -80,8 +80,7 @@ def fails_again(error: str, status: int | None) -> bool:
     """
     # At a wrong address, another server answers. Retrying will not help, but the reports may exist.
     # So these errors are not in PERMANENT_ERRORS, which make a window complete.
-    is_wrong_address = error == "RedirectError" or (error, status) == ("ProtocolError", 404)
-    is_permanent = error in PERMANENT_ERRORS or is_wrong_address
+    is_permanent = error in PERMANENT_ERRORS or is_of_wrong_address(error, status)
     return is_permanent and status not in RETRYABLE_STATUSES
 
 

@@ -30,6 +30,7 @@ from seorep_async.errors import (
 from seorep_async.reasons import LARGEST_BODY, reason_in_body
 from seorep_async.session.failures import (
     TOO_EARLY,
+    UNREQUESTED_ENCODING,
     Cause,
     Failure,
     Sent,
@@ -54,6 +55,7 @@ _FORBIDDEN = "not open to this API key"
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NO_OBJECT = "there is no such object, or the address is wrong"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
+_READ_ENCODINGS = ("", "identity", "gzip", "deflate")
 _ONCE_MORE = 2
 """The most attempts after a 425, or after an HTML page if the key has not worked before."""
 
@@ -95,7 +97,8 @@ def is_of_gateway(response: Response) -> bool:
     The service itself sends its errors as JSON. Its 403 or 404 concerns the key or an object; a 403
     or 404 of another server does not. Other statuses mean the same from any sender.
     """
-    if response.status == 403:
+    # Some firewalls refuse with a page of status 418 or 451, which the service does not use.
+    if response.status in (403, 418, 451):
         return is_page(response)
     # The service's own 404 may have no body, or only a line break.
     if response.status != 404 or not response.body.strip():
@@ -197,6 +200,10 @@ class ErrorReader:
     ) -> Failure:
         """Return the failure for a successful status whose body is an error or can't be decoded."""
         if isinstance(error, ProtocolError):
+            encoding = response.headers.get("Content-Encoding", "").strip().lower()
+            if encoding not in _READ_ENCODINGS and not is_json(response.body):
+                error = error.evolve(message=f"{UNREQUESTED_ENCODING} ({encoding})")
+                return self._failure(Sent.MAYBE, Cause.PERMANENT, error, request, response)
             most_attempts = math.inf
             if not self.knows_service and is_page(response):
                 error = error.evolve(message=_WRONG_SERVER)

@@ -14,6 +14,7 @@ import attrs
 from seorep_async.errors import SeoRepError
 
 TOO_EARLY = 425
+UNREQUESTED_ENCODING = "the response has a Content-Encoding that this client did not ask for"
 _FINAL = (404, 405, 410, 501, 505)
 """The statuses that a retry will not change, even after a Retry-After."""
 _SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")

@@ -17,7 +17,7 @@ from seorep_async.errors import (
     SeoRepError,
 )
 from seorep_async.session.aiohttp_workarounds import UnaskedResponse
-from seorep_async.session.failures import Cause, Failure, Sent
+from seorep_async.session.failures import UNREQUESTED_ENCODING, Cause, Failure, Sent
 from seorep_async.session.request import Request
 
 _OWN_AUTHORITY = (
@@ -113,7 +113,7 @@ def failure_of(  # noqa: C901, PLR0912, a table of cases
             )
         case aiohttp.ClientResponseError() if "Please install" in error.message:
             return failure(
-                "the response has a Content-Encoding that this client did not ask for",
+                UNREQUESTED_ENCODING,
                 cause=Cause.PERMANENT,
                 error_type=ProtocolError,
             )

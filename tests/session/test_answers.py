@@ -367,7 +367,7 @@ async def test_a_foreign_404_once_the_key_has_worked_is_waited_out(
     assert len(server.requests) == 4
 
 
-@pytest.mark.parametrize("status", [403, 404])
+@pytest.mark.parametrize("status", [403, 404, 418, 451])
 async def test_a_lasting_foreign_answer_is_not_about_the_object(
     status: int, connect: Connect
 ) -> None:

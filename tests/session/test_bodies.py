@@ -42,6 +42,7 @@ async def test_broken_answer_is_an_error_after_all_attempts(
         ("br", b"\x0b\x02\x80[]\x03"),
         ("BR", b"\x0b\x02\x80[]\x03"),
         ("zstd", b"(\xb5/\xfd"),
+        ("compress", b"\x1f\x9d\x90"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
