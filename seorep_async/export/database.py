@@ -236,31 +236,34 @@ class Database(Target):
     @contextmanager
     def _connected(self, *, to_write: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open the database once no other pull and no other program has it open."""
+        with ExitStack() as stack:
+            database = self._open_when_free(stack, to_write=to_write)
+            with self._damage_refused():
+                yield database
+
+    def _open_when_free(self, stack: ExitStack, *, to_write: bool) -> duckdb.DuckDBPyConnection:
+        """Wait until the database can be opened, and open it until the stack is closed."""
         deadline = None
         use = use_of(self.path)
         with ExitStack() as wait:
             # There are three reasons to wait: another pull of this process has the lock; another
             # program has the file; this program has it open outside of a pull.
             while True:
-                with ExitStack() as stack:
-                    try:
-                        database = self._opened(stack, use, to_write=to_write)
-                    except require("duckdb").Error as error:
-                        holder = holder_of(error)
-                        is_late = deadline is not None and time.monotonic() >= deadline
-                        if holder is None or is_late:
-                            raise self._refusal(error) from error
-                        # the minute begins when the database is first found to be open elsewhere
-                        if deadline is None:
-                            deadline = time.monotonic() + WAIT_SECONDS
-                            self._begin_to_wait(wait, use, holder)
-                    else:
-                        if database is not None:
-                            wait.close()
-                            with self._damage_refused():
-                                yield database
-                            return
-                # the lock is free here, so other pulls can wait at the same time
+                try:
+                    database = self._opened(stack, use, to_write=to_write)
+                    if database is not None:
+                        return database
+                except require("duckdb").Error as error:
+                    # frees the lock, so that other pulls can wait at the same time
+                    stack.close()
+                    holder = holder_of(error)
+                    is_late = deadline is not None and time.monotonic() >= deadline
+                    if holder is None or is_late:
+                        raise self._refusal(error) from error
+                    # the minute begins when the database is first found to be open elsewhere
+                    if deadline is None:
+                        deadline = time.monotonic() + WAIT_SECONDS
+                        self._begin_to_wait(wait, use, holder)
                 if self.stop.wait(_RETRY_SECONDS):
                     raise ExportError(CANCELLED)
 

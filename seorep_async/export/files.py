@@ -133,11 +133,11 @@ class Target:
         names = ("account", "start_date", "end_date")
         is_other = any(pull[name] != requested[name] for name in names)
         lost_feeds = {*pull["feeds"].split(",")} - {*self.request.feed_names.split(",")}
-        earlier = int(pull["campaigns"]) - int(pull["failures"])
-        if not is_other and not lost_feeds and complete >= earlier:
+        complete_before = int(pull["campaigns"]) - int(pull["failures"])
+        if not is_other and not lost_feeds and complete >= complete_before:
             return ()
         contents = "{start_date} to {end_date} of {account} ({feeds})".format_map(pull)
-        campaigns = counted(earlier, "complete campaign")
+        campaigns = counted(complete_before, "complete campaign")
         return (f"replaces {contents}: {campaigns}, now {complete:,}",)
 
 

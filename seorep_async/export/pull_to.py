@@ -282,7 +282,7 @@ async def preview(
         attempts_before = client.stats.attempts
         campaign_ids = await _ids_to_preview(client, look)
         # campaigns that the caller named are not listed here, but the pull will list them
-        listing_requests = client.stats.attempts - attempts_before or 1
+        listing_requests = client.stats.attempts - attempts_before or min(1, len(campaign_ids))
         feeds = [feed for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE]
         missing = dict.fromkeys(feeds, campaign_ids)
     notes: tuple[str, ...] = ()
@@ -330,7 +330,8 @@ async def _look_into(opened: OpenTarget) -> _Look:
 
 async def _ids_to_preview(client: SeoRepClient, look: _Look) -> tuple[int, ...]:
     """Return the campaigns of a request. Listed ones of another account are refused."""
-    if look.request.campaigns:
+    # a retry for which no report had failed requests no campaigns
+    if look.request.campaigns is not None:
         return look.request.campaigns
     campaigns = await selected(client, look.request)
     if look.target is not None and campaigns:

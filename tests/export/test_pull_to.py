@@ -524,6 +524,15 @@ async def test_a_preview_estimates_and_looks_into_the_staging(
     assert not out.exists()
 
 
+async def test_a_preview_of_a_retry_without_failures_needs_no_request(tmp_path: Path) -> None:
+    options: Any = {"out": tmp_path / "x.csv", "account": "acme", "snapshot_date": NIGHT}
+    sandbox = Sandbox(campaigns=1, keywords=1)
+    async with sandbox, SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
+        await pull(client, options["out"])
+        estimate = await preview(client, None, START, END, retry_failed=True, **options)
+    assert (estimate.campaigns, estimate.requests) == (0, 0)
+
+
 async def test_a_preview_skips_campaigns_that_it_may_not_see() -> None:
     hidden = Sandbox(campaigns=3, keywords=1, failing={1: 403})
     async with hidden as sandbox, SeoRepClient(sandbox.base_url, "sandbox") as client:
