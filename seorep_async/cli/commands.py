@@ -32,7 +32,6 @@ ENGINES = option(
     help="Names of engine A and engine B, such as 'Google, Bing'.  "
     "[default: SEOREP_REPORT_ENGINES, or the profile's report_engines]",
 )
-DATABASE = click.argument("database", type=not_empty)
 TABLES = (
     "keyword_rankings",
     "campaign_periods",
@@ -252,7 +251,7 @@ def _days_of(month: str, *days: dt.date | None) -> tuple[dt.date, dt.date]:
   seorep report rankings.duckdb --month last -o march.html
   seorep report rankings.duckdb --group Retail --from 2023-01-01 -o q1.html""",
 )
-@DATABASE
+@click.argument("database", type=not_empty)
 @option(
     "-o",
     "--out",

@@ -21,7 +21,6 @@ from seorep_async.errors import suggestion
 
 LARGEST = 2**31 - 1
 """The largest id of the service, and the largest count that an option takes."""
-SERVICE = "Service"
 OUTPUT = "Output"
 FORMATS = ("table", "json", "jsonl", "csv")
 _NAMES_ELSEWHERE = {
@@ -268,38 +267,34 @@ def service_options(function: Callable[..., Any]) -> Callable[..., Any]:
         service = Service(profile, base_url, _each_once("-c", config), embedded)
         return function(*arguments, service=service, **values)
 
+    service_option = functools.partial(option, section="Service")
     options = [
-        option(
+        service_option(
             "--profile",
-            section=SERVICE,
             metavar="NAME",
             help="Stored profile with address, key and settings.  [env var: SEOREP_PROFILE]",
         ),
-        option(
+        service_option(
             "--base-url",
-            section=SERVICE,
             metavar="URL",
             help="Address of the service.  [env var: SEOREP_BASE_URL]",
         ),
-        option(
+        service_option(
             "-c",
             "--config",
-            section=SERVICE,
             metavar="NAME=VALUE",
             type=name_and_value,
             multiple=True,
             help="A setting, such as requests_per_second=5; repeatable.",
         ),
-        option(
+        service_option(
             "--sandbox",
-            section=SERVICE,
             is_flag=True,
             help="Use an embedded sandbox in place of the service; it needs no key.",
         ),
-        option(
+        service_option(
             "-s",
             "--sandbox-option",
-            section=SERVICE,
             metavar="NAME=VALUE",
             type=name_and_value,
             multiple=True,

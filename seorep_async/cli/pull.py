@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 import csv
 import datetime as dt
+import functools
 import io
 import re
 import sys
@@ -32,9 +33,6 @@ from seorep_async.cli.options import (
 Days = tuple[dt.date, dt.date]
 """The first and the last day of a pull."""
 FEEDS = ("campaign", "campaign-by-date", "keyword-by-date")
-_WHAT = "What to pull"
-_HOW = "How"
-_SHOWN = "What is shown"
 _ID_COLUMNS = ("campaign_id", "id")
 _DEFAULT_MONTHS = 3
 _OTHER_MONTHS = ("%m/%Y", "%m.%Y", "%m-%Y", "%Y/%m", "%Y.%m", "%b %Y", "%B %Y")
@@ -361,6 +359,10 @@ def _text_of(path: str) -> str:
 
 # --- The command
 
+_content_option = functools.partial(option, section="What to pull")
+_run_option = functools.partial(option, section="How")
+_display_option = functools.partial(option, section="What is shown")
+
 
 @command(
     "Pull the rankings of many campaigns into a file or a database.\n\n"
@@ -387,9 +389,8 @@ def _text_of(path: str) -> str:
     "stdout.  "
     "[default: rankings-FEED-PERIOD.csv]",
 )
-@option(
+@_content_option(
     "--feed",
-    section=_WHAT,
     metavar="FEED",
     type=click.Choice(FEEDS),
     multiple=True,
@@ -397,183 +398,159 @@ def _text_of(path: str) -> str:
     "(campaign-by-date), or each date of a keyword (keyword-by-date); repeatable.  "
     "[default: campaign]",
 )
-@option(
+@_content_option(
     "--from",
     "start",
-    section=_WHAT,
     metavar="DATE",
     type=day,
     help="First day.  [default: the first of the three months that end with --to]",
 )
-@option(
+@_content_option(
     "--to",
     "end",
-    section=_WHAT,
     metavar="DATE",
     type=day,
     help="Last day.  [default: the last day of last month]",
 )
-@option(
+@_content_option(
     "--last",
-    section=_WHAT,
     metavar="PERIOD",
     type=read_period,
     help="The last N days (30d), weeks (4w) or full months (3m) before the --snapshot-date, or "
     "before today.",
 )
-@option(
+@_content_option(
     "--month",
-    section=_WHAT,
     metavar="MONTH",
     type=not_empty,
     help="A month: 2023-03, last, or this (up to the --snapshot-date, or today). A range, "
     "2021-01..2022-12 or 2021-01..last, pulls each month separately, into a database (.duckdb).",
 )
-@option(
+@_content_option(
     "--campaign",
-    section=_WHAT,
     metavar="IDS",
     type=read_ids,
     multiple=True,
     help="Campaigns to pull, such as 3 or 1,2,3, or @FILE to read their ids, one a line; "
     "repeatable.  [default: all campaigns]",
 )
-@option(
+@_content_option(
     "--exclude",
-    section=_WHAT,
     metavar="IDS",
     type=read_ids,
     multiple=True,
     help="Campaigns to leave out, in the same forms.",
 )
-@option(
+@_content_option(
     "--group",
     "groups",
-    section=_WHAT,
     metavar="TITLE",
     type=not_empty,
     multiple=True,
     help="Pull the campaigns of this group; repeatable.",
 )
-@option(
+@_content_option(
     "--filter",
-    section=_WHAT,
     metavar="TEXT",
     type=not_empty,
     help="Pull the campaigns that match the service's filter.",
 )
-@option(
+@_content_option(
     "--compare-previous-period",
-    section=_WHAT,
     is_flag=True,
     help="Also request the changes from the previous period. Their sign is not documented: "
     "`seorep changes` compares ranks itself.",
 )
-@option(
+@_run_option(
     "--page-size",
-    section=_HOW,
     metavar="N",
     type=page_size,
     help="Rows per request: a number, find (find out how many the service sends) or default (the "
     "service's own number).  [default: find]",
 )
-@option(
+@_run_option(
     "--account",
-    section=_HOW,
     metavar="NAME",
     type=not_empty,
     help="Account name in every row.  [default: the profile's, or the host]",
 )
-@option(
+@_run_option(
     "--snapshot-date",
-    section=_HOW,
     metavar="DATE",
     type=day,
     help="Snapshot date in every row; --last and --month count from it.  [default: the UTC day on "
     "which the pull begins]",
 )
-@option(
+@_run_option(
     "--restart",
-    section=_HOW,
     is_flag=True,
     help="Start over instead of resuming an interrupted pull.",
 )
-@option(
+@_run_option(
     "--retry-failed",
-    section=_HOW,
     is_flag=True,
     help="Fetch only the reports that tonight's last pull of the same days, or of each month, did "
     "not complete. Without such a pull, fetch everything, with a warning. On a later day, repeat "
     "the night's --snapshot-date, --from and --to; `seorep doctor -o FILE` prints them.",
 )
-@option(
+@_run_option(
     "--skip-complete",
-    section=_HOW,
     is_flag=True,
     help="Skip months that were pulled into the database after their last day, unless a retry may "
     "fetch what failed.",
 )
-@option(
+@_run_option(
     "--max-requests",
-    section=_HOW,
     metavar="N",
     type=count,
     help="Stop after about N requests and the end of the reports in progress; keep what was "
     "fetched, and exit with 5. The same command continues. Several months also need "
     "--skip-complete.",
 )
-@option(
+@_run_option(
     "--force",
-    section=_HOW,
     is_flag=True,
     help="Replace files that no pull wrote, or that a person changed. Begin an account, although "
     "the database has it under a similar name.",
 )
-@option(
+@_run_option(
     "--format",
-    section=_HOW,
     type=click.Choice(("csv", "jsonl")),
     help="Format of -o -: csv or jsonl.  [default: csv]",
 )
-@option(
+@_run_option(
     "--engines",
-    section=_HOW,
     metavar="NAMES",
     type=not_empty,
     help="Names of engine A and engine B in a workbook, such as 'Google, Bing'.  "
     "[default: SEOREP_REPORT_ENGINES, or the profile's report_engines]",
 )
-@option(
+@_display_option(
     "--dry-run",
-    section=_SHOWN,
     is_flag=True,
     help="Write nothing; show what would be fetched, and in how many requests.",
 )
-@option(
+@_display_option(
     "--json",
-    section=_SHOWN,
     is_flag=True,
     help="Print the summary, the dry run or the error as JSON on stdout, beside the text on "
     "stderr.",
 )
-@option(
+@_display_option(
     "-q",
     "--quiet",
-    section=_SHOWN,
     is_flag=True,
     help="Print only errors, failures and warnings.",
 )
-@option(
+@_display_option(
     "--summary-line",
-    section=_SHOWN,
     is_flag=True,
     help="End with one line, also with --quiet: time, account, night, campaigns, rows, failures "
     "and exit code.",
 )
-@option(
+@_display_option(
     "-v",
     "--verbose",
-    section=_SHOWN,
     is_flag=True,
     help="Show retries and the limits that are found, as they happen.",
 )
