@@ -87,7 +87,7 @@ def code_of(error: BaseException) -> ExitCode:
     """Return the exit code for an error that ended the command."""
     if isinstance(error, UsageError):
         return error.exit_code
-    # the target is another pull's: nothing was fetched yet
+    # another pull is using the target, so nothing was fetched yet
     if isinstance(error, errors.ExportError) and error.retryable:
         return ExitCode.BUSY
     # 408: the service was too slow

@@ -358,7 +358,7 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
 
 
 def show_unbegun_line(error: BaseException, code: int) -> None:
-    """Print the line with which a run ends that had an error before its first pull."""
+    """Print the closing line of a run that failed before its first pull."""
     kind = facts_of_error(error)["kind"]
     messages().print(f"{_now()}: nothing written, {kind}; exit code {code}")
 

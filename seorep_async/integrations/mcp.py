@@ -131,7 +131,7 @@ def mcp_server(
 ) -> Server:
     """Return a server with five tools: campaigns, rankings, changes, history and pull.
 
-    Calls can run in parallel, and can be cancelled. None of them keeps the database open.
+    Calls run in parallel, except pulls, and can be cancelled. None of them keeps the database open.
 
     Args:
         client: an open client.
