@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import webbrowser
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -16,7 +18,7 @@ from seorep_async.cli.engine_names import find_engine_names
 from seorep_async.cli.errors import ExitCode, UsageError
 from seorep_async.cli.formatting import format_objects
 from seorep_async.cli.options import Service
-from seorep_async.cli.output import as_json, can_ask, messages, write
+from seorep_async.cli.output import as_json, can_ask, messages, stdout_width, write
 from seorep_async.cli.progress import logged
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.errors import ConfigurationError, ExportError, counted, one_line
@@ -43,6 +45,17 @@ _COLUMNS_FOR_PEOPLE = (
     "moved",
     "kinds",
 )
+_WIDE_TERMINAL = 140
+"""The fewest characters of a line in which these columns are easy to read."""
+_COLUMNS_IF_NARROW = (
+    "company",
+    "keyword",
+    "engine",
+    "before",
+    "after",
+    "moved",
+    "kinds",
+)
 _ALL_COLUMNS = tuple(attrs.fields_dict(Change))
 _COUNTS_FOR_PEOPLE = (
     "campaign_id",
@@ -56,6 +69,8 @@ _COUNTS_FOR_PEOPLE = (
     "entered_top_10",
     "left_top_10",
 )
+_WIDE_TERMINAL_FOR_COUNTS = 110
+_COUNTS_IF_NARROW = _COUNTS_FOR_PEOPLE[:-2]
 _ALL_COUNTS = tuple(attrs.fields_dict(CampaignChanges))
 
 
@@ -107,7 +122,8 @@ def show_changes(
     elif is_for_people:
         lines = [answer.headline, *[f"Note: {note}" for note in notes]]
         heading = "".join(f"{line}\n" for line in lines)
-        write(heading + format_objects(answer.rows, answer.columns, format))
+        rows = _in_words(answer.rows) if answer.model is Change else answer.rows
+        write(heading + format_objects(rows, answer.columns, format))
     elif format == "json":
         write(as_json(_facts(answer, notes)))
     else:
@@ -125,7 +141,8 @@ def _answer_with_changes(changes: Changes, engines: str | None, *, is_for_people
         engine_names = _known_engine_names(engines)
         name_of_engine = {} if engine_names is None else names_of_engines(engine_names)
         rows = with_names_of_engines(changes, name_of_engine)
-        columns = _COLUMNS_FOR_PEOPLE
+        is_wide = stdout_width() >= _WIDE_TERMINAL
+        columns = _COLUMNS_FOR_PEOPLE if is_wide else _COLUMNS_IF_NARROW
     return _Answer(
         result=changes,
         name="changes",
@@ -140,7 +157,10 @@ def _answer_with_counts(
     counts: CountedChanges, limit: int | None, *, is_for_people: bool
 ) -> _Answer:
     rows = counts.campaigns[:limit]
-    columns = _COUNTS_FOR_PEOPLE if is_for_people else _ALL_COUNTS
+    columns: Sequence[str] = _ALL_COUNTS
+    if is_for_people:
+        is_wide = stdout_width() >= _WIDE_TERMINAL_FOR_COUNTS
+        columns = _COUNTS_FOR_PEOPLE if is_wide else _COUNTS_IF_NARROW
     campaigns = counted(len(counts.campaigns), "campaign")
     return _Answer(
         result=counts,
@@ -150,6 +170,19 @@ def _answer_with_counts(
         columns=columns,
         headline=f"{_total(counts)} in {campaigns}; places: + is better",
     )
+
+
+def _in_words(changes: Iterable[Change]) -> list[SimpleNamespace]:
+    """Return changes with their kinds in words, such as `lost, left top 3, 10, 20`."""
+    rows = []
+    for change in changes:
+        values = {name: getattr(change, name) for name in _COLUMNS_FOR_PEOPLE}
+        # a shorter header for a narrow terminal
+        values["keyword"] = change.keyword_phrase
+        kinds = ", ".join(change.kinds).replace("_", " ")
+        values["kinds"] = re.sub(r"(?<=\d), (entered|left) top", ",", kinds)
+        rows.append(SimpleNamespace(**values))
+    return rows
 
 
 def _arguments(choices: Mapping[str, Any], engines: str | None) -> dict[str, Any]:

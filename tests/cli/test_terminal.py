@@ -7,6 +7,7 @@ import pytest
 
 from seorep_async.cli import output
 from tests.cli.running import KEY, Seorep, Terminal, serving, terminal
+from tests.history.databases import database_of, nightly
 
 pytestmark = pytest.mark.heavy
 
@@ -127,3 +128,33 @@ def test_a_long_value_of_one_object_is_shown_whole(seorep: Seorep) -> None:
         with terminal("users", "get", "1", columns=40) as person:
             assert person.end() == 0
     assert "\N{HORIZONTAL ELLIPSIS}" not in person.text
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "header"),
+    [
+        (80, [], "company keyword engine before after moved kinds"),
+        (80, ["--by-campaign"], "campaign_id company changes places rose fell found lost"),
+        (
+            140,
+            [],
+            "campaign_id company keyword_phrase location engine before after moved kinds",
+        ),
+    ],
+)
+def test_changes_fit_the_terminal_and_break_between_words(
+    tmp_path: Path, columns: int, options: list[str], header: str
+) -> None:
+    nights = nightly({11: 2, 12: 15}, {11: None, 12: 3})
+    database = str(database_of(tmp_path / "a.duckdb", nights))
+    environment = {"SEOREP_REPORT_ENGINES": "Google, Bing"}
+    with terminal(
+        "changes", database, *options, columns=columns, environment=environment
+    ) as person:
+        assert person.end() == 0
+    _, first, *lines = person.text.splitlines()
+    assert first.split() == header.split()
+    assert all(len(line) <= columns for line in lines)
+    if not options:
+        kinds = " ".join(line[first.index("kinds") :].strip() for line in lines)
+        assert kinds == "lost, left top 3, 10, 20 entered top 3, 10, rose"
