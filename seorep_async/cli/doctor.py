@@ -29,6 +29,7 @@ from seorep_async.errors import (
     AuthenticationError,
     ConfigurationError,
     NotFoundError,
+    RateLimitedError,
     SeoRepError,
     duration,
 )
@@ -100,7 +101,19 @@ async def _check(
             try:
                 await _check_service(findings, client, answers, window)
             except SeoRepError as error:
-                findings.fail(_failed_check(error, answers), error)
+                _add_end(findings, error, answers)
+
+
+def _add_end(findings: Findings, error: SeoRepError, answers: Sequence[RawAnswer]) -> None:
+    """Add the error that ended the checks of the service."""
+    # None: not sent, because of a pause that the service asked for
+    is_limit = isinstance(error, RateLimitedError) and error.status in (429, None)
+    if not is_limit:
+        findings.fail(_failed_check(error, answers), error)
+        return
+    # a pull waits and goes on, so this is no outage
+    advice = "not all checked; a pull waits, or sends fewer with -c requests_per_second=N"
+    findings.note("responses", f"{reason(error)}; {advice}")
 
 
 def _failed_check(error: SeoRepError, answers: Sequence[RawAnswer]) -> str:

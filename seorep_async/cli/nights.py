@@ -10,10 +10,11 @@ from typing import Any
 
 import attrs
 
+from seorep_async.cli.errors import in_shell_words
 from seorep_async.cli.findings import Findings
-from seorep_async.errors import counted
+from seorep_async.errors import ConfigurationError, counted
 from seorep_async.export.progress import fails_again
-from seorep_async.history.source import listed, opened
+from seorep_async.history.source import History, listed, opened
 from seorep_async.models import Feed
 from seorep_async.tables.output_tables import table_of
 
@@ -142,16 +143,16 @@ def add_nights(findings: Findings, out: str, account: str | None, today: dt.date
     with opened(out) as database:
         accounts = database.connection.execute(_NIGHTS, {"account": account}).fetchall()
         for name, nights in accounts:
-            missing = _missing_nights(nights)
+            missing = _missing_nights(nights, today)
             values = {"account": name, "feeds": feeds, "tables": tables}
             rows = database.connection.execute(_INCOMPLETE_PULLS, values).fetchall()
             pulls = [_incomplete_pull(out, name, *row) for row in rows]
-            _add_account(findings, name, nights, missing, today)
+            _add_account(findings, name, nights, missing)
             _add_incomplete(findings, name, pulls)
             facts.append(
                 {
                     "account": name,
-                    "ok": _is_ok(nights, missing, pulls, today),
+                    "ok": _is_ok(missing, pulls, today),
                     "nights": len(nights),
                     "newest": nights[-1],
                     "days_since_newest": (today - nights[-1]).days,
@@ -159,36 +160,33 @@ def add_nights(findings: Findings, out: str, account: str | None, today: dt.date
                     "incomplete": [attrs.asdict(pull) for pull in pulls],
                 }
             )
-    if not facts:
-        findings.note("nights", f"{account or 'every account'}: no night has reports")
+        if not facts:
+            findings.note("nights", _why_no_night(database, account))
     findings.add_details("nights", facts)
 
 
+def _why_no_night(database: History, account: str | None) -> str:
+    try:
+        name = database.account(account)
+    except ConfigurationError as error:
+        return in_shell_words(error.message)
+    return f"{name}: no night has reports"
+
+
 def _add_account(
-    findings: Findings,
-    account: str,
-    nights: Sequence[dt.date],
-    missing: Sequence[dt.date],
-    today: dt.date,
+    findings: Findings, account: str, nights: Sequence[dt.date], missing: Sequence[dt.date]
 ) -> None:
-    newest = nights[-1]
     count = counted(len(nights), "night")
-    findings.fact("nights", f"{account}: {count}, the newest of {newest}")
-    if not _are_daily(nights):
-        return
+    findings.fact("nights", f"{account}: {count}, the newest of {nights[-1]}")
     if missing:
         findings.note(
             "nights",
             f"{account}: missing nights: {listed(missing)}; `seorep guide command` says how to "
             "pull them later",
         )
-    if _is_late(nights, today):
-        age = (today - newest).days
-        findings.note("nights", f"{account}: the newest night is {age:,} days old")
 
 
 def _is_ok(
-    nights: Sequence[dt.date],
     missing: Sequence[dt.date],
     pulls: Sequence[_IncompletePull],
     today: dt.date,
@@ -196,14 +194,7 @@ def _is_ok(
     """Return whether no recent night is missing, or lacks reports that a retry may fetch."""
     retryable_nights = [pull.snapshot_date for pull in pulls if pull.may_succeed]
     first_day = today - dt.timedelta(_MONITORED_DAYS)
-    if any(night >= first_day for night in [*missing, *retryable_nights]):
-        return False
-    return not _is_late(nights, today)
-
-
-def _is_late(nights: Sequence[dt.date], today: dt.date) -> bool:
-    # tonight's pull may not have run yet
-    return _are_daily(nights) and (today - nights[-1]).days > 1
+    return all(night < first_day for night in [*missing, *retryable_nights])
 
 
 def _add_incomplete(findings: Findings, account: str, pulls: Sequence[_IncompletePull]) -> None:
@@ -271,10 +262,11 @@ def _are_daily(nights: Sequence[dt.date]) -> bool:
     return len(nights) > 1 and 2 * len(nights) > days
 
 
-def _missing_nights(nights: Sequence[dt.date]) -> list[dt.date]:
-    """Return the missing nights of an account that is pulled daily."""
+def _missing_nights(nights: Sequence[dt.date], today: dt.date) -> list[dt.date]:
+    """Return the missing nights before today of an account that is pulled daily."""
     if not _are_daily(nights):
         return []
-    days = (nights[-1] - nights[0]).days
+    # tonight's pull may not have run yet
+    days = (today - nights[0]).days
     all_nights = [nights[0] + dt.timedelta(day) for day in range(days)]
     return sorted(set(all_nights).difference(nights))

@@ -24,7 +24,7 @@ from seorep_async.export.formats import format_of
 from seorep_async.export.opening import Place, opened_target
 from seorep_async.export.request import ExportOptions, ExportRequest
 from seorep_async.export.staging import Beginning, staged_in
-from seorep_async.history import open_history
+from seorep_async.history.source import opened
 from seorep_async.tables.optional import require
 
 _LEAST_BYTES = 100_000_000
@@ -106,6 +106,13 @@ async def _check_file(
             ):
                 staged_pull = target.staging.earlier_pull
                 checked_target = target.target
+    except ExportError as error:
+        if not error.retryable:
+            raise
+        # a night that is being pulled is no fault
+        findings.note("target", error.message)
+        await _try_nights(findings, client, out, account)
+        return
     except TimeoutError:
         problem = f"{out} is open in another program"
         # the warning about the wait names the process
@@ -113,10 +120,7 @@ async def _check_file(
             problem = warnings[-1].rpartition(";")[0]
         findings.note("target", f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it")
         # a program that only reads the database blocks a pull, but not another reader
-        try:
-            await asyncio.to_thread(add_nights, findings, out, account, client.now().date())
-        except (ConfigurationError, ExportError) as error:
-            findings.note("nights", f"not checked: {error.message}")
+        await _try_nights(findings, client, out, account)
         return
     has_pulls = isinstance(checked_target, Database) and bool(checked_target.accounts)
     findings.ok("target", await asyncio.to_thread(_state_of, out, has_pulls=has_pulls))
@@ -128,6 +132,18 @@ async def _check_file(
         findings.note("staged", f"{staged_in_words(attrs.asdict(staged_pull))}{advice}")
     if isinstance(checked_target, Database):
         await asyncio.to_thread(_add_other_staged, findings, checked_target)
+
+
+async def _try_nights(
+    findings: Findings, client: SeoRepClient, out: str, account: str | None
+) -> None:
+    """Report the nights of a target that is in use, if it is a database that can be read."""
+    if Path(out).suffix.lower() != ".duckdb":
+        return
+    try:
+        await asyncio.to_thread(add_nights, findings, out, account, client.now().date())
+    except (ConfigurationError, ExportError) as error:
+        findings.note("nights", f"not checked: {error.message}")
 
 
 def _add_other_staged(findings: Findings, database: Database) -> None:
@@ -152,6 +168,7 @@ def _state_of(out: str, *, has_pulls: bool) -> str:
     if not has_pulls:
         return f"{out} ({size}) has no pull yet; what it has will be kept"
     query = "SELECT count(*), max_by(version, started_at) FROM pulls"
-    with open_history(out) as database:
+    # another doctor may have it open for a moment
+    with opened(out) as database:
         ((count, version),) = database.connection.execute(query).fetchall()
     return f"{out} ({size}) has {counted(count, 'pull')}, the last by seorep {version}"

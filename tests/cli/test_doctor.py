@@ -9,6 +9,7 @@ import sys
 import time
 from collections import namedtuple
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +22,8 @@ from seorep_async.cli.doctor import _add_unknown_fields
 from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.findings import Findings
 from seorep_async.cli.nights import add_nights
+from seorep_async.cli.target_check import _state_of
+from seorep_async.export.pieces import BlockFile
 from seorep_async.history import source
 from seorep_async.models import Campaign, KeywordRanking, SearchLocation
 from tests.cli.running import KEY, TODAY, Seorep
@@ -89,6 +92,44 @@ def test_nights_are_checked_beside_a_program_that_only_reads(
     assert "no night was found" not in ended.out
 
 
+@pytest.mark.heavy
+def test_a_target_is_checked_as_soon_as_another_doctor_closes_it(tmp_path: Path) -> None:
+    stored(tmp_path, [5])
+    with ThreadPoolExecutor() as pool:
+        with held_open(tmp_path / "a.duckdb", read_only=False):
+            state = pool.submit(_state_of, "a.duckdb", has_pulls=True)
+            time.sleep(0.3)
+        assert "has 1 pull" in state.result()
+
+
+def test_a_running_pull_is_no_fault_and_its_nights_are_shown(
+    seorep: Seorep, tmp_path: Path
+) -> None:
+    command = ("pull", "-s", "campaigns=1", "-o", "a.duckdb", "--quiet")
+    assert seorep(*command).code == 0
+    assert seorep(*command, "--max-requests", "1", "--last", "30d").code == 5
+    folder = tmp_path / ".a.duckdb.sandbox.pull"
+    assert folder.is_dir()
+    running = BlockFile(folder / "pieces")
+    try:
+        ended = seorep("doctor", "-s", "campaigns=1", "-o", "a.duckdb", "--exit-code")
+    finally:
+        running.close()
+    assert ended.code == 0
+    assert "note  target              another pull into this target is at work" in ended.out
+    assert "nights              sandbox: 1 night, " in ended.out
+
+
+@pytest.mark.parametrize(("status", "level", "code"), [(429, "note", 0), (500, "FAIL", 5)])
+def test_a_service_that_asks_for_fewer_requests_is_no_outage(
+    seorep: Seorep, status: int, level: str, code: int
+) -> None:
+    with seorep.account(campaigns=1, failing={1: status}):
+        ended = seorep("doctor")
+    assert ended.code == code
+    assert f"{level}  responses " in ended.out
+
+
 @pytest.mark.parametrize(
     ("free", "level", "code"), [(10**6, "FAIL", 7), (10**9, "note", 0), (10**12, "ok", 0)]
 )
@@ -144,6 +185,10 @@ def stored(tmp_path: Path, nights: Sequence[int], failed: int = 0) -> None:
     database_of(tmp_path / "a.duckdb", pulls)
 
 
+def day_in_march(number: int) -> dt.date:
+    return dt.date(2023, 3, number)
+
+
 def facts_of_nights(today: dt.date = TODAY, account: str | None = None) -> dict[str, Any]:
     """Return the doctor's findings about the nights of a.duckdb, as JSON has them."""
     findings = Findings(writes=False)
@@ -151,27 +196,28 @@ def facts_of_nights(today: dt.date = TODAY, account: str | None = None) -> dict[
     return findings.facts()
 
 
-def lines_of_nights(account: str | None = None) -> list[str]:
+def lines_of_nights(account: str | None = None, today: dt.date = TODAY) -> list[str]:
     """Return the level and the message of each finding about the nights of a.duckdb."""
-    checks = facts_of_nights(account=account)["checks"]
+    checks = facts_of_nights(today, account)["checks"]
     return [f"{check['level'].value}: {check['message']}" for check in checks]
 
 
 @pytest.mark.parametrize(
-    ("nights", "missing"),
+    ("nights", "today", "missing"),
     [
-        ([5], None),
-        ([5, 6, 7], None),
-        ([5, 6, 8], "2023-03-07"),
-        ([1, 2, 3, 6, 7], "2023-03-04, 2023-03-05"),
-        ([1, 8, 15, 22], None),  # once a week
+        ([5], 9, None),
+        ([5, 6, 7], 8, None),
+        ([5, 6, 7], 10, "2023-03-08, 2023-03-09"),
+        ([5, 6, 8], 9, "2023-03-07"),
+        ([1, 2, 3, 6, 7], 8, "2023-03-04, 2023-03-05"),
+        ([1, 8, 15, 22], 30, None),  # once a week
     ],
 )
 def test_missing_nights_of_daily_pulls_are_named(
-    tmp_path: Path, nights: list[int], missing: str | None
+    tmp_path: Path, nights: list[int], today: int, missing: str | None
 ) -> None:
     stored(tmp_path, nights)
-    output = "\n".join(lines_of_nights())
+    output = "\n".join(lines_of_nights(today=day_in_march(today)))
     assert ("missing" in output) is (missing is not None)
     if missing:
         assert f"note: sandbox: missing nights: {missing}; " in output
@@ -179,14 +225,14 @@ def test_missing_nights_of_daily_pulls_are_named(
 
 def test_a_night_without_any_report_is_missing(tmp_path: Path) -> None:
     stored(tmp_path, [5, 6, 8], failed=7)
-    assert "missing nights: 2023-03-07" in lines_of_nights()[1]
+    assert "missing nights: 2023-03-07; " in lines_of_nights(today=day_in_march(9))[1]
 
 
 def test_a_night_of_a_few_named_campaigns_is_missing(tmp_path: Path) -> None:
     stored(tmp_path, [5, 6, 7, 8])
     of_few = """UPDATE pulls SET selection = '{"ids": [1]}'"""
     change(tmp_path / "a.duckdb", f"{of_few} WHERE snapshot_date = '2023-03-07'")
-    assert "missing nights: 2023-03-07" in lines_of_nights()[1]
+    assert "missing nights: 2023-03-07; " in lines_of_nights(today=day_in_march(9))[1]
     change(tmp_path / "a.duckdb", of_few)
     assert "sandbox: 4 nights" in lines_of_nights()[0], "it is always pulled so"
     whole = "UPDATE pulls SET selection = NULL WHERE snapshot_date = '2023-03-06'"
@@ -251,7 +297,7 @@ def test_nights_are_ok_unless_one_of_the_last_is_lost(
     tmp_path: Path, nights: list[int], today: int, is_ok: bool
 ) -> None:
     stored(tmp_path, nights)
-    (account,) = facts_of_nights(dt.date(2023, 3, today))["nights"]
+    (account,) = facts_of_nights(day_in_march(today))["nights"]
     assert account["ok"] is is_ok
     assert account["days_since_newest"] == today - nights[-1]
 
@@ -264,7 +310,7 @@ def test_nights_are_not_ok_while_a_retry_may_help(
     tmp_path: Path, error: str, day: int, is_ok: bool
 ) -> None:
     incomplete(tmp_path, (1,), error=error)
-    (account,) = facts_of_nights(dt.date(2023, 3, day))["nights"]
+    (account,) = facts_of_nights(day_in_march(day))["nights"]
     assert account["ok"] is is_ok
 
 
@@ -277,7 +323,10 @@ def test_nights_of_one_account_are_checked(tmp_path: Path) -> None:
 
 def test_an_account_without_nights_is_named(tmp_path: Path) -> None:
     stored(tmp_path, [1, 8])
-    assert lines_of_nights("acmee") == ["note: acmee: no night has reports"]
+    problem = "there is no account 'acmee' in a.duckdb; it has 'sandbox'"
+    assert lines_of_nights("acmee") == [f"note: {problem}"]
+    change(tmp_path / "a.duckdb", "UPDATE pulls SET rows = 0, failures = 1")
+    assert lines_of_nights("sandbox") == ["note: sandbox: no night has reports"]
 
 
 @pytest.mark.parametrize(
@@ -299,17 +348,21 @@ def test_the_command_of_a_night_selects_the_same_campaigns(
 
 
 @pytest.mark.parametrize(
-    "target", [("-o", "other.duckdb"), ("-o", "a.duckdb", "--account", "acmee")]
+    ("target", "problem"),
+    [
+        (("-o", "other.duckdb"), "no night was found in other.duckdb"),
+        (("-o", "a.duckdb", "--account", "acmee"), "there is no account 'acmee'"),
+    ],
 )
 def test_a_monitor_is_told_that_no_night_is_found(
-    seorep: Seorep, tmp_path: Path, target: tuple[str, ...]
+    seorep: Seorep, tmp_path: Path, target: tuple[str, ...], problem: str
 ) -> None:
     stored(tmp_path, [1, 8])
     command = ("doctor", "-s", "campaigns=1", "--exit-code")
     assert seorep(*command, "-o", "a.duckdb").code == 0
     ended = seorep(*command, *target)
     assert ended.code == 10
-    assert "no night" in ended.out
+    assert problem in ended.out
 
 
 def test_nothing_is_said_about_nights_that_were_not_looked_at(seorep: Seorep) -> None:
