@@ -69,7 +69,9 @@ _ARROW_TYPES = {
     "campaign_id": "int64",
     "keyword_id": "int64",
 }
-"""The types of the columns of the relations about the pull; all of `failed_reports`, in order."""
+"""The columns of `failed_reports`, in order, and their Arrow types. The other relations about the
+pull have some of them.
+"""
 _ACCOUNTS = """
     SELECT
         account,
@@ -476,7 +478,7 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
     # if nothing was received, no rows are replaced
     if contents.received:
         for feed in staging.request.fetched_feeds:
-            # keywords come from the campaign feed, even if their own reports failed
+            # a campaign's report names its keywords, so these are known even if their own failed
             source = Feed.CAMPAIGN if feed is Feed.KEYWORD_BY_DATE else feed
             pulled_reports += [
                 (table_of(feed).name, report.lead_ids[0])

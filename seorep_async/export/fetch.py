@@ -226,7 +226,7 @@ class Fetcher:
         await self.run(staging.add_plan, plan, campaigns, error)
 
     async def _check_staged_account(self, plan: Plan) -> None:
-        """Refuse a key of another account than that of the staged reports; rows would mix."""
+        """Refuse the key of another account, whose rows would mix with the staged ones."""
         visible = Plan.of((), await self._visible_campaigns(plan))
         owners = plan.account_ids or visible.account_ids
         # campaigns without account ids may belong to the same account

@@ -74,7 +74,7 @@ class Target:
     Attributes:
         out: the path as the caller wrote it, for messages and the summary.
         path: the same path, absolute and with links followed.
-        stop: an event; once it is set, waits for the target and the writing end.
+        stop: an event; once it is set, a wait for the target ends, and so does the writing.
     """
 
     out: Path
@@ -98,16 +98,16 @@ class Target:
         return _as_strings(self.replaced_pull())
 
     def requested_pull(self) -> dict[str, str]:
-        """Return those values of this pull's row that are known before it, also as strings."""
+        """Return the values of this pull's own row that are known before it begins, as strings."""
         request = self.request
         return _as_strings(
             {**request.labels, "feeds": request.feed_names, "selection": request.selection}
         )
 
     def failed(self) -> Retry:
-        """Return that nothing failed if the target holds the same request without a failure.
+        """Look for the same request in the target. Without a failure, nothing is left to retry.
 
-        If it holds failures, the staging folder knows which reports to retry.
+        After failures, the result is empty, because the staging folder knows which reports failed.
         """
         pull = self.earlier_pull()
         complete_pull = {**self.requested_pull(), "failures": "0"}
@@ -120,7 +120,7 @@ class Target:
         return [self.out]
 
     def losses(self, complete: int) -> tuple[str, ...]:
-        """Describe the replaced contents if they are of another pull, or of more campaigns.
+        """Return a note if this pull replaces one of other days, feeds or more campaigns.
 
         Args:
             complete: the number of campaigns without a failure in this pull.

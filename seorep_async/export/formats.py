@@ -301,7 +301,7 @@ class WorkbookRows(JsonLines):
 
 @cache
 def _row_type(table: Table) -> type[msgspec.Struct]:
-    """Return the type of a table's rows in JSON. Decoding it turns strings back into dates."""
+    """Return a type of a table's rows. Decoding JSON as this type turns strings back into dates."""
     fields = [(column.name, _JSON_TYPES.get(column.type, Any)) for column in table.columns]
     return msgspec.defstruct("Row", fields)
 
@@ -444,7 +444,7 @@ class _Run:
 
 
 def _runs(reports: Iterable[StagedReport]) -> list[_Run]:
-    """Return the runs of the reports' rows. A long slice costs no more than a short one."""
+    """Return the rows of reports as few runs, because a slice costs the same, however long."""
     runs: list[_Run] = []
     last_end: tuple[int, int, int] | None = None
     for _, block, record in reports:

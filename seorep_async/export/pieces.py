@@ -200,7 +200,7 @@ class BlockFile:
                 self._positions.pop()
                 # the next block gets the same number, so the cached record would be wrong
                 self._cached_block.cache_clear()
-                # the file ends in the head, or a valid head says that it ends in or with the block
+                # the file ends within this head, or this head is valid and no block follows its own
                 is_last = record_start > size or (is_head and end >= size)
                 # a crash may also leave zeros, in space that was reserved but not written
                 if not is_last and not self._is_zero(start, size):

@@ -1,5 +1,7 @@
 """The rows of a database that a pull replaces: SQL statements, which also run in DuckDB's shell.
 
+A pull replaces these rows:
+
 - **The campaign feed and totals**: rows of the same night and the same dates, of reports that
   succeeded.
 - **Feeds by date**: rows of the pull's days, and rows of an earlier pull of exactly these dates, of
@@ -22,7 +24,7 @@ The statements read these relations about the pull:
   night are from a pull with other row options.
 - `incoming`: the new rows of the table. It can be read only once, so `arriving` is a copy.
 
-Their parameters are `$account`, `$snapshot_date`, `$start_date`, `$end_date`, `$selection` and
+The parameters are `$account`, `$snapshot_date`, `$start_date`, `$end_date`, `$selection` and
 `$reading` of the pull, and `$tables`, the tables of its feeds.
 """
 

@@ -290,7 +290,7 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
 
 
 def _may_be_replaced(name: str, kind: str, comment: str) -> bool:
-    """Return whether a pull may use a name: nobody else's table or view has one of our names."""
+    """Return whether a table or view is one of ours, or has none of our names."""
     if name in {table.name for table in all_tables()}:
         return kind == "table"
     # `CREATE OR REPLACE VIEW` would overwrite somebody else's view
@@ -318,7 +318,7 @@ def _changed_columns(table: Table, existing: Columns) -> Iterator[str]:
     own_names = existing.keys() - {column.name for column in table.columns}
     for name in sorted(own_names):
         _, type_name = existing[name]
-        # a pull has no value for somebody's own column, so that needs a default or NULL
+        # a pull has no value for somebody's own column, so that column must allow NULL
         if type_name.endswith("NOT NULL"):
             yield f"{changed} {name} is {type_name}, without a default; allow NULL in it"
     for column in table.columns:

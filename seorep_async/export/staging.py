@@ -341,7 +341,7 @@ class Staging:
 def columns_of(
     request: ExportRequest, feed: Feed, reports: Iterable[RankingReport[Any]]
 ) -> Columns:
-    """Return the rows of reports as columns, without their lead."""
+    """Return the rows of reports by column, without the columns of the lead."""
     rows = list(chain.from_iterable(report.rows for report in reports))
     return table_of(feed).column_values(rows, compared=request.compared)
 

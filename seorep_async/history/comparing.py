@@ -65,7 +65,7 @@ _SHOWN_COLUMNS = (
     "engine",
     "company",
     "location",
-    # not `kind`, which is `left_top_10` alone for a keyword that also fell
+    # not `kind`: for a keyword that left the top 10 and fell, it is only `left_top_10`
     "kinds",
     "campaign_id",
     "keyword_id",
@@ -501,7 +501,7 @@ class ComparedDays:
     Attributes:
         selection: the campaigns to compare.
         days: the earlier and the later day.
-        reasons: by campaign, why it can't be compared; "" if it can.
+        reasons: for each campaign, why it can't be compared, or "" if it can.
         notes: sentences about the choice of the days.
     """
 
@@ -615,7 +615,7 @@ def _nothing_before(
 
 
 def reasons_against(selection: Selection, days: Days) -> dict[int, str]:
-    """Return, by campaign, why two days of it can't be compared; "" if they can."""
+    """Return, for each campaign, why its two days can't be compared, or "" if they can."""
     before, after = days
     rows = selection.execute(_CAMPAIGNS, before=before, after=after).fetchall()
     reasons_of_campaigns = {}

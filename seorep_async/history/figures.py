@@ -369,7 +369,7 @@ def _ranked_engines(days: Sequence[Day]) -> list[str]:
 
 
 def _moves(selection: Selection, ends: Days) -> dict[str, Changes]:
-    """Return the largest changes of each list. Of lost keywords, those with the best ranks."""
+    """Return the largest changes of each list: of lost keywords, those that ranked best."""
     # all lists share the reasons, because finding them reads all rows of two days
     compared = ComparedDays(selection, ends, reasons_against(selection, ends), notes=())
     return {
@@ -379,7 +379,7 @@ def _moves(selection: Selection, ends: Days) -> dict[str, Changes]:
 
 
 def _groups(selection: Selection, engine: str, ends: Days) -> dict[str, list[dict[str, Any]]]:
-    """Return the largest groups of each kind on the last day. `total` is the number of all."""
+    """Return the largest groups of each kind on the last day. `total` counts all of that kind."""
     first, last = ends
     rows = selection.execute(_GROUPS, engine=engine, first=first, last=last).fetchall()
     groups: dict[str, list[dict[str, Any]]] = {"campaign": [], "tag": [], "location": []}

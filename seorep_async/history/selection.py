@@ -328,5 +328,6 @@ class Selection:
         first, last, later_first, later_last = row
         return (
             f"The ranks of {before} are of a window from {first} to {last}, those of {after} of "
-            f"one from {later_first} to {later_last}: windows of other lengths compare badly."
+            f"one from {later_first} to {later_last}: windows of different lengths are hard to "
+            "compare."
         )

@@ -22,7 +22,7 @@ from seorep_async.plain_values import UNFROZEN, field_types
 
 
 class ColumnType(enum.Enum):
-    """The type of a column's values. All but `TAGS` and `FIELDS` may be None."""
+    """The type of a column's values. Values of all types but `TAGS` and `FIELDS` may be None."""
 
     INTEGER = "integer"
     NUMBER = "number"

@@ -31,7 +31,7 @@ _BREAK = re.compile(r"_(?=[a-z]{2})")
 
 @attrs.frozen
 class _HtmlColumn:
-    """A column of the table: its name, the side of its text, its values in rows, and its total."""
+    """A column of the table. Its `side` is the alignment of its text: `left` or `right`."""
 
     name: str
     side: str
