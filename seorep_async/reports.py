@@ -13,7 +13,7 @@ import attrs
 
 from seorep_async.errors import SeoRepError, counted
 from seorep_async.models import Feed, RankingTotals
-from seorep_async.models.model import Model, extra_field
+from seorep_async.models.model import Model, extra_field, first_items
 from seorep_async.tables.columns import Column, Columns, Table
 from seorep_async.tables.html import SHOWN_ROWS, html_table, is_important
 from seorep_async.tables.output_tables import TOTALS, table_of, totals_values
@@ -27,19 +27,11 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-_ROWS_IN_REPR = 3
 _FAILURES_IN_REPR = 3
 _LONGEST_REASON = 160
 _SHARED_COLUMNS = 2
 """The number of leading columns, account and night, that are equal in all rows of a pull."""
 _SKIP_FAILURES = "skip_failures=True leaves failed reports out of the table"
-
-
-def _first_rows(rows: Sequence[object]) -> str:
-    if len(rows) <= _ROWS_IN_REPR:
-        return repr(rows)
-    first = ", ".join(map(repr, rows[:_ROWS_IN_REPR]))
-    return f"({first}, … {len(rows) - _ROWS_IN_REPR:,} more)"
 
 
 @attrs.frozen(weakref_slot=False)
@@ -73,7 +65,7 @@ class RankingReport(Model, Tabular, Generic[R_co]):
     """The first day requested."""
     end_date: dt.date
     """The last day requested."""
-    rows: tuple[R_co, ...] = attrs.field(repr=_first_rows)
+    rows: tuple[R_co, ...] = attrs.field(repr=first_items)
     """All rows that the service announced, without duplicates, in its order."""
     totals: RankingTotals | None = None
     """The feed's totals, or None if the response has no totals."""

@@ -21,7 +21,13 @@ from seorep_async.history.selection import (
 )
 from seorep_async.history.source import History, listed, opened
 from seorep_async.models.gc_untracked import gc_untracked_struct
-from seorep_async.resources.arguments import check_count, check_date, check_id, check_limit
+from seorep_async.resources.arguments import (
+    check_count,
+    check_day_or_month,
+    check_id,
+    check_limit,
+    day_of_month,
+)
 from seorep_async.tables.columns import Column, Table, columns_of_model
 from seorep_async.tables.html import html_table
 from seorep_async.tables.tabular import ModelList
@@ -373,10 +379,10 @@ def changes(
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
         account: the name of the account, if there are several.
-        before: the earlier ranking day; by default, the last day before `after` that was pulled for
-            most campaigns.
-        after: the later ranking day; by default, the last day that had begun and was pulled for
-            most campaigns.
+        before: the earlier ranking day, or a month, `YYYY-MM`, for its last ranking day; by
+            default, the last day before `after` that was pulled for most campaigns.
+        after: the later ranking day, or a month; by default, the last day that had begun and was
+            pulled for most campaigns.
         campaign: the id of one campaign, which is compared on its own days; by default all.
         group: the title of a group, in any case, whose campaigns are compared on their own days.
         kind: only changes of this kind, or of several: rose, fell (ranked on both days); found,
@@ -430,13 +436,39 @@ def campaigns_by_reason(left_out: Mapping[int, str]) -> dict[str, list[int]]:
     return campaign_ids
 
 
+@attrs.frozen
+class _RequestedDay:
+    """A ranking day to compare, or the last one of a month.
+
+    Attributes:
+        day: the day, or the last day of the month.
+    """
+
+    day: dt.date
+    is_month: bool
+
+    @classmethod
+    def of(cls, argument: str, value: object) -> _RequestedDay:
+        day = check_day_or_month(argument, value, first=False)
+        return cls(day, is_month=day_of_month(value, first=False) != value)
+
+    def in_days(self, days: Sequence[dt.date]) -> dt.date:
+        """Return the ranking day, or the day itself if there are no rankings of it."""
+        if self.is_month:
+            # the days are in order
+            for day in reversed(days):
+                if (day.year, day.month) == (self.day.year, self.day.month):
+                    return day
+        return self.day
+
+
 @attrs.frozen(kw_only=True)
 class ComparisonRequest:
     """The checked arguments of `changes`."""
 
     account: str | None
-    before: dt.date | None
-    after: dt.date | None
+    before: _RequestedDay | None
+    after: _RequestedDay | None
     campaign: int | None
     group: str | None
     kinds: tuple[ChangeKind, ...] | None
@@ -464,8 +496,8 @@ class ComparisonRequest:
         check_group(group, campaign)
         return cls(
             account=account,
-            before=None if before is None else check_date("before", before),
-            after=None if after is None else check_date("after", after),
+            before=None if before is None else _RequestedDay.of("before", before),
+            after=None if after is None else _RequestedDay.of("after", after),
             campaign=None if campaign is None else check_id("campaign", campaign),
             group=group,
             kinds=None if kind is None else _checked_names("kind", kind, KINDS),
@@ -572,8 +604,8 @@ def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
 def _days(
     selection: Selection,
     pulls: Sequence[DayOfPulls],
-    before: dt.date | None,
-    after: dt.date | None,
+    requested_before: _RequestedDay | None,
+    requested_after: _RequestedDay | None,
 ) -> Days:
     """Return the days to compare.
 
@@ -581,6 +613,8 @@ def _days(
         ConfigurationError: there are no rankings of a day, or none before the later one.
     """
     days = selection.days()
+    before = None if requested_before is None else requested_before.in_days(days)
+    after = None if requested_after is None else requested_after.in_days(days)
     # a day that a person named is never replaced by another
     for argument, day in {"before": before, "after": after}.items():
         if day is not None and day not in days:

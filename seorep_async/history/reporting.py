@@ -23,7 +23,7 @@ from seorep_async.history.comparing import check_group
 from seorep_async.history.figures import BANDS, Figures, figures_of
 from seorep_async.history.selection import Selection
 from seorep_async.history.source import opened
-from seorep_async.resources.arguments import check_date, check_id
+from seorep_async.resources.arguments import check_day_or_month, check_id
 from seorep_async.tables.optional import require
 
 _log = logging.getLogger("seorep_async")
@@ -58,8 +58,9 @@ def report(
         account: the name of the account, if there are several.
         campaign: the id of one campaign; by default all campaigns.
         group: the title of a group, in any case, whose campaigns are reported together.
-        start_date: the first day to draw; by default the first in the database.
-        end_date: the last day to draw; by default the last.
+        start_date: the first day to draw, or a month, `YYYY-MM`, which begins with its first day;
+            by default the first day in the database.
+        end_date: the last day to draw, or a month; by default the last.
         title: the page's title; by default it names the campaign, the group or the account. With
             a title, the page does not name the account.
         engine_names: the names of engine A (also mobile and places) and of engine B.
@@ -76,8 +77,12 @@ def report(
     # checked before the database is read, which may take minutes
     target = _checked_target(out)
     campaign_id = None if campaign is None else check_id("campaign", campaign)
-    first = None if start_date is None else check_date("start_date", start_date)
-    last = None if end_date is None else check_date("end_date", end_date)
+    first = None
+    last = None
+    if start_date is not None:
+        first = check_day_or_month("start_date", start_date, first=True)
+    if end_date is not None:
+        last = check_day_or_month("end_date", end_date, first=False)
     if first is not None and last is not None and first > last:
         problem = f"end_date must be {first} or a later day, got {last}"
         raise ConfigurationError(problem, argument="end_date")

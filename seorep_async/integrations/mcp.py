@@ -459,6 +459,11 @@ class _Progress:
         self._message = "looking up campaigns"
         self._quiet_seconds = 0
         self._rows = 0
+        self._stage: object = None
+        # reports of this stage, and of the stages before it
+        self._done = 0
+        self._total = 0
+        self._earlier = 0
         self.last_rows_at: dt.datetime | None = None
 
     async def __aenter__(self) -> None:
@@ -471,6 +476,12 @@ class _Progress:
     def note(self, progress: PullProgress) -> None:
         """Take the progress of a step, as `on_progress` of a pull."""
         self._message = in_words(progress)
+        stage = (progress.stage, progress.feed)
+        if stage != self._stage:
+            self._stage = stage
+            self._earlier += self._total
+        self._done = progress.done
+        self._total = progress.total or 0
         self._quiet_seconds = 0
         # the last failures of an outage are progress as well, but bring no rows
         if progress.rows > self._rows:
@@ -478,12 +489,14 @@ class _Progress:
             self.last_rows_at = dt.datetime.now(dt.UTC)
 
     async def _run(self) -> None:
-        # MCP's progress must rise, so it counts seconds, which also pass in an outage
         for seconds in itertools.count():
             message = self._message
             if self._quiet_seconds >= _QUIET_SECONDS:
                 message = f"{message}; waiting for the service for {self._quiet_seconds} s"
-            await self._report(seconds, None, message)
+            # MCP's progress must rise, also in an outage, so a second counts as a bit of a report
+            done = self._earlier + self._done + seconds / 10_000
+            total = self._earlier + self._total if self._total else None
+            await self._report(done, total, message)
             self._quiet_seconds += 1
             await asyncio.sleep(_PROGRESS_SECONDS)
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import sys
 import threading
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -28,9 +29,7 @@ from seorep_async.history.comparing import (
     compare,
 )
 from seorep_async.history.counting import CountedChanges, count_changes
-from seorep_async.history.selection import Selection
 from seorep_async.history.source import WAIT_SECONDS, History, listed
-from seorep_async.resources.arguments import day_of_month
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import excerpt
 
@@ -94,10 +93,7 @@ _IN_TOOL_WORDS = (
         r"\b(key|or) was refused\b",
         r"\1 was refused; the user may have to give this server another key",
     ),
-    (
-        r'a datetime\.date or a string "YYYY-MM-DD"',
-        'a day "YYYY-MM-DD" or a month "YYYY-MM"',
-    ),
+    (r'a datetime\.date, a day "YYYY-MM-DD"', 'a day "YYYY-MM-DD"'),
     (
         r"several accounts; name one with account=…:",
         "several accounts, and this server has no name of one; the tool history sees them all:",
@@ -334,16 +330,33 @@ def _answer_query(question: SqlQuestion) -> str:
         relation = connection.sql(statement.query)
         # Python has no months and no infinite days, so other types are read as DuckDB's own text
         columns = []
+        nested_places = []
         for number, kind in enumerate(map(str, relation.types), 1):
-            if kind.startswith("DECIMAL"):
+            if kind.startswith(("STRUCT", "MAP")) or kind.endswith("]"):
+                # DuckDB's own text of a list of tags is no JSON
+                columns.append(f"to_json(#{number})")
+                nested_places.append(number - 1)
+            elif kind.startswith("DECIMAL"):
                 columns.append(f"#{number}::DOUBLE")
             elif _PLAIN_TYPES.fullmatch(kind):
                 columns.append(f"#{number}")
             else:
                 columns.append(f"#{number}::VARCHAR")
         result = connection.execute(relation.project(", ".join(columns)).sql_query())
-        rows = iter(result.fetchone, None)
+        rows = _with_nested(iter(result.fetchone, None), nested_places)
         return excerpt(relation.columns, rows, advice=_select_less, notes=notes or None)
+
+
+def _with_nested(rows: Iterator[Sequence[Any]], places: Sequence[int]) -> Iterator[Sequence[Any]]:
+    """Yield rows whose values at some places are JSON as rows with nested values."""
+    if not places:
+        yield from rows
+    for row in rows:
+        values = list(row)
+        for place in places:
+            if values[place] is not None:
+                values[place] = json.loads(values[place])
+        yield values
 
 
 def _only_query(connection: Any, sql: str) -> Any:
@@ -409,8 +422,7 @@ def _answer_comparison(question: ChangesQuestion) -> str:
         account = question.account
         if account is None and question.default_account in history.accounts():
             account = question.default_account
-        options = _with_days_for_months(history, account, question.options)
-        request = ComparisonRequest.of(account=account, **options)
+        request = ComparisonRequest.of(account=account, **question.options)
         if question.by_campaign:
             counts, notes = count_changes(history, request)
             campaigns = counts.campaigns[: request.limit]
@@ -422,26 +434,6 @@ def _answer_comparison(question: ChangesQuestion) -> str:
         omitted = changes.total - len(changes)
         facts = _facts_of_comparison(changes, omitted, notes, question.database)
         return _described(changes, _COLUMNS_OF_CHANGES, facts)
-
-
-def _with_days_for_months(
-    history: History, account: str | None, options: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the options of a comparison, with the last ranking day of each month in them."""
-    replaced = dict(options)
-    for argument in ("before", "after"):
-        month = options.get(argument)
-        last_day = day_of_month(month, first=False)
-        if last_day == month:
-            continue
-        # without a ranking day in this month, the error about its last day names the nearest ones
-        replaced[argument] = last_day
-        name = history.account(account)
-        selection = Selection.of(history, name, options.get("campaign"), options.get("group"))
-        for day in selection.days():
-            if f"{day:%Y-%m}" == month:
-                replaced[argument] = day
-    return replaced
 
 
 def _described(rows: Sequence[object], columns: Sequence[str], facts: Mapping[str, Any]) -> str:

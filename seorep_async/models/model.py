@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NoReturn
 
@@ -13,6 +13,7 @@ import attrs
 _IN_EACH_REPR = re.compile(r"date_precision|engine_\w+_ranking")
 _LONGEST_REPR = 100
 _LONGEST_STRING = 40
+_ITEMS_IN_REPR = 3
 
 
 class Model:
@@ -57,6 +58,14 @@ class Model:
 def _public_fields(model: Any) -> list[Any]:
     # A field that a repr hides is a secret, so a dictionary hides it as well.
     return [field for field in attrs.fields(model) if field.repr]
+
+
+def first_items(items: Sequence[object]) -> str:
+    """Return the repr of a tuple, and only the number of the items after the first three."""
+    if len(items) <= _ITEMS_IN_REPR:
+        return repr(items)
+    first = ", ".join(map(repr, items[:_ITEMS_IN_REPR]))
+    return f"({first}, … {len(items) - _ITEMS_IN_REPR:,} more)"
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 import attrs
 
 from seorep_async.models.descriptions import with_descriptions
-from seorep_async.models.model import Model, extra_field, untyped_field
+from seorep_async.models.model import Model, extra_field, first_items, untyped_field
 from seorep_async.models.rankings import RankingTotals
 
 T = TypeVar("T")
@@ -228,7 +228,7 @@ class Page(Model, Generic[T]):
         extra: unknown fields of the envelope, unchanged.
     """
 
-    items: tuple[T, ...]
+    items: tuple[T, ...] = attrs.field(repr=first_items)
     """The models on this page, in the service's order."""
     number: int
     """The page's number, from 1."""

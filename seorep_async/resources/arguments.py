@@ -56,6 +56,7 @@ _OTHER_WAYS = {
 """Advice for arguments that other clients have."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
+_MONTH_OR_NOT = re.compile(r"[0-9]{4}-[0-9]{2}")
 _LONGEST_NAME = 100
 
 Date: TypeAlias = dt.date | str
@@ -173,7 +174,7 @@ def check_feeds(value: object) -> tuple[Feed, ...]:
     return tuple(feed for feed in Feed if feed in requested_feeds)
 
 
-def check_date(name: str, value: object) -> dt.date:
+def check_date(name: str, value: object, *, takes_month: bool = False) -> dt.date:
     """Accept a date or a string `YYYY-MM-DD`.
 
     A datetime is rejected, because its date depends on the time zone.
@@ -187,7 +188,13 @@ def check_date(name: str, value: object) -> dt.date:
         except ValueError:
             problem = f"{name}: the date {plain_string(value)} does not exist"
             raise ConfigurationError(problem, argument=name) from None
-    problem = f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {short_repr(value)}'
+    forms = 'a datetime.date or a string "YYYY-MM-DD"'
+    if takes_month:
+        forms = 'a datetime.date, a day "YYYY-MM-DD" or a month "YYYY-MM"'
+        if isinstance(value, str) and _MONTH_OR_NOT.fullmatch(value):
+            problem = f"{name}: the month {plain_string(value)} does not exist"
+            raise ConfigurationError(problem, argument=name)
+    problem = f"{name} must be {forms}, got {short_repr(value)}"
     if isinstance(value, dt.datetime):
         problem += "; pass its .date()"
     elif type(value).__name__ == "datetime64":
@@ -200,12 +207,17 @@ def check_dates(start_date: object, end_date: object) -> tuple[dt.date, dt.date]
 
     A month, such as 2023-03, starts with its first day and ends with its last one.
     """
-    start = check_date("start_date", day_of_month(start_date, first=True))
-    end = check_date("end_date", day_of_month(end_date, first=False))
+    start = check_day_or_month("start_date", start_date, first=True)
+    end = check_day_or_month("end_date", end_date, first=False)
     if end < start:
         problem = f"end_date {end} is before start_date {start}; swap them"
         raise ConfigurationError(problem, argument="end_date")
     return start, end
+
+
+def check_day_or_month(name: str, value: object, *, first: bool) -> dt.date:
+    """Accept a day, or a month, which stands for its first or last day."""
+    return check_date(name, day_of_month(value, first=first), takes_month=True)
 
 
 def day_of_month(value: object, *, first: bool) -> object:

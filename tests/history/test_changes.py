@@ -484,6 +484,19 @@ def test_wrong_arguments_are_refused(two_days: Path, options: dict[str, Any], wo
         changes(two_days, **options)
 
 
+def test_a_month_stands_for_its_last_ranking_day(tmp_path: Path) -> None:
+    nights = [pull_of_night(number, {11: number + 40}) for number in (-5, -2, 3, 9)]
+    database = database_of(tmp_path / "a.duckdb", nights)
+    compared = changes(database, before="2026-02", after="2026-03")
+    assert (compared.before, compared.after) == (day(-2), day(9))
+    counted_changes = changes_by_campaign(database, before="2026-02", after="2026-03")
+    assert (counted_changes.before, counted_changes.after) == (day(-2), day(9))
+    with pytest.raises(ConfigurationError, match=r"for 2026-01-31; the nearest day is 2026-02-24$"):
+        changes(database, before="2026-01", after="2026-03")
+    with pytest.raises(ConfigurationError, match=r"^before: the month 2026-13 does not exist$"):
+        changes(database, before="2026-13")
+
+
 def test_printed_changes_are_one_line(two_days: Path) -> None:
     assert str(changes(two_days)) == "<Changes of acme, 2026-03-01 to 2026-03-02: 5>"
     few = changes(two_days, limit=2)

@@ -221,6 +221,23 @@ async def test_each_table_and_view_of_a_pull_is_listed_once(database: Path) -> N
 
 
 @pytest.mark.usefixtures("asked_here")
+async def test_nested_values_of_a_query_are_json(database: Path) -> None:
+    sql = """
+        SELECT tags[:1] AS tags, NULL::INTEGER[] AS none, {'day': DATE '2023-03-01'} AS struct
+        FROM keyword_rankings
+        WHERE len(tags) > 0
+        ORDER BY keyword_id
+        LIMIT 1
+    """
+    async with agent(database) as host:
+        (row,) = await host.rows("history", sql=sql)
+    assert row["none"] is None
+    assert row["struct"] == {"day": "2023-03-01"}
+    (tag,) = row["tags"]
+    assert {*tag} == {"id", "label", "extra"}
+
+
+@pytest.mark.usefixtures("asked_here")
 async def test_changes_have_at_most_100_rows(database: Path) -> None:
     async with agent(database) as host:
         rows = await host.rows("changes", limit=1000, moved=1)
@@ -268,7 +285,7 @@ async def test_an_error_says_what_is_wrong(
             "and this server has no name of one;",
         ),
         (
-            'after must be a datetime.date or a string "YYYY-MM-DD"',
+            'after must be a datetime.date, a day "YYYY-MM-DD" or a month "YYYY-MM"',
             'after must be a day "YYYY-MM-DD" or a month "YYYY-MM"',
         ),
         ("x" * 5000, "…"),
@@ -733,6 +750,8 @@ async def test_a_pull_reports_rising_progress_also_while_it_waits(
         await host.client.call_tool("pull", DAYS, progress_callback=note)
     steps = [progress for progress, _, _ in reported]
     assert steps == sorted(set(steps))
+    assert {total for _, total, _ in reported} == {None, 4}
+    assert steps[-1] < 5
     messages = " ".join(str(message) for _, _, message in reported)
     assert "pulling rows, " in messages
     assert "waiting for the service for 5 s" in messages

@@ -25,6 +25,7 @@ from seorep_async import (
     KeywordRanking,
     LoginGrant,
     ModelList,
+    Page,
     PullOutcomes,
     RankingReport,
     RankingTotals,
@@ -74,6 +75,13 @@ def test_the_repr_of_a_long_report_shows_its_first_rows() -> None:
     assert "phrase 3" in text
     assert "phrase 4" not in text
     assert "… 998 more)" in text
+
+
+def test_the_repr_of_a_long_page_shows_its_first_items() -> None:
+    items = tuple(KeywordRanking(number, f"phrase {number}") for number in range(1, 26))
+    text = repr(Page(items, number=2, total_pages=3))
+    assert "phrase 4" not in text
+    assert "… 22 more), number=2, total_pages=3, " in text
 
 
 def of_pandas(table: Tabular) -> list[dict[str, Any]]:

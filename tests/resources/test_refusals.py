@@ -93,7 +93,10 @@ def no_date(name: str, bad: Any) -> str:
     if bad in IMPOSSIBLE_DATES:
         return f"{name}: the date {bad} does not exist"
     hint = "; pass its .date()" if isinstance(bad, dt.datetime) else ""
-    return f'{name} must be a datetime.date or a string "YYYY-MM-DD", got {bad!r}{hint}'
+    forms = 'a datetime.date or a string "YYYY-MM-DD"'
+    if name in ("start_date", "end_date"):
+        forms = 'a datetime.date, a day "YYYY-MM-DD" or a month "YYYY-MM"'
+    return f"{name} must be {forms}, got {bad!r}{hint}"
 
 
 @pytest.mark.parametrize(
