@@ -24,6 +24,7 @@ from seorep_async.errors import ConfigurationError, one_line, short_repr, sugges
 from seorep_async.secret import Secret
 from seorep_async.settings import EngineNames, Settings
 
+# The environment variables.
 BASE_URL = "SEOREP_BASE_URL"
 API_KEY = "SEOREP_API_KEY"
 PROFILE = "SEOREP_PROFILE"
@@ -31,9 +32,11 @@ REPORT_ENGINES = "SEOREP_REPORT_ENGINES"
 
 DEFAULT_PROFILE = "default"
 _ACCOUNT_FIELDS = ("base_url", "key", "account", "report_engines")
+"""The fields of a profile that are not settings."""
 _SECRET_FIELDS = ("key", "proxy")
 _SETTINGS: Mapping[str, attrs.Attribute[Any]] = attrs.fields_dict(Settings)
 _LARGEST_FILE = 1024 * 1024
+"""The most bytes of the file with the profiles."""
 _SET_BOTH = f"set {BASE_URL} and {API_KEY}"
 
 

@@ -9,8 +9,11 @@ LARGEST_BODY = 512 * 1024
 _LONGEST = 200
 """The maximum number of characters of a reason."""
 _MOST_ITEMS = 5
+"""The most items of an array that are searched."""
 _DEPTH = 3
+"""The levels of objects and arrays that are searched."""
 _NAMES = ("message", "messages", "detail", "description", "reason", "error", "errors", "results")
+"""The fields that may contain a reason."""
 _NO_REASONS = ("error", "fail", "failed", "failure", "false", "true", "none", "null")
 """Words that indicate an error but don't explain it."""
 

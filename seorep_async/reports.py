@@ -29,6 +29,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 _FAILURES_IN_REPR = 3
 _LONGEST_REASON = 160
+"""The most characters of a failure's reason in a summary."""
 _SHARED_COLUMNS = 2
 """The number of leading columns, account and night, that are equal in all rows of a pull."""
 _SKIP_FAILURES = "skip_failures=True leaves failed reports out of the table"

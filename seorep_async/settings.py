@@ -21,7 +21,7 @@ from seorep_async.secret import Secret
 from seorep_async.version import __version__
 
 _LARGEST_NUMBER = 1e9
-_LARGEST_PAGE = 2**31 - 1
+_LARGEST_PAGE_SIZE = 2**31 - 1
 _ENGINE_PARTS = ("Mobile", "Places", "Maps")
 """Words that can follow an engine's name in a field name."""
 
@@ -185,7 +185,7 @@ class Settings:
         self._check_integer("max_body_bytes", 1024, 2**40)
         self._check_integer("max_pages", 1, 10**9)
         if self.page_size not in ("find", None):
-            self._check_integer("page_size", 1, _LARGEST_PAGE, 'must be "find", None, or')
+            self._check_integer("page_size", 1, _LARGEST_PAGE_SIZE, 'must be "find", None, or')
 
     def _check_integer(self, name: str, lowest: int, highest: int, verb: str = "must be") -> None:
         value = getattr(self, name)

@@ -20,6 +20,7 @@ M = TypeVar("M", bound=attrs.AttrsInstance)
 T = TypeVar("T")
 
 _ABOUT_STORAGE = {"__init__", "__getstate__", "__setstate__", "__slots__", "__annotations__"}
+"""Attributes that attrs makes for its own way of storing fields. A struct stores them otherwise."""
 
 
 def gc_untracked_struct(model: type[M]) -> type[M]:
@@ -28,7 +29,6 @@ def gc_untracked_struct(model: type[M]) -> type[M]:
     It keeps everything from attrs except converters, validators and factories. An instance that is
     in its own `extra` is never freed.
     """
-    # These attributes are for the storage of an attrs class, and a struct stores fields otherwise.
     fields = attrs.fields(model)
     left_out = _ABOUT_STORAGE | {field.name for field in fields}
     namespace = {name: value for name, value in vars(model).items() if name not in left_out}

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import attrs
 
 _IN_EACH_REPR = re.compile(r"date_precision|engine_\w+_ranking")
+"""Names of fields that every repr shows."""
 _LONGEST_REPR = 100
 _LONGEST_STRING = 40
 _ITEMS_IN_REPR = 3

@@ -25,10 +25,10 @@ from seorep_async.plain_values import UNFROZEN, field_types
 from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
-Take: TypeAlias = Callable[[Any], Any]
+Convert: TypeAlias = Callable[[Any], Any]
 
 _REFUSALS = (ClassValidationError, IterableValidationError, ValueError)
-_SPLITS: dict[Any, Take] = {
+_SPLITS: dict[Any, Convert] = {
     float | None: values.total,
     UNFROZEN.date | None: values.day,
     UNFROZEN.date: values.period,
@@ -54,8 +54,8 @@ class ModelConverter:
         self._register(tuple[Tag, ...], self._tags)
         self._cattrs.register_structure_hook_factory(attrs.has, self._model_hook)
 
-    def _register(self, value_type: Any, take: Take) -> None:
-        self._cattrs.register_structure_hook_func(partial(eq, value_type), _as_hook(take))
+    def _register(self, value_type: Any, convert: Convert) -> None:
+        self._cattrs.register_structure_hook_func(partial(eq, value_type), _as_hook(convert))
 
     def structure(self, value: object, model: type[M], path: str) -> M:
         """Turn a parsed JSON object into a model.
@@ -100,7 +100,7 @@ class ModelConverter:
         return hook
 
     def _structure_function(
-        self, model: type, names: dict[str, str], splits: dict[str, Take]
+        self, model: type, names: dict[str, str], splits: dict[str, Convert]
     ) -> Callable[[Any, Any], Any]:
         """Return a cattrs function that builds a model from its known fields.
 
@@ -147,5 +147,5 @@ class ModelConverter:
         raise error
 
 
-def _as_hook(take: Take) -> Callable[[Any, Any], Any]:
-    return lambda value, _type: take(value)
+def _as_hook(convert: Convert) -> Callable[[Any, Any], Any]:
+    return lambda value, _type: convert(value)

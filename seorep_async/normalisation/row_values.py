@@ -116,21 +116,24 @@ def _object(model: Any, wire: object) -> Any:
     """Make a model whose fields have the same names on the wire."""
     if not isinstance(wire, dict):
         raise values.refusal("an object", wire)
-    fields = {name: take(wire.pop(name, None)) for name, take in _fields(model).items()}
+    converters = _converters_of(model)
+    fields = {name: convert(wire.pop(name, None)) for name, convert in converters.items()}
     return model(**fields, extra=wire or NO_EXTRA)
 
 
 @cache
-def _fields(model: type) -> dict[str, Callable[[object], Any]]:
-    return {name: _TAKE[type_] for name, type_ in field_types(model).items() if name != "extra"}
+def _converters_of(model: type) -> dict[str, Callable[[object], Any]]:
+    types = field_types(model)
+    return {name: _CONVERTERS[types[name]] for name in types if name != "extra"}
 
 
 def _optional_string(value: object) -> str | None:
     return None if value is None else values.string(value)
 
 
-_TAKE: dict[Any, Callable[[object], Any]] = {
+_CONVERTERS: dict[Any, Callable[[object], Any]] = {
     int: values.integer,
     str: values.string,
     str | None: _optional_string,
 }
+"""For each type of a field, the function that converts its value on the wire."""

@@ -43,9 +43,11 @@ from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
 WireTypes: TypeAlias = dict[Any, Any]
+"""For each type of an attribute, its type on the wire."""
 MakeModels: TypeAlias = Callable[[list[Any]], list[M]]
 JsonDecoder: TypeAlias = msgspec.json.Decoder[Any]
 Names: TypeAlias = tuple[str, ...]
+"""Names of unknown fields."""
 
 REFUSALS = (ValueError, RecursionError, OverflowError)
 """The errors for refused pages and rows. Those of msgspec are ValueErrors."""
@@ -62,13 +64,13 @@ CURRENT: WireTypes = {
     SearchLanguage | None: msgspec.Raw,
     tuple[Tag, ...]: msgspec.Raw,
 }
-"""The type on the wire for each type of an attribute, in current rows."""
+"""The types in current rows."""
 
 OLDER: WireTypes = CURRENT | {bool | None: bool | str | None, UNFROZEN.date | None: str | None}
-"""The same in older rows, whose dates have a time of day and whose flags may be any string."""
+"""The types in older rows, whose dates have a time of day and whose flags may be any string."""
 
 ACCEPTED: WireTypes = OLDER | {int: int | str, int | None: int | str | None}
-"""The same in odd rows, whose integers may be strings."""
+"""The types in odd rows, whose integers may be strings."""
 
 _MOST_NAMES = 32
 """The most unknown names that get fields. A new name needs new types, and making them takes as long

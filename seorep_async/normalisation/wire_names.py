@@ -12,9 +12,11 @@ from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, R
 from seorep_async.settings import EngineNames
 
 _CAMEL_CASE = frozenset({KeywordRanking, CampaignPeriod, KeywordPeriod, RankingTotals})
+"""The models whose wire names are in camelCase."""
 _NOT_ON_THE_WIRE = ("extra", "date_precision")
 _NEXT_WORD = re.compile("_([a-zA-Z])")
 _WORD = re.compile(r"engine_[ab](?![a-z0-9])|[a-z0-9]+")
+"""A word in the name of an attribute. `engine_a` is one word."""
 
 
 def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:

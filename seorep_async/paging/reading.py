@@ -33,6 +33,7 @@ _FAILURES_OF_LARGE_PAGES = (
     ServerError,
     TransportError,
 )
+"""Errors that may not occur with smaller pages."""
 
 
 class Reading(SizedQuery[T], kw_only=True, eq=False):

@@ -42,8 +42,11 @@ F = TypeVar("F", bound=Callable[..., object])
 MAX_ID = 2**31 - 1
 VALID_IDS = range(1, MAX_ID + 1)
 _IDS = list[Annotated[int, msgspec.Meta(ge=1, le=MAX_ID)]]
-_NO = ("0", "false", "no", "off")
+"""A list of valid ids, for msgspec."""
+_NO_STRINGS = ("0", "false", "no", "off")
+"""Strings of `compare_previous_period` that request no changes."""
 _PLACES = {"page": ".page(…)"}
+"""How to give a documented parameter whose argument has another name."""
 _OTHER_WAYS = {
     "campaign_ids": "Pass them as ids.",
     "filter": "Pass it as search.",
@@ -58,6 +61,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 _MONTH_OR_NOT = re.compile(r"[0-9]{4}-[0-9]{2}")
 _LONGEST_NAME = 100
+"""The most characters of an account's name."""
 
 Date: TypeAlias = dt.date | str
 
@@ -298,7 +302,7 @@ def asks_to_compare(value: object) -> bool:
     value, and the strings `0`, `false`, `no` and `off`, regardless of case.
     """
     string = plain_string(value) if isinstance(value, str) else str(value)
-    return bool(value) and string.strip().lower() not in _NO
+    return bool(value) and string.strip().lower() not in _NO_STRINGS
 
 
 def build_params(

@@ -13,7 +13,9 @@ from seorep_async.secret import Secret
 from seorep_async.session import ParamValue
 
 Params: TypeAlias = Mapping[str, ParamValue | Iterable[str] | None]
+"""Parameters by name. Those that are None are not sent."""
 ExtraParams: TypeAlias = Params
+"""Parameters that have no argument of their own."""
 
 _MASK = "***"
 _SECRET_NAME = re.compile(

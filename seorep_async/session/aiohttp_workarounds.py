@@ -95,6 +95,7 @@ class Progress:
 
 
 _progress: ContextVar[Progress | None] = ContextVar("seorep_async_progress", default=None)
+"""The progress of the request that the current task sends, or None if nobody watches it."""
 
 
 def watch_progress() -> Progress:

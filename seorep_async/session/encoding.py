@@ -13,6 +13,7 @@ from seorep_async.plain_values import plain_string
 from seorep_async.settings import ArrayEncoding, RequestEncoding
 
 ParamValue: TypeAlias = str | int | float | bool | dt.date | tuple[str, ...]
+"""A checked value of a parameter, which can be encoded."""
 
 
 def encode_query(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> str:

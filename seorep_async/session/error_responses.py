@@ -51,7 +51,9 @@ _MESSAGES = {
     429: "the service asks for fewer requests",
     503: "the service is not available now",
 }
+"""The messages for statuses."""
 _FORBIDDEN = "not open to this API key"
+"""The message for a 403 about a subject."""
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NO_OBJECT = "there is no such object, or the address is wrong"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"

@@ -38,6 +38,7 @@ _OUTAGE_SECONDS = 5.0
 _QUOTA_SECONDS = 65.0
 """The same if the rate may have been refused, because a limit may be per minute."""
 _recordings: ContextVar[Blocks[list[RawAnswer]]] = ContextVar("seorep_async_recordings", default=())
+"""The blocks of `client.record_answers()` around the current code, of all clients."""
 
 
 @attrs.frozen(slots=False)  # without slots, making one is twice as fast

@@ -15,6 +15,7 @@ _HEAD_LENGTH = 8
 _SHORTEST = 4
 """The fewest characters of a secret that is looked for. Shorter ones occur in ordinary words."""
 _LONG_RUN = re.compile(r"[A-Za-z0-9_-]{8,}")
+"""Consecutive characters that no kind of escaping changes."""
 
 
 def key_problem(api_key: str) -> str | None:
@@ -69,11 +70,11 @@ class Scrubber:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         forms = {secret for secret in secrets if len(secret) >= _SHORTEST}
-        # no kind of escaping changes these parts
+        # Unknown kinds of escaping leave these parts of a secret.
         runs = {run for form in forms for run in _LONG_RUN.findall(form)}
         latest = forms
         for _round in range(3):  # for example JSON as a string in JSON, with slashes escaped
-            latest = {quote(form) for form in latest for quote in _QUOTES} - forms
+            latest = {escape(form) for form in latest for escape in _ESCAPES} - forms
             forms = forms | latest
         self._forms = forms | runs
         heads = sorted({form[:_HEAD_LENGTH] for form in self._forms}, key=len, reverse=True)
@@ -126,7 +127,7 @@ def _common_length(string: str, form: str) -> int:
     return length
 
 
-_QUOTES: tuple[Callable[[str], str], ...] = (
+_ESCAPES: tuple[Callable[[str], str], ...] = (
     lambda string: urllib.parse.quote(string, safe=""),
     urllib.parse.quote_plus,
     urllib.parse.quote,
@@ -135,3 +136,4 @@ _QUOTES: tuple[Callable[[str], str], ...] = (
     lambda string: string.replace("/", "\\/"),
     html.escape,
 )
+"""How services and libraries escape strings."""

@@ -188,6 +188,7 @@ class Block(Generic[T]):
 
 Blocks: TypeAlias = tuple[Block[T], ...]
 _limits: ContextVar[Blocks[float]] = ContextVar("seorep_async_call_timeouts", default=())
+"""The blocks of `client.timeout()` around the current code, of all clients."""
 
 
 class CallTimeout:

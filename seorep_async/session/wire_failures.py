@@ -20,7 +20,7 @@ from seorep_async.session.aiohttp_workarounds import UnaskedResponse
 from seorep_async.session.failures import UNREQUESTED_ENCODING, Cause, Failure, Sent
 from seorep_async.session.request import Request
 
-_OWN_AUTHORITY = (
+_CERTIFICATE_ADVICE = (
     "; if the certificate is of your company's own authority, "
     "set SSL_CERT_FILE to the file that holds that authority's certificate"
 )
@@ -68,7 +68,7 @@ def failure_of(  # noqa: C901, PLR0912, a table of cases
                 "no TLS connection could be established",
                 sent=Sent.NO,
                 cause=Cause.PERMANENT,
-                advice=_OWN_AUTHORITY if _is_untrusted(error) else "",
+                advice=_CERTIFICATE_ADVICE if _is_untrusted(error) else "",
             )
         case aiohttp.ConnectionTimeoutError():
             return failure(

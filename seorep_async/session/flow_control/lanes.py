@@ -21,6 +21,7 @@ With a fixed number, every second or third request of a client would be a retry.
 refuses every second or third request, such as one with a broken backend, would refuse all retries.
 """
 _arrivals = itertools.count()
+"""Numbers the waiters in the order of their arrival."""
 
 
 class ClientClosed(Exception):

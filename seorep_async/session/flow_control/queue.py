@@ -18,6 +18,7 @@ from seorep_async.session.flow_control.refusals import Subject
 from seorep_async.session.timeouts import Deadline
 
 Origin: TypeAlias = tuple[str, str | None, int | None]
+"""The scheme, host and port of a service."""
 
 _LONGEST_PAUSE = 3600.0  # seconds; a mistake in a header must not stop everything forever
 
