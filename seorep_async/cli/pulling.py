@@ -178,8 +178,30 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     """Find the months to pull: an unfinished one first, then those that were never pulled.
 
     Months with failures come last, the one that was pulled longest ago first. Otherwise, a campaign
-    that always fails would use up the requests of each night. The account's name is stored in the
-    task's options.
+    that always fails would use up the requests of each night.
+    """
+    unfinished, pulled = await _pulled_before(task, windows)
+    left: list[Days] = []
+    lacking: list[PulledWindow] = []
+    started_at: dict[Days, dt.datetime] = {}
+    for window in windows:
+        feeds = pulled.get(window, [])
+        started_at[window] = min((feed.started_at for feed in feeds), default=dt.datetime.min)
+        # a month that was started over must be finished, although an earlier pull was complete
+        if feeds and all(feed.is_complete for feed in feeds) and window != unfinished:
+            lacking += [feed for feed in feeds if feed.failed_reports]
+        else:
+            left.append(window)
+    left.sort(key=lambda window: (window != unfinished, started_at[window]))
+    return _Months(left, skipped=len(windows) - len(left), lacking=lacking)
+
+
+async def _pulled_before(
+    task: _Task, windows: Sequence[Days]
+) -> tuple[Days | None, dict[Days, list[PulledWindow]]]:
+    """Return the unfinished month, if any, and the feeds of each month that was pulled before.
+
+    The account's name, which the target may know, is stored in the task's options.
     """
     arguments = task.arguments
     place = Place(task.target)
@@ -199,22 +221,9 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
         unfinished = (staged.start_date, staged.end_date)
     # The order of months matters only if complete ones are left out. An empty file, or a database
     # of a person's own tables, can't be read as a history, but has no complete month either.
-    pulled: dict[Days, list[PulledWindow]] = {}
-    if arguments.skip_complete and request.account in accounts:
-        pulled = await asyncio.to_thread(_pulled_months, task.target, request, windows)
-    left: list[Days] = []
-    lacking: list[PulledWindow] = []
-    started_at: dict[Days, dt.datetime] = {}
-    for window in windows:
-        feeds = pulled.get(window, [])
-        started_at[window] = min((feed.started_at for feed in feeds), default=dt.datetime.min)
-        # a month that was started over must be finished, although an earlier pull was complete
-        if feeds and all(feed.is_complete for feed in feeds) and window != unfinished:
-            lacking += [feed for feed in feeds if feed.failed_reports]
-        else:
-            left.append(window)
-    left.sort(key=lambda window: (window != unfinished, started_at[window]))
-    return _Months(left, skipped=len(windows) - len(left), lacking=lacking)
+    if not arguments.skip_complete or request.account not in accounts:
+        return unfinished, {}
+    return unfinished, await asyncio.to_thread(_pulled_months, task.target, request, windows)
 
 
 def _pulled_months(

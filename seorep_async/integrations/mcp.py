@@ -147,17 +147,7 @@ def mcp_server(
     """
     types = require("mcp_types")
     lowlevel = require("mcp.server")
-    if not isinstance(database, str) or not database.endswith(".duckdb") or "://" in database:
-        raise ConfigurationError(
-            f"database must be a .duckdb file of this machine, got {short_repr(database)}",
-            argument="database",
-        )
-    path = os.path.abspath(database)
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        raise ConfigurationError(
-            f"database must be in a folder that exists; there is no {folder}", argument="database"
-        )
+    path = _checked_path(database)
     if account is not None:
         account = check_account_name(account)
     engines = ""
@@ -189,6 +179,22 @@ def mcp_server(
         on_call_tool=call_tool,
     )
     return server
+
+
+def _checked_path(database: object) -> str:
+    """Return the absolute path of a database, which need not exist yet."""
+    if not isinstance(database, str) or not database.endswith(".duckdb") or "://" in database:
+        raise ConfigurationError(
+            f"database must be a .duckdb file of this machine, got {short_repr(database)}",
+            argument="database",
+        )
+    path = os.path.abspath(database)
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise ConfigurationError(
+            f"database must be in a folder that exists; there is no {folder}", argument="database"
+        )
+    return path
 
 
 def _described(name: str, tool: _Tool, engines: str) -> Any:
