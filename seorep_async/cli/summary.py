@@ -181,8 +181,8 @@ def show_failures(run: PullRun) -> None:
             if failure.keyword_id is not None:
                 kind = f"campaign {failure.campaign_id}, keyword"
                 failed_id = failure.keyword_id
-            # one line is for all campaigns with this reason, so it must not contain their ids
             reason = _reason_of(failure)
+            # one line is for all campaigns with this reason, so it must not contain their ids
             line = f"{month}{feed}{kind}", id_in_text(failed_id).sub("…", reason)
             reasons_by_line[line][failed_id] = reason
     for (objects, reason_without_id), reasons in reasons_by_line.items():
@@ -191,17 +191,19 @@ def show_failures(run: PullRun) -> None:
         else:
             reason = reason_without_id
             objects = f"{objects}s"
-        words = f"{objects} {_listed(sorted(reasons))}: {reason}"
-        messages().print(Text.assemble(("Failed: ", "bold red"), words))
+        _print_failure(f"{objects} {_listed(sorted(reasons))}: {reason}")
     if run.lacking:
         noun = "campaign" if len(run.lacking_ids) == 1 else "campaigns"
         count = counted(sum(feed.failed_reports for feed in run.lacking), "report")
         target = shlex.quote(str(run.arguments.out))
-        words = (
+        _print_failure(
             f"skipped months lack {count} of {noun} {_listed(sorted(run.lacking_ids))}; "
             f"`seorep doctor -o {target}` prints the commands that fetch them"
         )
-        messages().print(Text.assemble(("Failed: ", "bold red"), words))
+
+
+def _print_failure(words: str) -> None:
+    messages().print(Text.assemble(("Failed: ", "bold red"), words))
 
 
 def _reason_of(failure: PullFailure) -> str:

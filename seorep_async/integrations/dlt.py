@@ -144,9 +144,7 @@ def _items(
 ) -> Iterator[Any]:
     """Yield the rows of each part of the campaigns, and then its failures."""
     dlt = require("dlt")
-    pc = require("pyarrow.compute")
     _require_table_format()
-    schema = table_schema(feed)
     table = table_of(feed)
     hints = _table_hints(table, table.key, table.columns)
     failures = failures_table()
@@ -161,11 +159,7 @@ def _items(
         for campaign_ids in parts:
             with without_warning_of_failures():
                 part = pull(campaign_ids)
-            # a row with an error stands for a failed report
-            is_failure = pc.is_valid(part["error"])
-            rows = part.filter(pc.invert(is_failure)).select(schema.names)
-            rows = _with_json(rows.cast(schema))
-            failed = _failures(feed, part.filter(is_failure))
+            rows, failed = _rows_and_failures(feed, part)
             row_count += rows.num_rows
             failure_count += failed.num_rows
             for failure in failed.to_pylist():
@@ -201,6 +195,15 @@ def _require_table_format() -> None:
             "table_format='delta')",
             argument="table_format",
         )
+
+
+def _rows_and_failures(feed: Feed, part: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Split a table of `pull_table`, in which a row with an error stands for a failed report."""
+    pc = require("pyarrow.compute")
+    schema = table_schema(feed)
+    is_failure = pc.is_valid(part["error"])
+    rows = part.filter(pc.invert(is_failure)).select(schema.names)
+    return _with_json(rows.cast(schema)), _failures(feed, part.filter(is_failure))
 
 
 def _failures(feed: Feed, failed: pa.Table) -> pa.Table:

@@ -520,17 +520,8 @@ def _summarised(summary: PullSummary, last_rows_at: dt.datetime | None) -> str:
             f"requested were campaigns {listed(campaign_ids)}{advice}"
         )
     notes = list(summary.notes)
-    if any_retryable and "outage" in summary.stats.waited:
-        rows = "no rows arrived"
-        if last_rows_at is not None:
-            # a resumed pull begins with rows that arrived earlier
-            rows = f"{rows} after {last_rows_at:%H:%M:%S} UTC"
-        complete = f"{summary.campaigns_complete} of {summary.campaigns} campaigns are complete"
-        notes.append(
-            f"the service stopped answering: {rows}; {complete}; repeat the same call later"
-        )
-    elif any_retryable:
-        notes.append("a retry may succeed: repeat pull with the campaign_ids of the rows")
+    if any_retryable:
+        notes.append(_advice_on_retry(summary, last_rows_at))
     ranking_day = None
     if Feed.CAMPAIGN in summary.feeds:
         # the day under which the tool `changes` finds the rows
@@ -549,6 +540,17 @@ def _summarised(summary: PullSummary, last_rows_at: dt.datetime | None) -> str:
         requests=summary.requests,
         notes=notes or None,
     )
+
+
+def _advice_on_retry(summary: PullSummary, last_rows_at: dt.datetime | None) -> str:
+    if "outage" not in summary.stats.waited:
+        return "a retry may succeed: repeat pull with the campaign_ids of the rows"
+    rows = "no rows arrived"
+    # a resumed pull begins with rows that arrived earlier
+    if last_rows_at is not None:
+        rows = f"{rows} after {last_rows_at:%H:%M:%S} UTC"
+    complete = f"{summary.campaigns_complete} of {summary.campaigns} campaigns are complete"
+    return f"the service stopped answering: {rows}; {complete}; repeat the same call later"
 
 
 def _failures_by_reason(failures: Iterable[PullFailure]) -> list[list[object]]:
