@@ -79,7 +79,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
         """Yield the pages in order.
 
         A bounded number of pages is fetched in advance. If you stop early, their requests are
-        cancelled when the generator is collected, or at once within
+        cancelled when the generator is garbage-collected, or at once within
         `async with contextlib.aclosing(listing.pages())`.
         """
         schedule = Schedule(self._session.call_timeout.stream_deadline())

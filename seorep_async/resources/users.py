@@ -138,8 +138,8 @@ class Users(DeletableEndpoint[User]):
     async def login_grant(self, id: int, *, extra_params: ExtraParams | None = None) -> LoginGrant:
         """Get a one-time login for a user.
 
-        The request is not repeated once it may have been sent, because each one may create a new
-        grant (the service's reference, section 5).
+        The request is not repeated once it may have been carried out, because each one may create a
+        new grant (the service's reference, section 5).
 
         Args:
             id: the user to sign in, 1 to 2**31 - 1.

@@ -46,7 +46,7 @@ _LONGEST_QUOTE = 600
 """The most bytes of a message, a path or an address in an error."""
 _MESSAGES = {
     401: "the API key was refused",
-    403: "no access: the API key may not see this, or was refused",
+    403: "no access: the API key has no permission for this, or was refused",
     404: "there is no such object",
     429: "the service asks for fewer requests",
     503: "the service is not available now",

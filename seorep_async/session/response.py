@@ -20,9 +20,11 @@ from seorep_async.session.secrets import Authentication
 T = TypeVar("T")
 
 _LARGEST_ERROR = 4 * 1024
-"""The most bytes of a body that may be an error. A larger one counts as a success undecoded."""
+"""The most bytes of a body that may be an error. A larger one counts as accepted by the service
+before it is decoded.
+"""
 _LARGEST_AT_ONCE = 64 * 1024
-"""The most bytes of a body that is decoded at once. A larger one would delay other work, so it
+"""The most bytes of a body that is decoded immediately. A larger one would delay other work, so it
 waits for its turn.
 """
 _LARGEST_IN_LOOP = 2 * 1024 * 1024

@@ -341,7 +341,7 @@ def test_a_wrong_key_fails_the_run_without_showing_it(tmp_path: Path) -> None:
     loaded = Loaded("duckdb", tmp_path, "")
     with served() as sandbox:
         os.environ["SEOREP_API_KEY"] = "canary-of-a-wrong-key"
-        with pytest.raises(Exception, match="may not see this, or was refused") as caught:
+        with pytest.raises(Exception, match="has no permission for this, or was refused") as caught:
             loaded.load()
     # A traceback shows our error first, then those of dlt.
     error_of_resource = caught.value.__cause__

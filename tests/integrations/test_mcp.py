@@ -406,7 +406,9 @@ async def test_a_refused_key_is_an_error_without_the_key(database: Path) -> None
         answer = await host.ask("campaigns")
         assert "or was refused; the user may have to give this server another key" in answer
         pulled = await host.ask("pull", **DAYS)
-    assert pulled.startswith("error: no access: the API key may not see this, or was refused")
+    assert pulled.startswith(
+        "error: no access: the API key has no permission for this, or was refused"
+    )
     assert pulled.endswith("; nothing was pulled into the database")
 
 
