@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import seorep_async
+from seorep_async.tables.optional import install_command
 from tests.processes import run_python
 
 REPO = Path(__file__).parent.parent
@@ -82,7 +83,7 @@ def test_a_method_names_the_extra_that_it_needs() -> None:
     )
     messages = result.stdout.splitlines()
     for message, extra in zip(messages, EXTRAS_OF_METHODS.values(), strict=True):
-        assert f"pip install 'seorep-async[{extra}]'" in message
+        assert install_command(extra) in message
 
 
 def test_the_package_is_the_command() -> None:

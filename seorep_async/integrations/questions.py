@@ -355,7 +355,8 @@ def _with_nested(rows: Iterator[Sequence[Any]], places: Sequence[int]) -> Iterat
         values = list(row)
         for place in places:
             if values[place] is not None:
-                values[place] = json.loads(values[place])
+                # JSON has no infinite numbers
+                values[place] = json.loads(values[place], parse_constant=str)
         yield values
 
 

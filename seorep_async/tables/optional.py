@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import json
+import re
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from seorep_async.plain_values import are_dates_frozen, real_dates
 
@@ -37,8 +41,33 @@ def require(module: str, *, extra: str | None = None) -> Any:
         if error.name != library:
             raise
         extra = extra or _EXTRAS.get(library, library)
-        install = f"pip install 'seorep-async[{extra}]', or in a clone: pip install '.[{extra}]'"
-        raise ImportError(f"this needs {library}: {install}", name=library) from None
+        problem = f"this needs {library}: {install_command(extra)}"
+        raise ImportError(problem, name=library) from None
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra, from the clone that the package came from."""
+    clone = _clone()
+    if clone is None:
+        return f"pip install 'seorep-async[{extra}]', or in a clone: pip install '.[{extra}]'"
+    return f"pip install '{clone}[{extra}]'"
+
+
+def _clone() -> Path | None:
+    """Return the folder from which pip installed this package, if it is still there."""
+    # its import takes long, and only a missing extra needs it
+    metadata = importlib.import_module("importlib.metadata")
+    try:
+        text = metadata.distribution("seorep-async").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        return None
+    url = urlsplit(json.loads(text or "{}").get("url", ""))
+    if url.scheme != "file":
+        return None
+    path = unquote(url.path)
+    # file:///C:/clone
+    folder = Path(path[1:] if re.match("/[A-Z]:", path) else path)
+    return folder if (folder / "pyproject.toml").is_file() else None
 
 
 def _import_with_real_dates(module: str) -> Any:
