@@ -166,12 +166,12 @@ class Fetcher:
             await self._find_campaigns(is_resumed=is_resumed)
         if is_resumed:
             self.tracker.resume(staging)
-        failed = {feed: staging.failed_ids(feed) for feed in feeds}
+        failed_before = {feed: staging.failed_ids(feed) for feed in feeds}
         for feed in feeds:
             await self._fetch_feed(feed, retried=set())
-        # reports that failed before come last, otherwise they could use up all requests
+        # reports that failed in an earlier run come last, or they could use up all requests
         for feed in feeds:
-            await self._fetch_feed(feed, retried=failed[feed])
+            await self._fetch_feed(feed, retried=failed_before[feed])
         for feed in feeds:
             await self._require_all(feed)
 
@@ -260,9 +260,9 @@ class Fetcher:
     async def _fetch_feed(self, feed: Feed, *, retried: set[int]) -> None:
         """Fetch the missing reports of a feed. Of failed ones, fetch only those in `retried`."""
         request = self.staging.request
-        failed = self.staging.failed_ids(feed) - retried
+        skipped = self.staging.failed_ids(feed) - retried
         missing = await self.run(self.staging.missing, feed)
-        ids = [id_ for id_ in missing if id_ not in failed]
+        ids = [id_ for id_ in missing if id_ not in skipped]
         if not ids:
             return
         # If the campaign feed is fetched only to find the keywords, the progress shows that as a

@@ -77,6 +77,7 @@ async def look_up(
         # a list of one page costs only one request
         if page.total_pages == 1:
             return _among(page.items, ids), None
+        # if the number of pages is unknown, the list is read
         if (page.total_pages or 0) <= len(ids):
             return _among(await listed(client), ids), None
     except SeoRepError as error:

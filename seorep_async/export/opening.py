@@ -204,7 +204,7 @@ async def _under_known_name(
             argument="account",
         )
     (name,) = names
-    note = f"goes on as account {name}, which the database has for {owner}, not as {host}"
+    note = f"uses the account name {name}, which the database has for {owner}, instead of {host}"
     _log.warning("%s", note)
     request = msgspec.structs.replace(target.request, account=name)
     return attrs.evolve(target, request=request), (note,)

@@ -61,7 +61,6 @@ _HELD = (
 _ELSEWHERE = "write to a local disk, and move the file"
 _NO_LOCKS = f"the file system of {{}} refuses locks; {_ELSEWHERE}"
 _REMOVE = "remove it, and run this again"
-_START_OVER = "start over with restart=True, which drops it"
 _LOCK_ERRORS = (errno.EAGAIN, errno.EACCES, errno.EDEADLK, errno.ENOENT)
 """Another pull has the lock, or has removed the file meanwhile."""
 
@@ -342,8 +341,8 @@ def errors_of(folder: Path) -> Iterator[None]:
         yield
     except (DamagedError, msgspec.MsgspecError) as error:
         raise ExportError(
-            f"the reports staged in {folder} are damaged, or of another version ({error}); "
-            f"{_START_OVER}",
+            f"the reports staged in {folder} are damaged, or of another version ({error}); start "
+            "over with restart=True, which drops them",
             file=folder,
         ) from error
     except OverflowError as error:

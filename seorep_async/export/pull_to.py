@@ -281,8 +281,10 @@ async def preview(
     if not campaign_ids:
         attempts_before = client.stats.attempts
         campaign_ids = await _ids_to_preview(client, look)
+        listing_requests = client.stats.attempts - attempts_before
         # campaigns that the caller named are not listed here, but the pull will list them
-        listing_requests = client.stats.attempts - attempts_before or min(1, len(campaign_ids))
+        if campaign_ids and not listing_requests:
+            listing_requests = 1
         feeds = [feed for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE]
         missing = dict.fromkeys(feeds, campaign_ids)
     notes: tuple[str, ...] = ()

@@ -169,8 +169,8 @@ class Staging:
 
         def add(part: Sequence[Campaign]) -> None:
             # all campaigns of a piece count as one report, because they are only read together
-            number = len(group.pieces)
-            group.add(table, model_columns(Campaign, part), ids=[number], sizes=[len(part)])
+            piece = len(group.pieces)
+            group.add(table, model_columns(Campaign, part), ids=[piece], sizes=[len(part)])
 
         for part in in_groups(campaigns, lambda _: 1, _PIECE_ROWS):
             for campaign, _ in _add_without_unstorable(add, part):
@@ -370,11 +370,12 @@ class _Group:
             ids, sizes, totals, keywords: a value for each report; `sizes` has the numbers of rows.
         """
         data, slices = self.format.encode(table, columns, sizes)
-        number = len(self.pieces)
+        piece = len(self.pieces)
         records = self.records.setdefault(table.name, [])
+        # not strict, because `totals` and `keywords` may repeat without an end
         facts = zip(ids, slices, sizes, totals, keywords, strict=False)
         for id_, (first, size), rows, report_totals, report_keywords in facts:
-            records.append(Record(id_, number, first, size, rows, report_totals, report_keywords))
+            records.append(Record(id_, piece, first, size, rows, report_totals, report_keywords))
         self.pieces.append(data)
 
 

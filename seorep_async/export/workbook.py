@@ -228,7 +228,7 @@ class Sheet:
                 yield [all_values[index] for index in order]
 
         ordered_columns = tuple(columns[index] for index in order)
-        return cls(table, ordered_columns, parts, not isinstance(table, FeedTable))
+        return cls(table, ordered_columns, parts, may_be_left_out=not isinstance(table, FeedTable))
 
     def in_words(self, text: str) -> str:
         """Return a column's name or description in words, if the sheet's headers are words."""
@@ -505,7 +505,7 @@ def _tags(value: Any) -> str | None:
 
 
 def _fields(value: Any) -> str | None:
-    return _cut(as_json(value)) if value else None
+    return _json_text(value) if value else None
 
 
 def _json_text(value: Any) -> str:

@@ -194,10 +194,9 @@ class Selection:
         titles = {row_id: title for row_id, _, title in rows if title}
         # a pull also compares titles without case and surrounding spaces
         folded_title = str(group).strip().casefold()
-        campaign_ids = []
-        for row_id, title in titles.items():
-            if title.casefold() == folded_title:
-                campaign_ids.append(row_id)
+        campaign_ids = [
+            row_id for row_id, title in titles.items() if title.casefold() == folded_title
+        ]
         if not campaign_ids:
             known_groups = listed(sorted(set(titles.values()))) or "none"
             where = f"{history.label} has no rankings of group {short_repr(group)}"

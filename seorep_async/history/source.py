@@ -135,7 +135,7 @@ class History:
             ConfigurationError: there is no account of this name, or no name and several accounts.
         """
         accounts = self.accounts()
-        if name is not None and name in accounts:
+        if name in accounts:
             return name
         if name is None and len(accounts) == 1:
             return accounts[0]

@@ -130,22 +130,24 @@ def _as_object(value: Any) -> Any:
 @cache
 def _type(column_type: ColumnType) -> pa.DataType:
     pa = require("pyarrow")
-    if column_type is ColumnType.TAGS:
-        tag = {"id": pa.int64(), "label": pa.string(), "extra": pa.string()}
-        return pa.list_(pa.struct(tag))
-    if column_type is ColumnType.STRINGS:
-        return pa.list_(pa.string())
-    return pa.type_for_alias(_TYPE_NAMES.get(column_type, "string"))
-
-
-_TYPE_NAMES = {
-    ColumnType.INTEGER: "int64",
-    ColumnType.NUMBER: "float64",
-    ColumnType.BOOLEAN: "bool",
-    ColumnType.DATE: "date32",
-    ColumnType.DATETIME: "timestamp[us]",
-}
-"""Arrow's names of simple types. Other columns are strings, which may contain JSON."""
+    match column_type:
+        case ColumnType.INTEGER:
+            return pa.int64()
+        case ColumnType.NUMBER:
+            return pa.float64()
+        case ColumnType.BOOLEAN:
+            return pa.bool_()
+        case ColumnType.DATE:
+            return pa.date32()
+        case ColumnType.DATETIME:
+            return pa.timestamp("us")
+        case ColumnType.TAGS:
+            tag = {"id": pa.int64(), "label": pa.string(), "extra": pa.string()}
+            return pa.list_(pa.struct(tag))
+        case ColumnType.STRINGS:
+            return pa.list_(pa.string())
+    # all other columns are strings, some of which contain JSON
+    return pa.string()
 
 
 def _tag_array(pa: Any, values: Sequence[Any]) -> pa.Array:

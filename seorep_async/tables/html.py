@@ -83,6 +83,7 @@ def html_table(
     first_rows = list(islice(rows, SHOWN_ROWS))
     line_of_totals = {name: value for name, value in (totals or {}).items() if value not in _EMPTY}
     html_columns = _columns_with_values(columns, first_rows, line_of_totals)
+    # -1 puts the columns in `first` before all others
     html_columns.sort(key=lambda column: -1 if column.name in first else column.order)
     full_caption = _with_numbers(caption, len(first_rows), total, has_totals=bool(line_of_totals))
     values_of_rows = zip(*(column.values for column in html_columns), strict=True)

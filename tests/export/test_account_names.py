@@ -46,7 +46,7 @@ async def test_a_resumed_night_keeps_the_old_account_name(
             again = await pull(moved, out, "2023-04-03")
     assert (summary.account, again.account) == ("127.0.0.1", "127.0.0.1")
     (note,) = summary.notes
-    assert note.startswith("goes on as account 127.0.0.1, which the database has for the service's")
+    assert note.startswith("uses the account name 127.0.0.1, which the database has for")
     assert note in repr(summary)
     assert note in caplog.text
     assert accounts(out) == ["127.0.0.1"]
