@@ -6,6 +6,7 @@ Each runs a function of another module, which is imported only then.
 from __future__ import annotations
 
 import datetime as dt
+import functools
 from typing import Any
 
 import click
@@ -25,12 +26,16 @@ from seorep_async.cli.options import (
 )
 from seorep_async.errors import suggestion
 
-ENGINES = option(
+_ENGINES = option(
     "--engines",
     metavar="NAMES",
     type=not_empty,
     help="Names of engine A and engine B, such as 'Google, Bing'.  "
     "[default: SEOREP_REPORT_ENGINES, or the profile's report_engines]",
+)
+_number_option = functools.partial(option, metavar="N", show_default=True)
+_ACCOUNT = option(
+    "--account", metavar="NAME", help="Name of the account, where the database has several."
 )
 TABLES = (
     "keyword_rankings",
@@ -135,7 +140,7 @@ def guide(name: str | None) -> None:
     help="Write the changes, or their numbers by campaign, to a file that ends in .xlsx (Excel) or "
     ".csv.",
 )
-@option("--account", metavar="NAME", help="Name of the account, where the database has several.")
+@_ACCOUNT
 @option(
     "--from",
     "before",
@@ -203,7 +208,7 @@ def guide(name: str | None) -> None:
     is_flag=True,
     help="Exit with 10 if there is a change, for alerts; --limit does not matter.",
 )
-@ENGINES
+@_ENGINES
 @format_options
 def changes(
     databases: tuple[str, ...],
@@ -259,7 +264,7 @@ def _days_of(month: str, *days: dt.date | None) -> tuple[dt.date, dt.date]:
     required=True,
     help="File of the page, which ends in .html. Only a page of seorep report is replaced.",
 )
-@option("--account", metavar="NAME", help="Name of the account, where the database has several.")
+@_ACCOUNT
 @option(
     "--campaign",
     metavar="ID",
@@ -292,7 +297,7 @@ def _days_of(month: str, *days: dt.date | None) -> tuple[dt.date, dt.date]:
     metavar="TEXT",
     help="Title of the page.  [default: the name of the campaign, the group or the account]",
 )
-@ENGINES
+@_ENGINES
 @option("--open", "opens", is_flag=True, help="Show the page in a browser.")
 @option("--json", is_flag=True, help="Print the file and its size, or the error, as JSON.")
 def report(
@@ -400,39 +405,29 @@ def mcp(history: str, account: str | None, service: Service) -> None:
 
 
 @command("Run the embedded service on this machine until Ctrl-C.")
-@option(
+@_number_option(
     "--campaigns",
-    metavar="N",
     default="20",
-    show_default=True,
     help="Campaigns that the account starts with; their ids are 1 to N.",
 )
-@option(
+@_number_option(
     "--keywords",
-    metavar="N",
     default="50",
-    show_default=True,
     help="Keywords of each campaign; their ids are campaign id x 100,000 + 1, 2, …",
 )
-@option(
+@_number_option(
     "--users",
-    metavar="N",
     default="5",
-    show_default=True,
     help="Users that the account starts with; their ids are 1 to N.",
 )
-@option(
+@_number_option(
     "--backlinks",
-    metavar="N",
     default="3",
-    show_default=True,
     help="Backlinks that each campaign starts with, numbered like the keywords.",
 )
-@option(
+@_number_option(
     "--seed",
-    metavar="N",
     default="1",
-    show_default=True,
     help="Any integer; the same seed always gives the same account, whatever the shape.",
 )
 @option(
@@ -473,18 +468,14 @@ def mcp(history: str, account: str | None, service: Service) -> None:
     metavar="TEXT",
     help="Shares of requests that fail, such as resets=5%,500s=5%,cut=2%.",
 )
-@option(
+@_number_option(
     "--default-limit",
-    metavar="N",
     default="25",
-    show_default=True,
     help="Records per page if the request has no limit.",
 )
-@option(
+@_number_option(
     "--max-limit",
-    metavar="N",
     default="500",
-    show_default=True,
     help="Largest number of records per page.",
 )
 @option(
@@ -497,11 +488,9 @@ def mcp(history: str, account: str | None, service: Service) -> None:
 @option(
     "--host", metavar="TEXT", default="127.0.0.1", show_default=True, help="Address to listen on."
 )
-@option(
+@_number_option(
     "--port",
-    metavar="N",
     default="8765",
-    show_default=True,
     help="Port to listen on; 0 for any free one.",
 )
 def sandbox(**options: str | bool | None) -> int:
