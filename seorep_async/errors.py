@@ -259,7 +259,8 @@ def suggestion(name: object, choices: Iterable[str]) -> str:
     word = str(name).casefold()
     names = {choice.casefold(): choice for choice in choices}
     matches = [folded for folded in names if word and folded.startswith(word)]
-    matches = matches or difflib.get_close_matches(word, names, 1)
+    # at difflib's own 0.6, `losers` would be close to `rose`
+    matches = matches or difflib.get_close_matches(word, names, 1, 0.65)
     return f" Did you mean {one_line(names[matches[0]])}?" if matches else ""
 
 

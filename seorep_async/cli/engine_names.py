@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from seorep_async.cli.errors import UsageError, reason
-from seorep_async.errors import ConfigurationError
+from seorep_async.cli.errors import UsageError
+from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.profiles import ReportEngines, report_engines
 from seorep_async.resources.arguments import check_engine_names
 
@@ -25,5 +25,8 @@ def find_engine_names(
         return None
     try:
         return check_engine_names(engines.names)
-    except ConfigurationError as error:
-        raise UsageError(reason(error, engines.source)) from None
+    except ConfigurationError:
+        raise UsageError(
+            f"{engines.source} must be two names with a comma between them, of engine A and B, "
+            f"such as 'Google, Bing', got {short_repr(engines.names)}"
+        ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 import re
 from typing import Any
 
@@ -10,6 +11,7 @@ import click
 
 from seorep_async import errors
 from seorep_async.errors import SeoRepError, one_line
+from seorep_async.profiles import API_KEY
 
 
 class ExitCode(enum.IntEnum):
@@ -74,13 +76,14 @@ _CODES: tuple[tuple[ExitCode, tuple[type[BaseException], ...]], ...] = (
 )
 """The classes of errors for each exit code; the first match counts."""
 _HINTS: tuple[tuple[type[SeoRepError], str], ...] = (
-    (
-        errors.AuthenticationError,
-        "; correct SEOREP_API_KEY if it is set, or run seorep login",
-    ),
+    (errors.AuthenticationError, "; run seorep login"),
     (errors.ConnectionFailedError, "; check the address and the network"),
     (errors.ProtocolError, "; check the address, or try again later"),
 )
+
+
+_REFUSED_HERE = re.compile(r"\((localhost|127\.[\d.]+|\[?::1\]?):\d+: .*refused")
+"""In the message of a connection that this machine itself refused."""
 
 
 def code_of(error: BaseException) -> ExitCode:
@@ -144,6 +147,10 @@ def _hint(error: SeoRepError) -> str:
         # a missing object means a wrong id, but a missing list means a wrong address
         is_about_object = re.search(r"\d$|address", f"{error.message} {error.path}")
         return "" if is_about_object else "; check the address"
+    if _REFUSED_HERE.search(error.message):
+        return "; is that server running (seorep sandbox starts one), and on this port?"
+    if isinstance(error, errors.AuthenticationError) and API_KEY in os.environ:
+        return f"; correct {API_KEY}, or if you passed --profile, run seorep login"
     for kind, hint in _HINTS:
         if isinstance(error, kind):
             return hint

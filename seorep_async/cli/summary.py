@@ -337,7 +337,8 @@ def _advice_on_refused(run: PullRun, ids: str) -> str:
     """Say how to leave out the campaigns that fail each time, unless all of them do."""
     failed = run.failed_ids
     if len(failed) == len(run.campaign_ids):
-        return ""
+        is_unknown = all(failure.status == 404 for failure in run.failures)
+        return "; `seorep campaigns list` shows the ids" if is_unknown else ""
     them = "it" if len(failed) == 1 else "them"
     return f"; --exclude {ids} leaves {them} out"
 
@@ -354,6 +355,9 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
             counts = f"{counts}, {counted(run.missing_reports, 'report')} failed"
         elif run.arguments.retry_failed and not run.campaign_ids:
             counts = "nothing to retry, no requested report failed last time"
+    elif run.arguments.retry_failed:
+        # an earlier try may have written a part of the night
+        counts = f"nothing more written{_early_end(run)}"
     else:
         counts = f"nothing written{_early_end(run)}"
     return f"{_now()}: {one_line(account)}, night of {night}: {counts}; exit code {code:d}"

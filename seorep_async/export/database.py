@@ -325,9 +325,11 @@ class Database(Target):
             # DuckDB passes on only the text of our errors, such as that of a damaged piece
             for original in self.format.problems:
                 raise original from error
+            problem = f"can't write {self.out}: {reason_in_one_line(error)}"
+            advice = "free some space" if "No space left" in problem else "correct that"
             raise ExportError(
-                f"can't write {self.out}: {reason_in_one_line(error)}; nothing has changed in it, "
-                "and the fetched reports are kept: correct that, and run this again",
+                f"{problem}; nothing has changed in it, and the fetched reports are kept: "
+                f"{advice}, and run this again",
                 file=self.path,
             ) from error
         return [self.out] if contents.received else []

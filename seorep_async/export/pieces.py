@@ -353,7 +353,7 @@ def errors_of(folder: Path) -> Iterator[None]:
         path = Path(error.filename) if isinstance(error.filename, str) else folder
         problem = f"can't write {path}: {error.strerror or error}"
         if error.errno == errno.ENOSPC:
-            problem += "; the fetched reports are kept: free some space, and run this again"
+            problem += "; free some space, and run this again: no stored report is fetched again"
         raise ExportError(problem, file=path) from error
 
 

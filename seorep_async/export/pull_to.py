@@ -366,9 +366,10 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
 
 def _notes_on_future_days(request: ExportRequest) -> tuple[str, ...]:
     """Return a note if rows arrived for days that had not begun."""
-    # The caller has checked that rows arrived. The next day is no future day, because in some time
-    # zones it had begun.
-    if request.start_date <= request.snapshot_date + dt.timedelta(1):
+    # The caller has checked that rows arrived. The next day alone is no future day, because in some
+    # time zones it had begun.
+    tomorrow = request.snapshot_date + dt.timedelta(1)
+    if request.start_date < tomorrow or request.end_date == tomorrow:
         return ()
     return (
         f"{request.start_date} is after the snapshot date {request.snapshot_date}, and the service "

@@ -24,6 +24,7 @@ _CERTIFICATE_ADVICE = (
     "; if the certificate is of your company's own authority, "
     "set SSL_CERT_FILE to the file that holds that authority's certificate"
 )
+_NO_TLS = "; if the server speaks no TLS, write http:// in place of https://, or check the address"
 _UNKNOWN_ISSUER = (18, 19, 20, 21)
 """OpenSSL's codes for a self-signed certificate or one of an unknown issuer."""
 
@@ -68,7 +69,7 @@ def failure_of(  # noqa: C901, PLR0912, a table of cases
                 "no TLS connection could be established",
                 sent=Sent.NO,
                 cause=Cause.PERMANENT,
-                advice=_CERTIFICATE_ADVICE if _is_untrusted(error) else "",
+                advice=_advice_on_tls(error, reason),
             )
         case aiohttp.ConnectionTimeoutError():
             return failure(
@@ -120,6 +121,13 @@ def failure_of(  # noqa: C901, PLR0912, a table of cases
         case aiohttp.ClientPayloadError():
             return failure("the response broke off")
     return failure("the response is not valid HTTP", error_type=ProtocolError)
+
+
+def _advice_on_tls(error: Exception, reason: str) -> str:
+    if _is_untrusted(error):
+        return _CERTIFICATE_ADVICE
+    # OpenSSL takes the first bytes of another protocol for a version
+    return _NO_TLS if "WRONG_VERSION_NUMBER" in reason else ""
 
 
 def _is_untrusted(error: Exception) -> bool:

@@ -169,6 +169,24 @@ async def test_a_period_that_the_service_has_is_pulled(tmp_path: Path) -> None:
     assert summary.rows == 2
 
 
+@pytest.mark.parametrize(
+    ("start_date", "end_date", "is_noted"),
+    [
+        ("2023-03-01", "2023-03-31", False),
+        ("2023-03-02", "2023-03-02", False),  # it had begun in some time zones
+        ("2023-03-02", "2023-03-03", True),
+        ("2023-04-01", "2023-04-30", True),
+    ],
+)
+async def test_rows_of_days_to_come_are_noted(
+    tmp_path: Path, start_date: str, end_date: str, is_noted: bool
+) -> None:
+    options: dict[str, Any] = {"out": tmp_path / "x.csv", "snapshot_date": "2023-03-01"}
+    async with serving(Account().answer) as (client, _):
+        summary = await pull_to(client, None, start_date, end_date, **options)
+    assert any("had not begun" in note for note in summary.notes) is is_noted
+
+
 @pytest.mark.parametrize("format_", ["csv", "duckdb"])
 async def test_a_failure_has_the_reason_of_the_service(tmp_path: Path, format_: str) -> None:
     reason = "the range is over 1,200 months"

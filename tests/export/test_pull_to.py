@@ -164,7 +164,7 @@ async def test_a_full_disk_says_what_to_do(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", refuse)
-    with pytest.raises(ExportError, match="reports are kept: free some space, and run this again"):
+    with pytest.raises(ExportError, match="device; free some space, and run this again: no"):
         await pull(client, tmp_path / "x.csv")
 
 

@@ -468,6 +468,7 @@ def test_campaigns_of_messages_are_sorted_as_numbers(tmp_path: Path) -> None:
         ({"account": "other"}, "there is no account 'other' in .*; it has 'acme'"),
         ({"kind": ["rose", "risen"]}, "kind must be one of new, .*, got 'risen'"),
         ({"kind": []}, r"kind must be one of new, .*, got \[\]"),
+        ({"kind": "losers"}, "got 'losers'$"),
         ({"kind": "fel"}, "got 'fel'. Did you mean fell"),
         ({"kind": {}}, "kind must be one of new, .*, got {}"),
         ({"kind": "risen"}, "kind must be one of new, removed, found, lost, .*, got 'risen'"),

@@ -64,6 +64,7 @@ async def test_https_at_a_plain_server_is_refused_at_once(
         with pytest.raises(ConnectionFailedError, match="no TLS connection") as caught:
             await ask(await open_client(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
     assert caught.value.attempts == 1
+    assert "write http:// in place of https://" in str(caught.value)
     assert fake_time.slept == []
 
 
