@@ -100,7 +100,7 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         )
     except (Exception, KeyboardInterrupt) as error:
         code = _report_error(error, as_json=as_json)
-        # a pull that has begun ends with this line by itself
+        # a pull that has begun prints this line itself
         if "--summary-line" in arguments:
             later("summary", "show_unbegun_line")(error, code)
     return code if isinstance(code, int) else ExitCode.OK

@@ -106,14 +106,13 @@ async def _check(
 
 def _add_end(findings: Findings, error: SeoRepError, answers: Sequence[RawAnswer]) -> None:
     """Add the error that ended the checks of the service."""
-    # None: not sent, because of a pause that the service asked for
-    is_limit = isinstance(error, RateLimitedError) and error.status in (429, None)
-    if not is_limit:
+    # without a status, the request was not sent, because the service had asked for a pause
+    if isinstance(error, RateLimitedError) and error.status in (429, None):
+        # a pull waits until it may continue, so this is not a failure
+        advice = "not all checked; a pull waits, or sends fewer with -c requests_per_second=N"
+        findings.note("responses", f"{reason(error)}; {advice}")
+    else:
         findings.fail(_failed_check(error, answers), error)
-        return
-    # a pull waits and goes on, so this is no outage
-    advice = "not all checked; a pull waits, or sends fewer with -c requests_per_second=N"
-    findings.note("responses", f"{reason(error)}; {advice}")
 
 
 def _failed_check(error: SeoRepError, answers: Sequence[RawAnswer]) -> str:

@@ -46,7 +46,7 @@ _COLUMNS_FOR_PEOPLE = (
     "kinds",
 )
 _WIDE_TERMINAL = 140
-"""The fewest characters of a line in which these columns are easy to read."""
+"""The width, in characters, from which these columns are easy to read."""
 _COLUMNS_IF_NARROW = (
     "company",
     "keyword",
@@ -177,7 +177,7 @@ def _in_words(changes: Iterable[Change]) -> list[SimpleNamespace]:
     rows = []
     for change in changes:
         values = {name: getattr(change, name) for name in _COLUMNS_FOR_PEOPLE}
-        # a shorter header for a narrow terminal
+        # the header of this column is shorter on a narrow terminal
         values["keyword"] = change.keyword_phrase
         kinds = ", ".join(change.kinds).replace("_", " ")
         values["kinds"] = re.sub(r"(?<=\d), (entered|left) top", ",", kinds)

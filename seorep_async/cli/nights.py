@@ -123,7 +123,7 @@ class _IncompletePull:
         subject = f"{noun} {listed(self.campaigns)}: {causes}"
         advice = "to fetch only what failed"
         if not self.may_succeed:
-            advice = "a retry would fail again; once that is mended"
+            advice = "a retry would fail again; when the cause is gone"
         window = f"{self.start_date} to {self.end_date}"
         return (
             f"night of {self.snapshot_date}, {window}: {failed} ({subject}); {advice}, with the "
@@ -235,8 +235,8 @@ def _incomplete_pull(
         # an id that is too large for its column is null
         campaigns=[campaign for campaign in campaigns if campaign is not None],
         errors=sorted({failure["error"] for failure in failures}),
-        may_succeed=not all(
-            fails_again(failure["error"], failure["status"]) for failure in failures
+        may_succeed=any(
+            not fails_again(failure["error"], failure["status"]) for failure in failures
         ),
         command=shlex.join(words),
     )

@@ -269,7 +269,7 @@ def test_a_night_that_lacks_reports_is_named(tmp_path: Path) -> None:
 
 def test_a_report_that_would_fail_again_is_told_apart(tmp_path: Path) -> None:
     incomplete(tmp_path, (1,), error="NotFoundError")
-    advice = "a retry would fail again; once that is mended, with the pull's other options: "
+    advice = "a retry would fail again; when the cause is gone, with the pull's other options: "
     words = f"1 report failed (campaign 1: NotFoundError); {advice}seorep pull "
     assert words in lines_of_nights()[1]
 
