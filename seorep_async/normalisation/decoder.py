@@ -46,7 +46,7 @@ class Decoder:
     def __init__(self, engine_names: EngineNames) -> None:
         self._engine_names = engine_names
         self.readers: dict[type, RowReader[Any]] = {
-            row: RowReader[Any](row, engine_names)
+            row: RowReader(row, engine_names)
             for row in (KeywordRanking, CampaignPeriod, KeywordPeriod)
         }
 

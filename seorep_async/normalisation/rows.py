@@ -8,7 +8,9 @@ readings:
 2. A page whose rows are all like its first one, such as older rows or rows with integers as
    strings: one typed decode with other types, and a new model for each raw row. The types have
    fields for unknown names that earlier rows had, so each row may have any of these.
-3. Any other page: its rows arrive as JSON, and each is read by itself.
+3. Any other page: its rows arrive as JSON, a slice at a time. A slice is read as current rows, or
+   else with the types of odd ones. If both fail because of unknown fields, types that ignore these
+   read it, and its JSON is parsed once more for them.
 
 The reference converter reads rows that all three refuse, and names the bad field.
 """
@@ -100,9 +102,9 @@ class RowReader(Generic[M]):
         self._integer_strings = Memo(values.integer)
         self._values = RankingValues() if model is KeywordRanking else PeriodValues()
         # Decoders of current rows exist from the start. Others are made when a page needs them.
-        current_row = self._raw_row(CURRENT)
-        self._current_row = JsonDecoder(current_row)
-        self._current_page = self._page_decoder(current_row)
+        current_rows = self._raw_rows(CURRENT)
+        self._current_rows = JsonDecoder(current_rows)
+        self._current_page = self._page_decoder(current_rows)
         self._other_page_decoders = lru_cache(maxsize=1)(self._make_other_page_decoders)
         # Unknown names of earlier rows. The types of older and odd pages have a field for each.
         self._unknown_names: Names = ()
@@ -130,34 +132,28 @@ class RowReader(Generic[M]):
         return self._page(odd_page.decode(body), number, make_odd, subject)
 
     def read_rows(self, json_rows: list[msgspec.Raw]) -> list[M]:
-        """Read rows of any kind, or raise one of `REFUSALS`."""
-        read_current = self._current_row.decode
-        rows = []
-        current_rows = []
-        odd_rows = []
-        for json in json_rows:
-            try:
-                row = read_current(json)
-                current_rows.append(row)
-            except REFUSALS:
-                row = self._read_odd_row(json)
-                odd_rows.append(row)
-            rows.append(row)
-        self._make_current(current_rows)
-        # Current rows have become models in place. The other models are new.
-        models = iter(self._make_models(odd_rows, self._integers))
-        return [row if type(row) is self._model else next(models) for row in rows]
+        """Read a slice of a page, whose rows may differ, or raise one of `REFUSALS`."""
+        json = b"[" + b",".join(json_rows) + b"]"
+        with suppress(*REFUSALS):
+            return self._make_current(self._current_rows.decode(json))
+        with suppress(*REFUSALS):
+            return self._make_models(self._odd_rows.decode(json), self._integers)
+        # Perhaps some of these rows have unknown fields.
+        with suppress(*REFUSALS):
+            return self._make_current(self._read_with_extra(self._tolerant_current_rows, json))
+        rows = self._read_with_extra(self._tolerant_odd_rows, json)
+        return self._make_models(rows, self._integers)
 
-    def _read_odd_row(self, json: msgspec.Raw) -> Any:
-        # The type ignores unknown fields, so they are read from the JSON.
-        row = self._tolerant_row.decode(json)
-        fields = msgspec.json.decode(json)
+    def _read_with_extra(self, decoder: msgspec.json.Decoder[list[Any]], json: bytes) -> list[Any]:
+        # The decoder ignores unknown fields, so they are read from the parsed JSON.
+        rows = decoder.decode(json)
         known_names = self._known_names
-        extra = {name: fields[name] for name in fields if name not in known_names}
-        if extra:
-            row.extra = extra
-            self._learn_names(extra)
-        return row
+        for row, fields in zip(rows, msgspec.json.decode(json), strict=True):
+            names = [name for name in fields if name not in known_names]
+            if names:
+                row.extra = {name: fields[name] for name in names}
+                self._learn_names(names)
+        return rows
 
     def _page(
         self, envelope: Any, number: int, make_models: MakeModels[M], subject: Subject = None
@@ -183,22 +179,22 @@ class RowReader(Generic[M]):
         except _FirstRow as end:
             row = end.args[0]
         with suppress(*REFUSALS):
-            self._current_row.decode(msgspec.json.encode(row))
+            self._current_rows.decode(msgspec.json.encode([row]))
             row = {} if self._unknown_names else None
         if not isinstance(row, dict):
             raise ValueError("the first row does not show how to read the others")
         return row
 
-    def _learn_names(self, row: dict[str, Any]) -> None:
+    def _learn_names(self, names: Iterable[str]) -> None:
         """Give the unknown names of a row a field in the types of later pages."""
-        names = self._unknown_names
-        for name in row:
-            if len(names) == _MOST_NAMES:
+        unknown_names = self._unknown_names
+        for name in names:
+            if len(unknown_names) == _MOST_NAMES:
                 break
-            is_new = name not in self._known_names and name not in names
+            is_new = name not in self._known_names and name not in unknown_names
             if is_new and _MAY_BE_FIELD.fullmatch(name):
-                names = (*names, name)
-        self._unknown_names = names
+                unknown_names = (*unknown_names, name)
+        self._unknown_names = unknown_names
 
     def _make_current(self, rows: list[Any]) -> list[M]:
         # An error leaves all rows unconverted, so the JSON can be read again.
@@ -252,7 +248,7 @@ class RowReader(Generic[M]):
     @cached_property
     def _partial_values(self) -> list[tuple[int, str, Memo]]:
         """The place, wire name and memo of each field whose value a model may hold only in part."""
-        memos: WireTypes = {
+        memos = {
             bool | None: Memo(values.flag),
             UNFROZEN.date | None: Memo(values.day, limit=16 * 1024),
         }
@@ -264,23 +260,30 @@ class RowReader(Generic[M]):
 
     @cached_property
     def _first_row_finder(self) -> JsonDecoder:
-        return self._page_decoder(_FirstRow, _end_at_first_row)
+        return self._page_decoder(list[_FirstRow], _end_at_first_row)
 
     @cached_property
-    def _tolerant_row(self) -> JsonDecoder:
-        return JsonDecoder(self._raw_row(ACCEPTED, None))
+    def _odd_rows(self) -> JsonDecoder:
+        return JsonDecoder(self._raw_rows(ACCEPTED))
+
+    @cached_property
+    def _tolerant_current_rows(self) -> JsonDecoder:
+        return JsonDecoder(self._raw_rows(CURRENT, None))
+
+    @cached_property
+    def _tolerant_odd_rows(self) -> JsonDecoder:
+        return JsonDecoder(self._raw_rows(ACCEPTED, None))
 
     def _make_other_page_decoders(self, unknown_names: Names) -> tuple[JsonDecoder, JsonDecoder]:
         """Return decoders of older pages and of odd ones, whose rows may have unknown names."""
-        older_page = self._page_decoder(self._raw_row(OLDER, unknown_names))
-        return older_page, self._page_decoder(self._raw_row(ACCEPTED, unknown_names))
+        older_page = self._page_decoder(self._raw_rows(OLDER, unknown_names))
+        return older_page, self._page_decoder(self._raw_rows(ACCEPTED, unknown_names))
 
     def _page_decoder(
-        self, row: Any, dec_hook: Callable[[type, Any], Any] | None = None
+        self, rows: Any, dec_hook: Callable[[type, Any], Any] | None = None
     ) -> JsonDecoder:
         """Return a decoder of pages of either shape, which refuses unknown fields anywhere."""
         struct = partial(msgspec.defstruct, forbid_unknown_fields=True, gc=False)
-        rows = list[row]
         # The service may send false in place of totals. Unset totals differ from null: `_content`
         # refuses totals beside `data` in the nested shape.
         totals = ("totals", self._totals_type() | bool | None | UnsetType, UNSET)
@@ -295,9 +298,11 @@ class RowReader(Generic[M]):
         fields = [(name, _Metric | None, None) for name in names]
         return msgspec.defstruct("Totals", fields, rename=names, forbid_unknown_fields=True)
 
-    def _raw_row(self, wire_types: WireTypes, unknown_names: Names | None = ()) -> Any:
+    def _raw_rows(self, wire_types: WireTypes, unknown_names: Names | None = ()) -> Any:
+        """Return the type of a list of raw rows."""
         types = {name: wire_types[self._types[name]] for name in self._names}
-        return raw_row_struct(self._model, types, self._names, unknown_names)
+        row: Any = raw_row_struct(self._model, types, self._names, unknown_names)
+        return list[row]
 
 
 def _end_at_first_row(_type: object, row: object) -> None:

@@ -23,8 +23,8 @@ _INTEGER = re.compile(r"-?[0-9]{1,18}")
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})")
 _DATE_TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[ T]([0-9]{1,2}):([0-9]{2}):([0-9]{2})")
-_ZERO_DATE = re.compile(r"0000-00(-00([ T]0?0:00:00)?)?")
-"""A month, date or date-time of zeros, which means that there is none."""
+_NO_DATE = re.compile(r"(0000-00(-00([ T]0?0:00:00)?)?)?")
+"""An empty string, or a month, date or date-time of zeros, which means that there is none."""
 
 
 def describe(value: object) -> str:
@@ -160,5 +160,5 @@ def _read(pattern: re.Pattern[str], make: Callable[..., D], value: object) -> D 
 
 def _is_no_date(value: object) -> bool:
     if type(value) is str:
-        return value == "" or _ZERO_DATE.fullmatch(value) is not None
+        return _NO_DATE.fullmatch(value) is not None
     return value is None
