@@ -68,11 +68,15 @@ CURRENT: WireTypes = {
 }
 """The types in current rows."""
 
-OLDER: WireTypes = CURRENT | {bool | None: bool | str | None, UNFROZEN.date | None: str | None}
-"""The types in older rows, whose dates have a time of day and whose flags may be any string."""
-
-ACCEPTED: WireTypes = OLDER | {int: int | str, int | None: int | str | None}
-"""The types in odd rows, whose integers may be strings."""
+ODD: WireTypes = CURRENT | {
+    int: int | str,
+    int | None: int | str | None,
+    bool | None: bool | str | None,
+    UNFROZEN.date | None: str | None,
+}
+"""The types in other rows that occur: in older ones, dates have a time of day, and flags may be any
+string. In some, integers are strings.
+"""
 
 _MOST_NAMES = 32
 """The most unknown names that get fields. A new name needs new types, and making them takes as long
@@ -105,8 +109,8 @@ class RowReader(Generic[M]):
         current_rows = self._raw_rows(CURRENT)
         self._current_rows = JsonDecoder(current_rows)
         self._current_page = self._page_decoder(current_rows)
-        self._other_page_decoders = lru_cache(maxsize=1)(self._make_other_page_decoders)
-        # Unknown names of earlier rows. The types of older and odd pages have a field for each.
+        self._odd_page_decoder = lru_cache(maxsize=1)(self._make_odd_page_decoder)
+        # Unknown names of earlier rows. The types of odd pages have a field for each.
         self._unknown_names: Names = ()
 
     def read_page(self, body: bytes, number: int, subject: Subject) -> Page[M]:
@@ -124,12 +128,9 @@ class RowReader(Generic[M]):
         # Raises a ValueError if other types would not help.
         self._learn_names(self._first_row(body))
         names = self._unknown_names
-        older_page, odd_page = self._other_page_decoders(names)
-        make_older = partial(self._make_models, unknown_names=names)
-        with suppress(*REFUSALS):
-            return self._page(older_page.decode(body), number, make_older, subject)
-        make_odd = partial(self._make_models, integers=self._integers, unknown_names=names)
-        return self._page(odd_page.decode(body), number, make_odd, subject)
+        envelope = self._odd_page_decoder(names).decode(body)
+        make_odd = partial(self._make_odd, unknown_names=names)
+        return self._page(envelope, number, make_odd, subject)
 
     def read_rows(self, json_rows: list[msgspec.Raw]) -> list[M]:
         """Read a slice of a page, whose rows may differ, or raise one of `REFUSALS`."""
@@ -137,12 +138,11 @@ class RowReader(Generic[M]):
         with suppress(*REFUSALS):
             return self._make_current(self._current_rows.decode(json))
         with suppress(*REFUSALS):
-            return self._make_models(self._odd_rows.decode(json), self._integers)
+            return self._make_odd(self._odd_rows.decode(json))
         # Perhaps some of these rows have unknown fields.
         with suppress(*REFUSALS):
             return self._make_current(self._read_with_extra(self._tolerant_current_rows, json))
-        rows = self._read_with_extra(self._tolerant_odd_rows, json)
-        return self._make_models(rows, self._integers)
+        return self._make_odd(self._read_with_extra(self._tolerant_odd_rows, json))
 
     def _read_with_extra(self, decoder: msgspec.json.Decoder[list[Any]], json: bytes) -> list[Any]:
         # The decoder ignores unknown fields, so they are read from the parsed JSON.
@@ -201,23 +201,21 @@ class RowReader(Generic[M]):
         self._values.convert(rows)
         return become(rows, self._model)
 
-    def _make_models(
-        self, rows: list[Any], integers: Iterable[int] = (), unknown_names: Names = ()
-    ) -> list[M]:
-        """Make models of raw rows with older or odd values.
+    def _make_odd(self, rows: list[Any], unknown_names: Names = ()) -> list[M]:
+        """Make models of odd raw rows.
 
         A model holds only a part of some values, such as the day of a date-time. The original is
         then in `extra`.
 
         Args:
             rows: the raw rows.
-            integers: the places of fields whose integers may be strings.
             unknown_names: the unknown names that have fields.
         """
         self._values.convert(rows)
         if unknown_names:
             _keep_unknown_fields(rows, unknown_names)
         model = self._model
+        integers = self._integers
         integer_strings = self._integer_strings
         partial_values = self._partial_values
         field_count = len(self._types)
@@ -264,7 +262,7 @@ class RowReader(Generic[M]):
 
     @cached_property
     def _odd_rows(self) -> JsonDecoder:
-        return JsonDecoder(self._raw_rows(ACCEPTED))
+        return JsonDecoder(self._raw_rows(ODD))
 
     @cached_property
     def _tolerant_current_rows(self) -> JsonDecoder:
@@ -272,12 +270,10 @@ class RowReader(Generic[M]):
 
     @cached_property
     def _tolerant_odd_rows(self) -> JsonDecoder:
-        return JsonDecoder(self._raw_rows(ACCEPTED, None))
+        return JsonDecoder(self._raw_rows(ODD, None))
 
-    def _make_other_page_decoders(self, unknown_names: Names) -> tuple[JsonDecoder, JsonDecoder]:
-        """Return decoders of older pages and of odd ones, whose rows may have unknown names."""
-        older_page = self._page_decoder(self._raw_rows(OLDER, unknown_names))
-        return older_page, self._page_decoder(self._raw_rows(ACCEPTED, unknown_names))
+    def _make_odd_page_decoder(self, unknown_names: Names) -> JsonDecoder:
+        return self._page_decoder(self._raw_rows(ODD, unknown_names))
 
     def _page_decoder(
         self, rows: Any, dec_hook: Callable[[type, Any], Any] | None = None
