@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -115,18 +116,21 @@ class _IncompletePull:
     command: str
 
     @property
+    def cause(self) -> str:
+        """The campaigns and their errors."""
+        noun = "campaign" if len(self.campaigns) == 1 else "campaigns"
+        return f"{noun} {listed(self.campaigns)}: {', '.join(self.errors)}"
+
+    @property
     def words(self) -> str:
         """The night, its failed reports, and what to do about them."""
-        noun = "campaign" if len(self.campaigns) == 1 else "campaigns"
-        causes = ", ".join(self.errors)
         failed = f"{counted(self.failed_reports, 'report')} failed"
-        subject = f"{noun} {listed(self.campaigns)}: {causes}"
         advice = "to fetch only what failed"
         if not self.may_succeed:
             advice = "a retry would fail again; when the cause is gone"
         window = f"{self.start_date} to {self.end_date}"
         return (
-            f"night of {self.snapshot_date}, {window}: {failed} ({subject}); {advice}, with the "
+            f"night of {self.snapshot_date}, {window}: {failed} ({self.cause}); {advice}, with the "
             f"pull's other options: {self.command}"
         )
 
@@ -198,10 +202,25 @@ def _is_ok(
 
 
 def _add_incomplete(findings: Findings, account: str, pulls: Sequence[_IncompletePull]) -> None:
-    for pull in pulls[:_LISTED_PULLS]:
-        findings.note("nights", f"{account}, {pull.words}")
-    if len(pulls) > _LISTED_PULLS:
-        earlier_pulls = counted(len(pulls) - _LISTED_PULLS, "earlier pull")
+    # A campaign that stays forbidden fails every night. Only the newest is listed, because its
+    # lines would hide what is new.
+    listed_pulls: list[_IncompletePull] = []
+    alike: Counter[str] = Counter()
+    for pull in pulls:
+        if pull.may_succeed:
+            listed_pulls.append(pull)
+            continue
+        alike[pull.cause] += 1
+        if alike[pull.cause] == 1:
+            listed_pulls.append(pull)
+    for pull in listed_pulls[:_LISTED_PULLS]:
+        line = f"{account}, {pull.words}"
+        earlier = alike[pull.cause] - 1
+        if not pull.may_succeed and earlier:
+            line += f"; and so in {counted(earlier, 'earlier pull')}"
+        findings.note("nights", line)
+    if len(listed_pulls) > _LISTED_PULLS:
+        earlier_pulls = counted(len(listed_pulls) - _LISTED_PULLS, "earlier pull")
         findings.note(
             "nights", f"{account}: {earlier_pulls} with failed reports; --json lists them all"
         )

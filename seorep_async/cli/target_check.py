@@ -27,8 +27,8 @@ from seorep_async.export.staging import Beginning, staged_in
 from seorep_async.history.source import opened
 from seorep_async.tables.optional import require
 
-_LEAST_BYTES = 100_000_000
-"""Free space below which a disk counts as full."""
+_LEAST_BYTES = 20_000_000
+"""Free space below which hardly any pull can be staged."""
 _OPEN_SECONDS = 5.0
 """After this time, an unopenable target counts as open in another program."""
 
@@ -77,8 +77,8 @@ def _check_space(findings: Findings, out: str) -> None:
     free = shutil.disk_usage(folder).free
     size = target.stat().st_size if target.is_file() else 0
     space = f"{decimal(free)} free in {folder}"
-    if free < _LEAST_BYTES:
-        findings.fail("space", ExportError(f"the disk is full: {space}"))
+    if free < max(size, _LEAST_BYTES):
+        findings.fail("space", ExportError(f"too little space for a pull: only {space}"))
     elif free < 2 * size:
         findings.note("space", f"{space}; a pull writes a new file of {decimal(size)}")
     else:

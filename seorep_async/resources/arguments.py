@@ -109,6 +109,8 @@ def check_id(name: str, value: object) -> int:
         problem = f"{name} must be an integer from 1 to {MAX_ID}, got {short_repr(value)}"
         if isinstance(value, Campaign | Keyword | User | Backlink):
             problem += "; pass its .id"
+        elif isinstance(value, str) and value.isdecimal():
+            problem += "; convert it with int()"
         raise ConfigurationError(problem, argument=name)
     return number
 

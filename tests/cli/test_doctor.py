@@ -282,6 +282,13 @@ def test_the_newest_incomplete_nights_are_listed(tmp_path: Path) -> None:
     assert rest.endswith("a b: 2 earlier pulls with failed reports; --json lists them all")
 
 
+def test_a_campaign_that_fails_each_night_has_one_line(tmp_path: Path) -> None:
+    incomplete(tmp_path, (1,), nights=9, error="NotFoundError")
+    (line,) = [line for line in lines_of_nights() if "1 report failed" in line]
+    assert "night of 2023-03-13, " in line
+    assert line.endswith("; and so in 8 earlier pulls")
+
+
 @pytest.mark.parametrize(
     ("nights", "today", "is_ok"),
     [

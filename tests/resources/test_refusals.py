@@ -83,7 +83,9 @@ BAD_DATES = [
 
 
 def no_id(name: str, bad: Any) -> str:
-    return f"{name} must be an integer from 1 to 2147483647, got {short_repr(bad)}"
+    problem = f"{name} must be an integer from 1 to 2147483647, got {short_repr(bad)}"
+    is_number = isinstance(bad, str) and bad.isdecimal()
+    return f"{problem}; convert it with int()" if is_number else problem
 
 
 IMPOSSIBLE_DATES = ("2023-02-30", "2023-13-01", "2023-00-01")
