@@ -191,7 +191,7 @@ class Database(Target):
             problem += f", and has these campaigns under {' and '.join(own_names)}"
         if suggestion(name, own_names) and not self.force:
             raise ConfigurationError(
-                f"{problem}; name that with account=…, or begin a new account with force=True",
+                f"{problem}; pass that name as account=…, or begin a new account with force=True",
                 argument="account",
             )
         _log.warning("%s; this begins a new one", problem)

@@ -518,8 +518,9 @@ def other_row_options(differences: Mapping[str, str]) -> ConfigurationError:
     """Return the error for a retry of failed reports with other row options."""
     how = "; ".join(differences.values())
     return ConfigurationError(
-        f"retry_failed=…: the pull whose reports failed was made with {how}, and one target can't "
-        "mix both: pass the same, or leave out retry_failed=True to fetch everything again",
+        f"retry_failed=…: the pull whose reports failed was made with {how}, and a target can't "
+        "mix the rows of both; pass the options of that pull, or leave out retry_failed=True to "
+        "fetch everything again",
         argument="retry_failed",
     )
 

@@ -82,7 +82,7 @@ async def test_a_misspelt_name_is_refused_before_any_report(pulled: Path, name: 
         assert caught.value.argument == "account"
         assert str(caught.value) == (
             f"the database has no account {name} yet, and has these campaigns under acme; "
-            "name that with account=…, or begin a new account with force=True"
+            "pass that name as account=…, or begin a new account with force=True"
         )
         await pull(client, pulled, "2023-04-02", account=name, force=True)
     assert accounts(pulled) == sorted(["acme", name])

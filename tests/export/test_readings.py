@@ -92,7 +92,7 @@ async def test_a_pull_with_other_row_options_retries_nothing(
     before = read(out)
     served.account.hidden = {}
     served.service.requests.clear()
-    with refused(f"the pull whose reports failed was made with {words}.*pass the same"):
+    with refused(f"made with {words}.*pass the options of that pull"):
         await served.pull(out, settings, retry_failed=True, **options)
     assert not served.service.requests
     assert read(out) == before
