@@ -90,6 +90,13 @@ def test_a_named_night_has_its_days_after_a_killed_one(tmp_path: Path, seorep: S
     assert [f"{day:%m-%d}" for day in days] == ["03-05", "02-03", "03-04"]
 
 
+def test_a_lost_night_reports_its_own_changes(tmp_path: Path, seorep: Seorep) -> None:
+    with seorep.account(daily=True):
+        for night in ("2023-03-04", "2023-03-06"):
+            assert nightly(tmp_path, NIGHT=night)[0].code == 0
+        assert "acme, 2023-03-03 to 2023-03-04: " in nightly(tmp_path, NIGHT="2023-03-05")[0].out
+
+
 FAILS_ONCE = """
 from pathlib import Path
 from seorep_async.cli import main
