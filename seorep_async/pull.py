@@ -374,11 +374,13 @@ class _Run(Generic[R]):
             return None
         # smaller pages don't help if the service is down
         if reading.may_be_too_large(error) and not self._is_service_down:
+            self._log_new_reading(item, "at the default page size", error)
             item.reading = reading.at_default_size()
             return item.reading
         if isinstance(error, PaginationError) and item.repulls < MAX_REPULLS:
             # The rows may have changed while they were read.
             item.repulls += 1
+            self._log_new_reading(item, "because its pages don't add up", error)
             item.reading = reading.again()
             return item.reading
         if not self._may_try_again(item, error):
@@ -387,10 +389,15 @@ class _Run(Generic[R]):
         item.error = error
         item.reading = reading.again()
         if self._ordered:
+            self._log_new_reading(item, "because the failure may be temporary", error)
             return item.reading
+        self._log_new_reading(item, "after the others", error)
         del self._begun[item.number]
         self._deferred.append(item)
         return None
+
+    def _log_new_reading(self, item: _Item[R], why: str, error: SeoRepError) -> None:
+        self._session.observer.log_new_reading(item.listing.query.name, why, error)
 
     def on_bug(self, error: BaseException) -> None:
         self._bug = error

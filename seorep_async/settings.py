@@ -129,7 +129,8 @@ class Settings:
     max_attempts: int = 8
     """The maximum number of attempts per request, including the first, from 1 to 100. An attempt
     counts as a third if the service asked the client to wait, if it got a 503 while the rate was
-    refused for others as well, or if it probed whether an outage was over."""
+    refused for others as well, or if it probed whether an outage was over. A report may be read
+    again, with as many attempts: at the default page size, or once more at the end of a pull."""
     backoff_initial: float = 0.1
     """The longest random wait before the first retry, in seconds; it doubles with each retry."""
     backoff_max: float = 4.0

@@ -141,6 +141,8 @@ class Listing(NotAwaited, Generic[T, R_co]):
         except SeoRepError as error:
             if not reading.may_be_too_large(error):
                 raise
+            observer = self._session.observer
+            observer.log_new_reading(self.query.name, "at the default page size", error)
         return await self._assembled(reading.at_default_size())
 
     async def _assembled(self, reading: Reading[T]) -> R_co:
@@ -179,5 +181,4 @@ class Listing(NotAwaited, Generic[T, R_co]):
             await cancel_all(tasks)
 
     def __repr__(self) -> str:
-        name = self.query.subject or self.query.path
-        return f"<Listing of {name}, not fetched: await it, or use `async for`>"
+        return f"<Listing of {self.query.name}, not fetched: await it, or use `async for`>"

@@ -53,6 +53,11 @@ class Query(msgspec.Struct, Generic[T], eq=False):
     subject: str | None = None
     secrets: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """The listing's name in messages: its subject, or else its path."""
+        return self.subject or self.path
+
     def __repr__(self) -> str:
         # Tracebacks show locals, and the query may be private.
         return f"Query({self.path})"

@@ -82,6 +82,11 @@ class Failure:
         self.error.retryable = self.cause.retryable
 
     @property
+    def reported_cause(self) -> str:
+        """The cause for statistics and logs, which must not blame the service without proof."""
+        return "inconclusive" if self.inconclusive else self.cause.value
+
+    @property
     def is_refusal(self) -> bool:
         """Whether the service responded that there are too many requests (429, 503)."""
         if self.cause is Cause.OVERLOAD:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import attrs
 from multidict import CIMultiDict
 
-from seorep_async.errors import ConfigurationError, duration, short_repr
+from seorep_async.errors import ConfigurationError, SeoRepError, duration, short_repr
 from seorep_async.session.clock import Clock
 from seorep_async.session.failures import Failure
 from seorep_async.session.flow_control import Share
@@ -61,7 +61,8 @@ class Attempt:
     cause: str | None
     """Cause of the failure, or None after a success or a cancellation. `throttle`, `overload` and
     `transient` are retried within the limits of the call; `authentication` and `permanent` are
-    not."""
+    not. `inconclusive` says nothing about the service: the call's own time limit ended the attempt,
+    the client was closed, or the event loop was blocked."""
     bytes: int
     """Bytes of the decompressed body, or 0 if no complete response was received."""
     seconds: float
@@ -129,6 +130,9 @@ class Stats:
     """The client's account."""
     page_sizes: Mapping[str, int] = attrs.field(factory=dict)
     """The page sizes that the client has found, by endpoint path. See `Settings.page_size`."""
+    outage: float | None = None
+    """Seconds for which the service has failed so often that only probes go out, or None. A new
+    call then waits until a probe succeeds, or until its time limit."""
 
     def since(self, earlier: Stats) -> Stats:
         """Return the increase since an earlier snapshot. The limits are the current ones."""
@@ -229,7 +233,7 @@ class Observer:
         cause = None
         if isinstance(result, Failure):
             error = result.error
-            cause = result.cause.value
+            cause = result.reported_cause
         request = call.request
         attempt = Attempt(
             request.method,
@@ -248,39 +252,53 @@ class Observer:
             self.on_attempt(attempt)
         except (Exception, asyncio.CancelledError):
             fields = self._log_fields(call, status=status, cause=cause)
-            _log.exception("on_attempt failed", extra=fields)
+            _log.exception("%son_attempt failed", self._prefix, extra=fields)
 
-    def log_outage(self, call: Call[Any], outcome: Response | Failure, share: Share) -> None:
-        """Log the start and the end of an outage, once each."""
+    def log_outage(
+        self, call: Call[Any], failure: Failure, share: Share, *, is_retried: bool
+    ) -> None:
+        """Log an outage once, after a failure that shows that it continues.
+
+        Args:
+            call: the call of the failed attempt.
+            failure: the failure.
+            share: the client's share of the limits.
+            is_retried: whether the request will be tried again.
+        """
+        if failure.was_accepted or failure.inconclusive:
+            return
         now = self._clock.monotonic()
-        if not isinstance(outcome, Failure) or outcome.was_accepted:
-            self._end_outage(call, now)
-            return
-        if outcome.inconclusive:
-            return
         if self._outage is None:
             # An attempt that hung may have begun before another one was accepted.
             self._outage = _Outage(max(call.started, self._accepted_at))
         seconds = now - self._outage.began
         # Without a known limit, a 503 means an outage rather than a refused rate.
-        is_limit = outcome.is_refusal and (share.knows_limit or outcome.error.status == 429)
+        is_limit = failure.is_refusal and (share.knows_limit or failure.error.status == 429)
         shortest = _QUOTA_SECONDS if is_limit else _OUTAGE_SECONDS
         if self._outage.is_logged or seconds < shortest:
             return
         self._outage.is_logged = True
         since = self._time(-seconds)
-        message = f"{self._prefix}no request has been accepted since {since}; trying again"
+        message = f"{self._prefix}no request has been accepted since {since}"
         seconds_left = call.deadline.at - now
-        if seconds_left < math.inf:
-            message += f", this request until {self._time(seconds_left)} at the latest"
+        if not is_retried:
+            message += "; this request was given up"
+        elif seconds_left == math.inf:
+            message += "; trying again"
+        else:
+            message += (
+                f"; trying again, this request until {self._time(seconds_left)} at the latest"
+            )
             message += " (a lower Settings.call_timeout gives up sooner)"
-        fields = self._log_fields(call, status=outcome.error.status, cause=outcome.cause.value)
-        _log.warning("%s: %s", message, outcome.error.message, extra=fields)
+        _log.warning("%s: %s", message, failure.error.message, extra=self._log_fields(call))
 
-    def _end_outage(self, call: Call[Any], now: float) -> None:
+    def end_outage(self, call: Call[Any], status: int | None) -> None:
+        """Record that the service accepted a request, and log the end of a logged outage."""
+        now = self._clock.monotonic()
         if self._outage is not None and self._outage.is_logged:
             waited = duration(now - self._outage.began)
-            fields = self._log_fields(call)
+            # the call may have failed before
+            fields = self._log_fields(call, status=status, cause=None)
             message = "%sthe service accepts requests again, after %s"
             _log.info(message, self._prefix, waited, extra=fields)
         self._outage = None
@@ -305,7 +323,15 @@ class Observer:
             subject = request.subject or f"{request.method} {request.path}"
             facts = subject, call.attempts, failure.error.message, duration(delay)
             fields = self._log_fields(call, delay=delay)
-            _log.debug("%s: attempt %d: %s; retried in %s", *facts, extra=fields)
+            message = "%s%s: attempt %d: %s; retried in %s"
+            _log.debug(message, self._prefix, *facts, extra=fields)
+
+    def log_new_reading(self, subject: str, why: str, error: SeoRepError) -> None:
+        """Log that a report or list is read again, with new attempts."""
+        fields = {"account": self.account, "subject": subject}
+        _log.debug(
+            "%s%s: read again %s: %s", self._prefix, subject, why, error.message, extra=fields
+        )
 
     def _log_fields(self, call: Call[Any], **more: object) -> dict[str, object]:
         failure = call.failure
@@ -316,7 +342,7 @@ class Observer:
             "subject": call.request.subject,
             "status": None if failure is None else failure.error.status,
             "attempt": call.attempts,
-            "cause": None if failure is None else failure.cause.value,
+            "cause": None if failure is None else failure.reported_cause,
             "seconds": call.ended - call.started,
             **more,
         }

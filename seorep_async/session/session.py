@@ -173,6 +173,7 @@ class Session:
             waited={reason.value: seconds for reason, seconds in self.share.waited.items()},
             account=self.observer.account,
             page_sizes=dict(self.page_sizes),
+            outage=self.share.outage_seconds,
         )
 
     # One call
@@ -301,7 +302,10 @@ class Session:
         finally:
             # Even a defect of a decoder must not keep others waiting for this permit.
             self.share.learn(permit, outcome)
-        self.observer.log_outage(call, outcome, self.share)
+        if not isinstance(outcome, Failure):
+            self.observer.end_outage(call, outcome.status)
+        elif outcome.was_accepted:
+            self.observer.end_outage(call, outcome.error.status)
         return outcome
 
     def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
@@ -323,6 +327,8 @@ class Session:
             pace=self.share.pace,
             settings=self.settings,
         )
+        is_retried = isinstance(decision, Retry)
+        self.observer.log_outage(call, failure, self.share, is_retried=is_retried)
         if decision is None:
             decision = self._late(call, permit.seconds_waited, permit.reason)
         if isinstance(decision, SeoRepError):

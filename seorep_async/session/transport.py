@@ -196,9 +196,12 @@ class Transport:
         if self._timeouts.is_closed:
             closed = ConnectionFailedError("the client was closed before the response was received")
             return Failure(sent, Cause.PERMANENT, closed, inconclusive=True)
-        seconds = min(self._settings.attempt_timeout, remaining)
         problem = "the service did not answer" if may_be_sent else "no connection could be opened"
-        late = AttemptTimeoutError(f"{problem} within {seconds:.3g} s")
+        if remaining < self._settings.attempt_timeout:
+            problem += f" within the {remaining:.3g} s that the call had left"
+        else:
+            problem += f" within {self._settings.attempt_timeout:.3g} s"
+        late = AttemptTimeoutError(problem)
         return Failure(sent, Cause.OVERLOAD, late, inconclusive=limit.inconclusive)
 
     def _send(

@@ -1,6 +1,7 @@
 """`on_attempt`, recorded responses and the log have every attempt, and no secret."""
 
 import asyncio
+import contextlib
 import functools
 import logging
 import math
@@ -12,8 +13,16 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import Attempt, SeoRepClient
-from seorep_async.errors import ConfigurationError, NotFoundError, ServerError
+from seorep_async import Attempt, SeoRepClient, Settings
+from seorep_async.errors import (
+    ConfigurationError,
+    DeadlineExceededError,
+    NotFoundError,
+    SeoRepError,
+    ServerError,
+)
+from seorep_async.sandbox import Sandbox
+from seorep_async.session import Request
 from tests.session.calls import KEY, Connect, StartServer, ask, failure
 from tests.session.canary import assert_error_does_not_show_key, assert_key_is_not_in
 from tests.session.scripted_server import FINE, answer, hang, reset
@@ -98,7 +107,7 @@ async def test_an_exception_of_the_callback_is_logged(
     await ask(client)
     (record,) = caplog.records
     assert record.levelname == "ERROR"
-    assert record.getMessage() == "on_attempt failed"
+    assert record.getMessage() == "127.0.0.1: on_attempt failed"
     assert (record.exc_info or [None])[0] is error
     fields = vars(record)
     assert fields["attempt"] == 2
@@ -115,6 +124,14 @@ def test_a_callback_that_is_async_or_no_callable_is_refused(refused: Any) -> Non
         ConfigurationError, match="on_attempt must be a function that takes an Attempt, and"
     ):
         SeoRepClient("https://api.example.com", KEY, on_attempt=refused)
+
+
+async def test_a_callers_own_short_limit_is_not_counted_as_overload(connect: Connect) -> None:
+    seen: list[Attempt] = []
+    client, _ = await connect(hang, on_attempt=seen.append)
+    with client.timeout(0.2), pytest.raises(DeadlineExceededError, match="that the call had left"):
+        await ask(client)
+    assert [attempt.cause for attempt in seen] == ["inconclusive"]
 
 
 # --- recorded responses
@@ -174,6 +191,27 @@ async def test_each_retry_is_logged_with_its_fields(
     assert names(second) == ("DEBUG", "GET", "/v3/campaigns", None, 2, "transient")
     assert [first["delay"], second["delay"]] == [0.1, 0.2]
     assert first["seconds"] >= 0
+    assert first["message"].startswith("127.0.0.1: GET /v3/campaigns: attempt 1: ")
+
+
+async def test_a_report_that_is_read_again_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "seorep_async")
+    settings = Settings(max_attempts=1, backoff_initial=0.001)
+    async with (
+        Sandbox(campaigns=20, keywords=120, failing=[9]) as sandbox,
+        SeoRepClient(
+            sandbox.base_url, sandbox.api_key, settings=settings, account="acme"
+        ) as client,
+    ):
+        await client.rankings.campaign(1, "2023-01-01", "2023-01-31")
+        with pytest.raises(ServerError):
+            await client.rankings.campaign(9, "2023-01-01", "2023-01-31")
+        await client.rankings.pull([1, 9], "2023-01-01", "2023-01-31")
+    again = [message for message in caplog.messages if "read again" in message]
+    begins = ["at the default page size", "at the default page size", "after the others"]
+    assert [message.partition(": the service")[0] for message in again] == [
+        f"acme: campaign 9: read again {why}" for why in begins
+    ]
 
 
 @pytest.mark.virtual
@@ -206,6 +244,31 @@ async def test_a_long_outage_is_logged_once_with_its_times(
 def seconds_of_day(clock: str) -> int:
     hours, minutes, seconds = map(int, clock.removesuffix(" UTC").split(":"))
     return 3600 * hours + 60 * minutes + seconds
+
+
+@pytest.mark.virtual
+async def test_the_end_of_an_outage_has_the_fields_of_the_success(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "seorep_async")
+    service = SimulatedService(down=(0, 40), outage="503")
+    async with session_above(service, max_attempts=100) as session:
+        assert await pull(session, 1) == []
+    (end,) = [record for record in caplog.records if "accepts requests again" in record.message]
+    assert (vars(end)["status"], vars(end)["cause"]) == (200, None)
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("max_attempts", [1, 100])
+async def test_the_warning_of_an_outage_promises_no_false_retry(
+    max_attempts: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = SimulatedService(down=(0, 40), outage="hang")
+    async with session_above(service, attempt_timeout=6.0, max_attempts=max_attempts) as session:
+        with contextlib.suppress(SeoRepError):
+            await session.send(Request("GET", "/page", len))
+    assert ("trying again" in caplog.messages[0]) == (max_attempts > 1)
+    assert ("this request was given up" in caplog.messages[0]) == (max_attempts == 1)
 
 
 @pytest.mark.virtual

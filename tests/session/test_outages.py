@@ -87,6 +87,34 @@ def test_503s_just_after_the_first_successes_leave_no_crawl(limit: str, begins: 
     assert figures.rate(begins + 10, begins + 16) >= 2
 
 
+async def test_the_stats_of_any_client_time_an_outage() -> None:
+    service = SimulatedService(latency=0.05, outage="refused")
+    limits = Limits()
+    async with (
+        session_above(service, 0, limits=limits) as waiting,
+        session_above(service, 1, limits=limits) as calling,
+    ):
+        await calling.send(page())
+        assert waiting.stats.outage is None
+        service.down = (here().now, here().now + 30)
+        calls = [asyncio.create_task(call_again_and_again(calling)) for _ in range(20)]
+        await asyncio.sleep(20)
+        assert waiting.stats.outage == pytest.approx(20, abs=1)
+        await asyncio.sleep(20)
+        assert waiting.stats.outage is None
+        await cancel_all(calls)
+
+
+async def test_a_refused_rate_is_no_outage() -> None:
+    service = SimulatedService("1/20s,burst=1", latency=0.05)
+    async with session_above(service) as session:
+        calls = [asyncio.create_task(call_again_and_again(session)) for _ in range(20)]
+        await asyncio.sleep(15)
+        assert session.share.only_probes
+        assert session.stats.outage is None
+        await cancel_all(calls)
+
+
 async def test_a_waiting_client_reports_the_last_failure_of_any_client() -> None:
     service = SimulatedService("5/s,burst=1", latency=0.05, outage="refused")
     limits = Limits()

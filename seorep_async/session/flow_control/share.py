@@ -11,7 +11,7 @@ from functools import partial
 from seorep_async.errors import SeoRepError, duration
 from seorep_async.session.clock import Clock
 from seorep_async.session.failures import Failure
-from seorep_async.session.flow_control.breaker import WaitReason
+from seorep_async.session.flow_control.breaker import Circuit, WaitReason
 from seorep_async.session.flow_control.lanes import (
     ClientClosed,
     ClientLanes,
@@ -100,6 +100,14 @@ class Share:
     def only_probes(self) -> bool:
         """Whether only probes go out, because the service refuses or fails."""
         return self._queue.pace.breaker.is_open
+
+    @property
+    def outage_seconds(self) -> float | None:
+        """Seconds for which only probes go out because of failures, not refusals, or None."""
+        breaker = self._queue.pace.breaker
+        if breaker.state is not Circuit.OPEN_BY_OUTAGE:
+            return None
+        return self._clock.monotonic() - breaker.opened_at
 
     def outage_outlasts(self, deadline: Deadline) -> bool:
         """Return whether an outage has lasted for the time limit of a stream's requests."""
@@ -271,8 +279,9 @@ class Share:
         now = self._clock.monotonic()
         reason, _ = self._queue.next_start(now)
         waited = f"{duration(now - since)} for {self._cause(reason)}"
+        prefix = f"{self._account}: " if self._account else ""
         fields = {"account": self._account}
-        _log.warning("a request has waited %s; nothing was sent", waited, extra=fields)
+        _log.warning("%sa request has waited %s; nothing was sent", prefix, waited, extra=fields)
 
     def wait_in_words(self, seconds: float, reason: WaitReason | None) -> str:
         """Return how long an attempt waited and for what, in words, or an empty string.
