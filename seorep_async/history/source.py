@@ -8,9 +8,9 @@ import os
 import re
 import time
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
 
@@ -163,13 +163,34 @@ class History:
         return [day for (day,) in rows.fetchall()]
 
 
-@contextmanager
+class HistoryOpening(AbstractContextManager[History]):
+    """A history that a `with` block opens, and closes at its end."""
+
+    def __init__(self, opening: AbstractContextManager[History]) -> None:
+        self._opening = opening
+
+    def __enter__(self) -> History:
+        return self._opening.__enter__()
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._opening.__exit__(*error)
+
+    def __repr__(self) -> str:
+        return f"<a history that is not open: {_OPENED_BY_WITH}>"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"there is no {name!r} before the history is open: {_OPENED_BY_WITH}")
+
+
+_OPENED_BY_WITH = "write `with open_history(…) as history:`"
+
+
 def open_history(
     database: str | os.PathLike[str],
     *,
     limits: Mapping[str, str] | None = None,
     wait_seconds: float = 0.0,
-) -> Generator[History, None, None]:
+) -> HistoryOpening:
     """Open a database for reading. No pull can write to it while it is open.
 
     Several threads may read a database at once, each with its own history.
@@ -185,6 +206,13 @@ def open_history(
         ExportError: after `wait_seconds`, the database is still in use; or it is damaged.
         ImportError: the extra `duckdb` is missing.
     """
+    return HistoryOpening(_open_history(database, limits or {}, wait_seconds))
+
+
+@contextmanager
+def _open_history(
+    database: str | os.PathLike[str], limits: Mapping[str, str], wait_seconds: float
+) -> Generator[History, None, None]:
     if not isinstance(database, str | os.PathLike):
         problem = f"database must be the path of a file, got {short_repr(database)}"
         raise ConfigurationError(problem, argument="database")
@@ -197,7 +225,7 @@ def open_history(
         raise _refusal(path, NO_DATABASE)
     with ExitStack() as stack:
         try:
-            connection = _connect(stack, path, limits or {}, wait_seconds)
+            connection = _connect(stack, path, limits, wait_seconds)
             _check_tables(connection, path)
             _provide_views(connection)
         except duckdb.Error as error:
