@@ -416,10 +416,12 @@ class _Run(Generic[R]):
         has_room = len(self._begun) + len(self._outcomes) < self.crawl.budget
         if not has_room or not self.key.answered.is_set():
             return None
-        for item in self._new_items:
-            return item
+        new_item = next(self._new_items, None)
+        if new_item is not None:
+            return new_item
         # Second tries come last, because the service may have recovered by then.
-        if self._deferred and all(item.error is not None for item in self._begun.values()):
+        first_tries_ended = all(item.error is not None for item in self._begun.values())
+        if self._deferred and first_tries_ended:
             return self._deferred.pop(0)
         return None
 

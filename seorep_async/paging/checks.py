@@ -135,6 +135,7 @@ class Ledger(Generic[T]):
             raise self._error(f"the service announced {self._records} records but {sent}")
 
     def _require_full_pages(self) -> None:
+        """Raise an error unless all pages but the last have the same size."""
         largest = max(self._sizes)
         # An empty page can only be the last.
         sizes = [size for size in self._sizes if size]

@@ -207,6 +207,7 @@ class PageSize:
         if self._is_confirmed(page):
             return page
         is_whole = await self._is_whole(page, listing, listing.schedule.deadline)
+        # Compare the page with page 1 at the default size, which announces all records.
         listing.limit = None
         if default_page is None:
             default_page = await self._session.send(listing.request(1))

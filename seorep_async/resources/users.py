@@ -94,7 +94,7 @@ class Users(DeletableEndpoint[User]):
         extra_params = mask_secrets(extra_params)
         if password is not None:
             password = Secret.of(password)
-            required_strings(password=password)
+            required_strings(password=password)  # raises an error if it is empty
         values = optional_strings(
             first_name=first_name,
             last_name=last_name,

@@ -74,7 +74,8 @@ class AttemptTimeouts:
     def close(self) -> None:
         """End running attempts, and leave no alarm behind.
 
-        Otherwise a reader of a body would wait: aiohttp 3.14 does not wake it on closing.
+        Without this, attempts that are reading a body would wait: aiohttp 3.14 does not wake them
+        on closing.
         """
         self.is_closed = True
         if self._alarm is not None and not self.loop.is_closed():

@@ -233,7 +233,9 @@ class PermitQueue:
         self, permit: Permit, failure: Failure, longest_pause: float, now: float
     ) -> None:
         pause = failure.retry_after
-        if pause is not None and not self._is_of_service(permit, failure, pause <= longest_pause):
+        if pause is not None and not self._pauses_everybody(
+            permit, failure, pause <= longest_pause
+        ):
             pause = None
         if pause is not None:
             longest = max(longest_pause, _LONGEST_PAUSE)
@@ -241,7 +243,7 @@ class PermitQueue:
             permit.paces_retry = True
         self.pace.refuse(permit.started, permit.subject, pause is not None, now)
 
-    def _is_of_service(self, permit: Permit, failure: Failure, is_short: bool) -> bool:
+    def _pauses_everybody(self, permit: Permit, failure: Failure, is_short: bool) -> bool:
         """Return whether a refusal with a Retry-After pauses everybody."""
         # 1. A 429 concerns the rate of all requests.
         if failure.cause is Cause.THROTTLE:
