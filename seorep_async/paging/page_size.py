@@ -293,6 +293,7 @@ def _continues(page: Page[T], large_page: Page[T], listing: SizedQuery[T]) -> bo
         return False
     if _announced(large_page) < _announced(page):
         return False
+    # Some services announce the number of pages of the default size, which is wrong here.
     pages = large_page.total_pages
-    # Some services count pages of the default size. Then the last page is not known.
-    return pages is None or pages == -(-_announced(large_page) // len(large_keys))
+    needed_pages = -(-_announced(large_page) // len(large_keys))  # rounded up
+    return pages is None or pages == needed_pages

@@ -52,7 +52,7 @@ def described(value: object) -> str:
 
 
 def mask_secrets(values: Any, *, argument: str = "extra_params") -> Any:
-    """Return additional parameters with the values under secret names masked.
+    """Mask the values of additional parameters whose names suggest secrets.
 
     Anything that is not a mapping is hidden completely, and refused later.
 

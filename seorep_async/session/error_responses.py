@@ -233,8 +233,10 @@ class ErrorReader:
         response: Response,
         **facts: Any,
     ) -> Failure:
+        """Add an excerpt of the response and its Retry-After to an error. Return the failure."""
         fields: dict[str, Any] = {"status": response.status}
         if not request.private:
+            # More bytes than the excerpt has, because secrets and spaces become shorter.
             beginning = response.body[: 8 * _LONGEST_EXCERPT]
             is_cut = len(beginning) < len(response.body)
             text = beginning.decode(errors="replace")

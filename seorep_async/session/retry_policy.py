@@ -83,12 +83,12 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
     if pause is None:
         # Refusals and faults have separate back-offs, because one says nothing about the other.
         attempts_of_kind = call.throttled if counts_a_third else failed
-        first = settings.backoff_initial
+        first_backoff = settings.backoff_initial
         if pace is not None:
             # At a low limit, earlier retries would be refused until the call has no attempts left.
-            first = max(first, 1 / pace)
-        longest = min(settings.backoff_max, first * 2 ** (attempts_of_kind - 1))
-        delay = jitter * longest
+            first_backoff = max(first_backoff, 1 / pace)
+        backoff = min(settings.backoff_max, first_backoff * 2 ** (attempts_of_kind - 1))
+        delay = jitter * backoff
     else:
         delay = pause
     return Retry(delay, cost) if delay < remaining else None
