@@ -58,6 +58,7 @@ class Command(click.Command):
             # Click silently uses the last of two values. During completion a shell may repeat an
             # option, so nothing is refused then.
             if not ctx.resilient_parsing:
+                # the last value has each parameter as often as it was given
                 _, _, parameters = self.make_parser(ctx).parse_args(list(args))
                 _refuse_repeated(parameters, ctx)
             return super().parse_args(ctx, args)

@@ -328,7 +328,8 @@ def _answer_query(question: SqlQuestion) -> str:
             *_notes_on_latest_days(history, accounts, question),
         ]
         relation = connection.sql(statement.query)
-        # Python has no months and no infinite days, so other types are read as DuckDB's own text
+        # Python has no months and no infinite days, so other types are read as DuckDB's own text.
+        # `#1` is the first column, whose name another one may have as well.
         columns = []
         nested_places = []
         for number, kind in enumerate(map(str, relation.types), 1):

@@ -118,14 +118,14 @@ def measure(keyword: SeededKeyword, moment: Moment) -> Measures:
 
 def _rank(trend: Trend, moment: Moment, noise: int) -> int | None:
     absences = _ABSENT_MONTHS
-    turn = moment.month * trend.speed
+    position = moment.month * trend.speed
     if moment.day is not None:
         absences = _ABSENT_DAYS
-        turn = moment.day.toordinal() * trend.speed // _DAYS_OF_A_MONTH
+        position = moment.day.toordinal() * trend.speed // _DAYS_OF_A_MONTH
     if noise < absences:
         return None
-    # A wave from -64 to 64, and a little noise on it.
-    wave = abs((turn + trend.phase) % 256 - 128) - 64
+    # A triangle wave from -64 to 64 with a period of 256, and a little noise on it.
+    wave = abs((position + trend.phase) % 256 - 128) - 64
     change = trend.swing * wave // 64
     rank = trend.level + change + noise % 5 - 2
     if rank > _LAST_POSITION:

@@ -106,6 +106,7 @@ def make_campaign(key: int, account_id: int, campaign_id: int) -> RecordData:
     ignore_places = str(drawn.chance(0.2)).lower()
     tags = []
     for number in range(3):
+        # from separate parts of the list, so that the three differ
         label = drawn.pick(vocabulary.TAGS[number::3])
         tags.append({"id": campaign_id * 10 + number, "label": label})
     return {
