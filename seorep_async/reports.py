@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Never, NoReturn, TypeAl
 
 import attrs
 
-from seorep_async.errors import SeoRepError, counted
+from seorep_async.errors import NotFoundError, SeoRepError, counted
 from seorep_async.models import Feed, RankingTotals
 from seorep_async.models.model import Model, extra_field, first_items
 from seorep_async.tables.columns import Column, Columns, Table
@@ -321,6 +321,9 @@ class PullOutcomes(TableList[Outcome[R]]):
             if len(failures) > len(first):
                 reasons.append("…")
             summary += f" ({'; '.join(reasons)})"
+        are_unknown = all(isinstance(failure.error, NotFoundError) for failure in failures)
+        if self._kind is Feed.KEYWORD_BY_DATE and failures and not reports and are_unknown:
+            summary += f"; {self._kind.value} takes keyword ids, not campaign ids"
         return summary
 
 

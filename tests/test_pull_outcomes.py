@@ -87,6 +87,13 @@ async def test_a_table_raises_the_first_failure_or_skips(method: str) -> None:
     assert FRAMES[method](make(skip_failures=True)) == [30, 31, 10, 11]
 
 
+async def test_campaign_ids_given_for_keywords_are_suspected() -> None:
+    words = "keyword-by-date takes keyword ids, not campaign ids"
+    assert words in repr(await pulled([404], feed=Feed.KEYWORD_BY_DATE))
+    assert words not in repr(await pulled([404, 3], feed=Feed.KEYWORD_BY_DATE))
+    assert words not in repr(await pulled([404]))
+
+
 async def test_a_raised_failure_says_once_how_to_leave_failures_out() -> None:
     outcomes = await pulled([404])
     for _ in range(2):

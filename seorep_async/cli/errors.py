@@ -183,6 +183,8 @@ def in_shell_words(message: str) -> str:
     message = re.sub(
         r"Settings\.(\w+)(, or the seconds of client\.timeout\(\))?", r"-c \1", message
     )
+    # of several months, the library knows only the requests that were left for the last one
+    message = re.sub(r"max_requests=\d+", option_of("max_requests"), message)
     message = re.sub(r"Settings\((\w+)=(\w+|…)\)", _setting_in_shell_words, message)
     return re.sub(r"(?<!-c )\b([a-z_]+)=(?:True|…)", lambda match: option_of(match[1]), message)
 

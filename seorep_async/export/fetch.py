@@ -189,8 +189,8 @@ class Fetcher:
             if any(map(staging.failed_ids, staging.request.fetched_feeds)):
                 done += "; failed reports are tried again last"
             raise PullPausedError(
-                f"stopped at max_requests=…, {done}; run the same pull again, without "
-                "restart=True, to fetch the rest"
+                f"stopped at max_requests={self.tracker.max_requests}, {done}; run the same pull "
+                "again, without restart=True, to fetch the rest"
             )
         # only a bug leads here; without this error, it would go unnoticed
         raise ExportError(

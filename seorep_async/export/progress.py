@@ -243,6 +243,7 @@ class Tracker:
         progress: the current state. Its rows and failures are those of all stages so far.
         resumed: reports that an earlier run had stored.
         written: the summary, once the target is written.
+        max_requests: how many requests may be sent, or None for any number.
     """
 
     def __init__(
@@ -257,7 +258,7 @@ class Tracker:
             max_requests = check_count("max_requests", max_requests)
         self._client = client
         self._on_progress = on_progress
-        self._max_requests = max_requests
+        self.max_requests: int | None = max_requests
         self._started = time.monotonic()
         self._stats_before = client.stats
         self._attempts_before = self._stats_before.attempts
@@ -305,11 +306,11 @@ class Tracker:
 
     def requests_left(self) -> int | None:
         """Return how many requests may still be sent, or None for any number."""
-        if self._max_requests is None:
+        if self.max_requests is None:
             return None
         # requests of the client's other calls count as well, because they use the same quota
         sent = self._client.stats.attempts - self._attempts_before
-        return max(0, self._max_requests - sent)
+        return max(0, self.max_requests - sent)
 
     def summary(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable
-from typing import TextIO
+from typing import Any, TextIO
 
 from seorep_async.errors import counted
 from seorep_async.export.progress import PullProgress, Stage
@@ -25,8 +25,7 @@ class ProgressBar:
     def __init__(self) -> None:
         self._show: Callable[[PullProgress], None] | None = None
         if _is_in_notebook():
-            # a notebook shows stderr in red
-            self._show = _notebook_bar() or _line(sys.stdout)
+            self._show = _notebook_bar() or _notebook_line()
         elif sys.stderr is not None and sys.stderr.isatty():
             self._show = _line(sys.stderr)
 
@@ -89,15 +88,38 @@ def _notebook_bar() -> Callable[[PullProgress], None] | None:
     return show
 
 
+def _notebook_line() -> Callable[[PullProgress], None]:
+    """Return a function that updates a line of text below a cell.
+
+    A rewritten line of stdout would become many lines where the notebook is converted to a page.
+    """
+    display = require("IPython.display").display
+    handle: Any = None
+
+    def show(progress: PullProgress) -> None:
+        nonlocal handle
+        data = {"text/plain": _text_bar(progress)}
+        if handle is not None:
+            handle.update(data, raw=True)
+        elif progress.total:
+            handle = display(data, raw=True, display_id=True)
+
+    return show
+
+
 def _line(stream: TextIO) -> Callable[[PullProgress], None]:
     """Return a function that rewrites a line of a stream."""
 
     def show(progress: PullProgress) -> None:
-        done, total = _part_done(progress)
-        filled = _BAR_LETTERS * done // total
-        bar = "".ljust(filled, "█").ljust(_BAR_LETTERS, "░")
         end = "\n" if progress.stage is Stage.DONE else ""
-        stream.write(f"{_CLEAR_LINE}{bar} {in_words(progress)}{end}")
+        stream.write(f"{_CLEAR_LINE}{_text_bar(progress)}{end}")
         stream.flush()
 
     return show
+
+
+def _text_bar(progress: PullProgress) -> str:
+    done, total = _part_done(progress)
+    filled = _BAR_LETTERS * done // total
+    bar = "".ljust(filled, "█").ljust(_BAR_LETTERS, "░")
+    return f"{bar} {in_words(progress)}"

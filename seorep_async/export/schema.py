@@ -122,7 +122,10 @@ _IN_ANOTHER_PROGRAM = (
     f"it is open in {_ANOTHER_PROGRAM}, or a pull is writing it; close it there, and run this again"
 )
 THIS_PROGRAM = "this program"
-_IN_THIS_PROGRAM = f"{THIS_PROGRAM} has it open already; close that, and run this again"
+_IN_THIS_PROGRAM = (
+    f"{THIS_PROGRAM} has it open already; close that connection (in a notebook, a query as the "
+    "last line of a cell keeps its own open: restart the kernel), and run this again"
+)
 DAMAGED = "it is damaged; restore a backup"
 _MEANINGS = {
     "onflicting lock": _IN_ANOTHER_PROGRAM,  # Linux and macOS

@@ -425,7 +425,7 @@ def log_notes(notes: Sequence[str], left_out: Mapping[int, str]) -> None:
         noun = "campaign" if len(campaign_ids) == 1 else "campaigns"
         reasons.append(f"{noun} {listed(campaign_ids)}, because {reason}")
     if reasons:
-        _log.warning("not compared: %s", "; ".join(reasons))
+        _log.warning("Not compared: %s.", "; ".join(reasons))
 
 
 def campaigns_by_reason(left_out: Mapping[int, str]) -> dict[str, list[int]]:

@@ -92,13 +92,35 @@ async def test_a_failed_pull_leaves_no_empty_bar(tmp_path: Path, widgets: Widget
     assert widgets.displayed == []
 
 
+class Display:
+    """A stand-in for IPython.display: one output, which is updated."""
+
+    def __init__(self) -> None:
+        self.outputs: list[str] = []
+
+    def display(self, data: dict[str, str], *, raw: bool, display_id: bool) -> "Display":
+        assert raw
+        assert display_id
+        self.outputs.append(data["text/plain"])
+        return self
+
+    def update(self, data: dict[str, str], *, raw: bool) -> None:
+        assert raw
+        self.outputs[-1] = data["text/plain"]
+
+
 @pytest.mark.usefixtures("widgets")
-async def test_a_notebook_without_widgets_has_a_line(
+async def test_a_notebook_without_widgets_has_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse(_: str) -> Any:
-        raise ImportError
+    display = Display()
 
-    monkeypatch.setattr(progress_bar, "require", refuse)
+    def require(name: str) -> Display:
+        if name == "ipywidgets":
+            raise ImportError
+        return display
+
+    monkeypatch.setattr(progress_bar, "require", require)
     await pull(tmp_path)
-    assert "done, 1 row, 1 failed\n" in capsys.readouterr().out
+    assert display.outputs == [f"{'█' * 20} done, 1 row, 1 failed"]
+    assert capsys.readouterr().out == ""

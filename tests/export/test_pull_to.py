@@ -212,7 +212,7 @@ async def test_a_full_disk_loses_nothing(
 async def test_another_request_is_not_resumed(
     client: SeoRepClient, tmp_path: Path, options: dict[str, Any], words: str
 ) -> None:
-    with pytest.raises(PullPausedError):
+    with pytest.raises(PullPausedError, match="at max_requests=2, with 1 of 4"):
         await pull(client, tmp_path / "x.csv", max_requests=2)
     sent = client.stats.attempts
     with pytest.raises(ConfigurationError, match=rf"{words}.*restart=True"):

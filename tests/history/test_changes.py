@@ -188,7 +188,7 @@ def test_counts_name_the_campaigns_left_out(
     database = database_of(tmp_path / "a.duckdb", nightly({11: 1, 21: 3}, {11: 9}))
     counted = changes_by_campaign(database)
     assert counted.left_out == {2: f"there are no rows of {day(1)}"}
-    assert "not compared" in caplog.text
+    assert "Not compared" in caplog.text
 
 
 def test_a_slice_of_changes_knows_its_days(two_days: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_campaign_without_both_reports_is_left_out(
     assert [*compared] == []
     assert ("(1 campaign not compared)" in repr(compared)) == bool(left_out)
     for reason in left_out.values():
-        assert f"not compared: campaign 2, because {reason}" in caplog.text
+        assert f"Not compared: campaign 2, because {reason}" in caplog.text
 
 
 def test_a_failure_is_nothing_where_a_day_has_rows(tmp_path: Path) -> None:
@@ -381,8 +381,8 @@ SEVERAL = {11: 1, 21: 1, 31: 1}
             day(1),
             "2026-03-03 has rankings of 1 campaign only",
         ),
-        (pull_of_night(2, {11: 3}, failed=(2, 3)), day(2), "not compared: campaigns 2, 3, because"),
-        (pull_of_night(2, {11: 3, 21: 3}), day(2), "not compared: campaign 3, because there"),
+        (pull_of_night(2, {11: 3}, failed=(2, 3)), day(2), "Not compared: campaigns 2, 3, because"),
+        (pull_of_night(2, {11: 3, 21: 3}), day(2), "Not compared: campaign 3, because there"),
         (
             pull_of_night(2, {}, failed=(1, 2)),
             day(1),
