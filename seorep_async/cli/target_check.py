@@ -23,6 +23,7 @@ from seorep_async.export.files import has_content
 from seorep_async.export.formats import format_of
 from seorep_async.export.opening import Place, opened_target
 from seorep_async.export.request import ExportOptions, ExportRequest
+from seorep_async.export.schema import DAMAGED, lacks_rows
 from seorep_async.export.staging import Beginning, staged_in
 from seorep_async.history.source import opened
 from seorep_async.tables.optional import require
@@ -171,4 +172,6 @@ def _state_of(out: str, *, has_pulls: bool) -> str:
     # another doctor may have it open for a moment
     with opened(out) as database:
         ((count, version),) = database.connection.execute(query).fetchall()
+        if lacks_rows(database.connection, path):
+            raise ExportError(f"can't read {out}: {DAMAGED}", file=path)
     return f"{out} ({size}) has {counted(count, 'pull')}, the last by seorep {version}"

@@ -144,9 +144,14 @@ _MEANINGS = {
 """The meaning of words in DuckDB's messages, and what to do about it."""
 _NO_DATABASE = ("not a valid DuckDB database", "Cannot launch in-memory database")
 NO_DATABASE = "it is not a DuckDB database"
+_TABLE_NAMES = """
+    SELECT format('"{}"."{}"', replace(schema_name, '"', '""'), replace(table_name, '"', '""'))
+    FROM duckdb_tables()
+    WHERE database_name = current_database() AND NOT temporary
+"""
 _LAST_BLOCK = "SELECT max(block_id) FROM pragma_storage_info(?)"
-_BLOCK_SIZE = """
-    SELECT block_size
+_BLOCKS = """
+    SELECT block_size, used_blocks
     FROM pragma_database_size()
     WHERE database_name = current_database()
 """
@@ -196,17 +201,30 @@ def is_damaged(error: Exception) -> bool:
 
 
 def is_cut_off(database: duckdb.DuckDBPyConnection, file: Path) -> bool:
-    """Return whether the file of an open database lacks its end.
+    """Return whether the file of an open database is too short for its blocks in use.
 
-    DuckDB notices this only when it reads rows that are missing. The tables must be those of pulls.
+    DuckDB notices a missing end only when it reads rows there. If free blocks are missing as well,
+    this finds nothing, and `lacks_rows` does.
+    """
+    ((block_size, blocks_in_use),) = database.execute(_BLOCKS).fetchall()
+    return _is_shorter(file, blocks_in_use * block_size)
+
+
+def lacks_rows(database: duckdb.DuckDBPyConnection, file: Path) -> bool:
+    """Return whether the file of an open database ends before the rows of a table.
+
+    This takes a second for some million rows.
     """
     last_blocks = [0]
-    for table in all_tables():
-        ((block,),) = database.execute(_LAST_BLOCK, [table.name]).fetchall()
+    for (name,) in database.execute(_TABLE_NAMES).fetchall():
+        ((block,),) = database.execute(_LAST_BLOCK, [name]).fetchall()
         last_blocks.append(block or 0)
-    ((block_size,),) = database.execute(_BLOCK_SIZE).fetchall()
-    least_size: int = _HEADERS_SIZE + (1 + max(last_blocks)) * block_size
-    return file.stat().st_size < least_size
+    ((block_size, _),) = database.execute(_BLOCKS).fetchall()
+    return _is_shorter(file, (1 + max(last_blocks)) * block_size)
+
+
+def _is_shorter(file: Path, blocks: int) -> bool:
+    return file.stat().st_size < _HEADERS_SIZE + blocks
 
 
 def _meaning_of(error: Exception) -> str | None:

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import pytest
 
 from seorep_async.cli import doctor, target_check
@@ -27,7 +29,7 @@ from seorep_async.export.pieces import BlockFile
 from seorep_async.history import source
 from seorep_async.models import Campaign, KeywordRanking, SearchLocation
 from tests.cli.running import KEY, TODAY, Seorep
-from tests.history.databases import Pull, change, database_of
+from tests.history.databases import Pull, add_last_rows, change, database_of
 
 Disk = namedtuple("Disk", "total used free")
 HOLDER = """
@@ -100,6 +102,24 @@ def test_a_target_is_checked_as_soon_as_another_doctor_closes_it(tmp_path: Path)
             state = pool.submit(_state_of, "a.duckdb", has_pulls=True)
             time.sleep(0.3)
         assert "has 1 pull" in state.result()
+
+
+OWN_ROWS = """
+    CREATE SCHEMA "my own";
+    CREATE TABLE "my own"."an ""odd"" name" AS SELECT random() FROM range(100000)
+"""
+
+
+def test_a_database_without_its_last_rows_is_damaged(seorep: Seorep, tmp_path: Path) -> None:
+    stored(tmp_path, [5])
+    file = tmp_path / "a.duckdb"
+    with duckdb.connect(str(file)) as database:
+        add_last_rows(database, OWN_ROWS)
+    assert seorep("doctor", "-s", "campaigns=1", "-o", "a.duckdb").code == 0
+    os.truncate(file, file.stat().st_size - 262_144)
+    ended = seorep("doctor", "-s", "campaigns=1", "-o", "a.duckdb")
+    assert ended.code == 7
+    assert "can't read a.duckdb: it is damaged; restore a backup\n" in ended.out
 
 
 def test_a_running_pull_is_no_fault_and_its_nights_are_shown(

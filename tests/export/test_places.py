@@ -13,6 +13,7 @@ from seorep_async.export import files
 from seorep_async.history import changes, open_history
 from tests.export.accounts import Account, served
 from tests.export.golden_nights import FILE_FORMATS, pull, read
+from tests.history.databases import add_last_rows
 
 NAMES = ("x.csv", "x.xlsx", "x.parquet", "x.duckdb")
 
@@ -107,26 +108,13 @@ async def test_the_error_about_a_damaged_database_advises_a_backup(
         changes(out)
 
 
-MORE_ROWS = """
-    INSERT INTO keyword_rankings
-    SELECT keyword_rankings.* REPLACE (1000 * keyword_id + hash(number) % 100000 AS keyword_id)
-    FROM keyword_rankings, range(60000) AS numbers(number)
-"""
-
-
-async def test_a_database_without_its_last_rows_is_damaged(tmp_path: Path) -> None:
+async def test_a_database_without_its_last_half_is_damaged(tmp_path: Path) -> None:
     out = tmp_path / "x.duckdb"
     async with served(Account()) as (client, _):
-        with duckdb.connect(str(out)) as database:
-            database.execute("CREATE TABLE first AS SELECT random() FROM range(200000)")
         await pull(client, out)
         with duckdb.connect(str(out)) as database:
-            database.execute(MORE_ROWS)
-            # everything that a pull reads at first then lies before the rows
-            database.execute("DROP TABLE first")
-            database.execute("CHECKPOINT")
-            database.execute("CREATE TABLE second AS SELECT 1")
-        os.truncate(out, out.stat().st_size - 262_144)
+            add_last_rows(database, "CREATE TABLE own AS SELECT random() FROM range(900000)")
+        os.truncate(out, out.stat().st_size // 2)
         with pytest.raises(ExportError, match=f"write {out}: it is damaged; restore a backup$"):
             await pull(client, out)
 

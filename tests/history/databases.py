@@ -74,6 +74,16 @@ def nightly(*nights: Ranks, account: str = "acme") -> list[Pull]:
     return [pull_of_night(number, ranks, account=account) for number, ranks in enumerate(nights)]
 
 
+def add_last_rows(database: duckdb.DuckDBPyConnection, statement: str) -> None:
+    """Add rows at the end of a database file, after everything that is read when it is opened."""
+    database.execute("CREATE TABLE before_the_rows AS SELECT random() FROM range(200000)")
+    database.execute("CHECKPOINT")
+    database.execute(statement)
+    database.execute("CHECKPOINT")
+    database.execute("DROP TABLE before_the_rows")
+    database.execute("CHECKPOINT")
+
+
 def database_of(path: Path, pulls: Iterable[Pull], **columns: Any) -> Path:
     """Write pulls into a database, which may exist.
 
