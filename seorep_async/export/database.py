@@ -194,7 +194,10 @@ class Database(Target):
                 f"{problem}; pass that name as account=…, or begin a new account with force=True",
                 argument="account",
             )
-        _log.warning("%s; this begins a new one", problem)
+        advice = ""
+        if own_names:
+            advice = "; to go on with that instead, stop this pull, and pass that name as account=…"
+        _log.warning("%s; this begins a new one%s", problem, advice)
 
     def names_of(self, account_ids: Iterable[int]) -> list[str]:
         """Return the names that the database has for these accounts of the service."""
