@@ -33,6 +33,7 @@ _ENGINES = option(
     help="Names of engine A and engine B, such as 'Google, Bing'.  "
     "[default: SEOREP_REPORT_ENGINES, or the profile's report_engines]",
 )
+_date_option = functools.partial(option, metavar="DATE", type=day)
 _number_option = functools.partial(option, metavar="N", show_default=True)
 _ACCOUNT = option(
     "--account", metavar="NAME", help="Name of the account, where the database has several."
@@ -141,16 +142,12 @@ def guide(name: str | None) -> None:
     ".csv.",
 )
 @_ACCOUNT
-@option(
+@_date_option(
     "--from",
     "before",
-    metavar="DATE",
-    type=day,
     help="Earlier ranking day.  [default: the last one before --to]",
 )
-@option(
-    "--to", "after", metavar="DATE", type=day, help="Later ranking day.  [default: the last one]"
-)
+@_date_option("--to", "after", help="Later ranking day.  [default: the last one]")
 @option(
     "--month",
     metavar="MONTH",
@@ -272,18 +269,14 @@ def _days_of(month: str, *days: dt.date | None) -> tuple[dt.date, dt.date]:
     help="Draw one campaign.  [default: all campaigns]",
 )
 @option("--group", metavar="TITLE", help="Draw the campaigns of a group; case does not matter.")
-@option(
+@_date_option(
     "--from",
     "start_date",
-    metavar="DATE",
-    type=day,
     help="First day to draw.  [default: the first in the database]",
 )
-@option(
+@_date_option(
     "--to",
     "end_date",
-    metavar="DATE",
-    type=day,
     help="Last day to draw.  [default: the last in the database]",
 )
 @option(

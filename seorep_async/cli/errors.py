@@ -185,10 +185,9 @@ def in_shell_words(message: str) -> str:
     )
     # of several months, the library knows only the requests that were left for the last one
     message = re.sub(r"max_requests=\d+", option_of("max_requests"), message)
-    message = re.sub(r"Settings\((\w+)=(\w+|…)\)", _setting_in_shell_words, message)
+    message = re.sub(
+        r"Settings\((\w+)=(\w+|…)\)",
+        lambda match: f"-c {match[1]}={match[2].lower()}",
+        message,
+    )
     return re.sub(r"(?<!-c )\b([a-z_]+)=(?:True|…)", lambda match: option_of(match[1]), message)
-
-
-def _setting_in_shell_words(match: re.Match[str]) -> str:
-    value = match[2].lower()
-    return f"-c {match[1]}={value}"
