@@ -148,11 +148,17 @@ class RowReader(Generic[M]):
         # The decoder ignores unknown fields, so they are read from the parsed JSON.
         rows = decoder.decode(json)
         known_names = self._known_names
+        # A call for each row takes time, and is in vain once there are enough names.
+        may_learn = len(self._unknown_names) < _MOST_NAMES
         for row, fields in zip(rows, msgspec.json.decode(json), strict=True):
-            names = [name for name in fields if name not in known_names]
-            if names:
-                row.extra = {name: fields[name] for name in names}
-                self._learn_names(names)
+            extra = {}
+            for name in fields:
+                if name not in known_names:
+                    extra[name] = fields[name]
+            if extra:
+                row.extra = extra
+                if may_learn:
+                    self._learn_names(extra)
         return rows
 
     def _page(
