@@ -40,7 +40,7 @@ _NOT_IN_LISTS = "Null in lists."
 _ZONE = "the time zone is not documented."
 _EXTRA = (
     "Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. "
-    "If there are none: {} in Python, an empty cell in CSV, and null elsewhere."
+    "Without such fields: {} in Python, an empty cell in CSV, and null elsewhere."
 )
 
 _RANK = (

@@ -45,8 +45,8 @@ class Tag(Model):
     label: str
     """Text of the label."""
     extra: Mapping[str, Any] = extra_field()
-    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
-    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text.
+    Without such fields: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
 
@@ -66,8 +66,8 @@ class SearchLocation(Model):
     target_type: str | None = None
     """Kind of search location. The values are not documented."""
     extra: Mapping[str, Any] = extra_field()
-    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
-    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text.
+    Without such fields: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
 
@@ -83,8 +83,8 @@ class SearchLanguage(Model):
     name: str | None = None
     """Name of the keyword's search language. Only the field's name is documented."""
     extra: Mapping[str, Any] = extra_field()
-    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
-    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text.
+    Without such fields: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
 
@@ -234,9 +234,9 @@ class KeywordRanking(Model):
     has this field; otherwise it is null.
     """
     extra: Mapping[str, Any] = extra_field()
-    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
-    there are none: {} in Python, an empty cell in CSV, and null elsewhere. Also a `last_..._date`
-    with a time of day other than midnight.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text.
+    Without such fields: {} in Python, an empty cell in CSV, and null elsewhere. Also a
+    `last_..._date` with a time of day other than midnight.
     """
 
 
@@ -384,8 +384,8 @@ class CampaignPeriod(Model):
     up. The difference between null and 0 is not documented.
     """
     extra: Mapping[str, Any] = extra_field()
-    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
-    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text.
+    Without such fields: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
 
@@ -469,8 +469,8 @@ class KeywordPeriod(Model):
     has this field; otherwise it is null.
     """
     extra: Mapping[str, Any] = extra_field()
-    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
-    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text.
+    Without such fields: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
 
@@ -553,5 +553,5 @@ class RankingTotals(Model):
     """
     extra: Mapping[str, Any] = extra_field()
     """Totals of undocumented metrics, unchanged. In CSV, Parquet, Arrow and databases they are JSON
-    text. If there are none: {} in Python, an empty cell in CSV, and null elsewhere.
+    text. Without such fields: {} in Python, an empty cell in CSV, and null elsewhere.
     """

@@ -74,8 +74,8 @@ class Campaign(Model):
     account_id: int | None = None
     """The service's id of the account."""
     extra: Mapping[str, Any] = extra_field()
-    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
-    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text.
+    Without such fields: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
 
@@ -110,8 +110,8 @@ class User(Model):
     account_id: int | None = None
     """The service's id of the account."""
     extra: Mapping[str, Any] = extra_field()
-    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
-    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text.
+    Without such fields: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
     # A pickle is stored or sent, so others may read it.
@@ -139,8 +139,8 @@ class LoginGrant(Model):
     origin_user_id: int | None = None
     """Id of the user who requested the grant. Only the field's name is documented."""
     extra: Mapping[str, Any] = extra_field(repr=False)
-    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
-    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text.
+    Without such fields: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
     # Without its secrets, a grant would be of no use.
@@ -166,8 +166,8 @@ class Keyword(Model):
     campaign_id: int | None = None
     """Id of the keyword's campaign."""
     extra: Mapping[str, Any] = extra_field()
-    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
-    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text.
+    Without such fields: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
 
@@ -207,8 +207,8 @@ class Backlink(Model):
     page_authority: int | None = None
     """Measure of the page. Only the field's name is documented."""
     extra: Mapping[str, Any] = extra_field()
-    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text. If
-    there are none: {} in Python, an empty cell in CSV, and null elsewhere.
+    """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text.
+    Without such fields: {} in Python, an empty cell in CSV, and null elsewhere.
     """
 
 

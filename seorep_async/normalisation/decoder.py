@@ -35,9 +35,9 @@ SLICE = 32
 class Decoder:
     """Decodes responses with one account's names of the search engines.
 
-    This class and the page decoders below raise a ProtocolError for incomplete JSON, a StatusError
-    for an error with a success status, and a DecodeError, which names the path, for an undocumented
-    shape.
+    This class and the page decoders below raise a ProtocolError for incomplete JSON, and a
+    StatusError for an error with a success status. A DecodeError names the path of an undocumented
+    value.
 
     Attributes:
         readers: the reader of each feed's rows, by the rows' model.

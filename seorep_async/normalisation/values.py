@@ -24,7 +24,7 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})")
 _DATE_TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[ T]([0-9]{1,2}):([0-9]{2}):([0-9]{2})")
 _NO_DATE = re.compile(r"(0000-00(-00([ T]0?0:00:00)?)?)?")
-"""An empty string, or a month, date or date-time of zeros, which means that there is none."""
+"""The forms of a missing date: an empty string, or a month, date or date-time of zeros."""
 
 
 def describe(value: object) -> str:

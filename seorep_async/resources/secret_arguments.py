@@ -114,7 +114,7 @@ def _hide(value: object) -> _Hidden:
 
 
 def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
-    """Return, as strings, the values of parameters whose names suggest secrets.
+    """Return the values of parameters whose names suggest secrets. Numbers become strings.
 
     No error may repeat them.
     """

@@ -131,8 +131,8 @@ class Stats:
     page_sizes: Mapping[str, int] = attrs.field(factory=dict)
     """The page sizes that the client has found, by endpoint path. See `Settings.page_size`."""
     outage: float | None = None
-    """Seconds for which the service has failed so often that only probes go out, or None. A new
-    call then waits until a probe succeeds, or until its time limit."""
+    """Seconds since failures of the service let only probes go out, or None without an outage. A
+    new call then waits until a probe succeeds, or until its time limit."""
 
     def since(self, earlier: Stats) -> Stats:
         """Return the increase since an earlier snapshot. The limits are the current ones."""

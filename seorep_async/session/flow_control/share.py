@@ -103,7 +103,7 @@ class Share:
 
     @property
     def outage_seconds(self) -> float | None:
-        """Seconds for which only probes go out because of failures, not refusals, or None."""
+        """Seconds since failures, not refusals, let only probes go out; None if they do not."""
         breaker = self._queue.pace.breaker
         if breaker.state is not Circuit.OPEN_BY_OUTAGE:
             return None
