@@ -57,8 +57,9 @@ USER_TESTS = """
 
     {mark}
     @pytest.mark.seorep_sandbox(failing=[2])
-    @pytest.mark.seorep_client(max_attempts=3)
+    @pytest.mark.seorep_client(max_attempts=3, account="acme")
     async def test_the_client_takes_settings(seorep_client):
+        assert seorep_client.account == "acme"
         with pytest.raises(ServerError) as failed:
             await seorep_client.campaigns.get(2)
         assert failed.value.attempts == 3
@@ -348,7 +349,7 @@ def test_mistakes_are_named_in_the_strict_mode(pytester: pytest.Pytester) -> Non
     result.assert_outcomes(passed=9 + 1, failed=1 + 5, errors=4 + 2)
     output = result.stdout.str()
     for said in (
-        "unexpected keyword argument 'campagnes'",
+        "UsageError: a sandbox has no option 'campagnes'; it has campaigns, keywords, users",
         "UsageError: the marker seorep_sandbox takes options by name, such as campaigns=5",
         "UsageError: the marker seorep_client takes options by name, such as max_attempts=2",
         "campaigns must be between 0 and 21473, not -1",

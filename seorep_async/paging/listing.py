@@ -56,8 +56,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
 
     Attributes:
         query: the requests of its pages.
-        assemble: makes the result from all pages: a list of records, or a report
-            (`FeedQuery.report` in `resources/rankings.py`).
+        assemble: makes the result from all pages: a list of records, or a report.
     """
 
     _session: Session
@@ -105,20 +104,20 @@ class Listing(NotAwaited, Generic[T, R_co]):
         return await self._session.send(SizedQuery(self.query, schedule).request(plain_number))
 
     async def first_page(self) -> Page[T]:
-        """Fetch page 1 at the page size that a whole reading would use (`Settings.page_size`)."""
+        """Fetch page 1 at the page size of a whole reading, for the package's own estimates."""
         schedule = Schedule(self._session.call_timeout.deadline())
         return await self.reading(schedule).fetch(self._session, 1)
 
     async def fetch_all(self) -> R_co:
-        """Fetch everything within `Settings.call_timeout`."""
+        """Fetch everything within `Settings.call_timeout`, as `await listing` does."""
         return await self._read_whole(Schedule(self._session.call_timeout.deadline()))
 
     async def fetch_patiently(self) -> R_co:
-        """Fetch everything; `Settings.call_timeout` limits each request, not the whole."""
+        """Fetch everything; `Settings.call_timeout` limits each request. For exports."""
         return await self._read_whole(Schedule(self._session.call_timeout.stream_deadline()))
 
     def reading(self, schedule: Schedule, place: int = 0) -> Reading[T]:
-        """Begin to read the whole listing; `place` is its place in a crawl."""
+        """Begin to read the whole listing, for a crawl, where it has this `place`."""
         return self._reading(schedule, place, page_size=self._page_size)
 
     def _reading(

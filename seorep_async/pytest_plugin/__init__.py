@@ -6,6 +6,7 @@ automatically.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -90,7 +91,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "seorep_sandbox(**options): options of the Sandbox of the fixture `seorep_sandbox`",
     )
     config.addinivalue_line(
-        "markers", "seorep_client(**settings): Settings of the client `seorep_client`"
+        "markers",
+        "seorep_client(**options): Settings, account and on_attempt of the client `seorep_client`",
     )
 
 
@@ -112,7 +114,17 @@ def seorep_sandbox(
     It runs in its own thread, so it responds even while a test blocks its event loop, for example
     with FastAPI's TestClient.
     """
-    return seorep_make_sandbox(**_options(request, "seorep_sandbox", "campaigns=5"))
+    from seorep_async.sandbox import Sandbox
+
+    options = _options(request, "seorep_sandbox", "campaigns=5")
+    known_names = inspect.signature(Sandbox).parameters
+    for name in options:
+        if name not in known_names:
+            options_of_sandbox = ", ".join(known_names)
+            raise pytest.UsageError(
+                f"a sandbox has no option {name!r}; it has {options_of_sandbox}"
+            )
+    return seorep_make_sandbox(**options)
 
 
 @pytest.fixture
@@ -150,14 +162,20 @@ def _on_event_loop(fixture: Any) -> Any:
 async def seorep_client(
     request: pytest.FixtureRequest, seorep_sandbox: Sandbox
 ) -> AsyncIterator[SeoRepClient]:
-    """An open client of `seorep_sandbox`, with the settings of the marker `seorep_client`."""
+    """An open client of `seorep_sandbox`, with the options of the marker `seorep_client`."""
     from seorep_async.client import SeoRepClient
     from seorep_async.settings import Settings
 
     options = _options(request, "seorep_client", "max_attempts=2")
+    account = options.pop("account", None)
+    on_attempt = options.pop("on_attempt", None)
     settings = Settings(**_SHORT_WAITS | options)
     async with SeoRepClient(
-        seorep_sandbox.base_url, seorep_sandbox.api_key, settings=settings
+        seorep_sandbox.base_url,
+        seorep_sandbox.api_key,
+        settings=settings,
+        account=account,
+        on_attempt=on_attempt,
     ) as client:
         yield client
 
