@@ -50,12 +50,15 @@ _LAST_DAYS_OF_NIGHTS = """
     GROUP BY snapshot_date
     ORDER BY snapshot_date DESC
 """
+# In some time zones it was already tomorrow, so a window of this one day may have begun.
+_IS_AHEAD = "start_date > snapshot_date AND end_date > snapshot_date + 1"
 REPORTS = f"""
     WITH reports AS (
         SELECT DISTINCT
             campaign_id,
             snapshot_date,
             least(end_date, greatest(start_date, snapshot_date)) AS as_of,
+            {_IS_AHEAD} AS is_ahead,
             NULL AS error
         FROM keyword_rankings
         WHERE account = $account
@@ -64,6 +67,7 @@ REPORTS = f"""
             campaign_id,
             snapshot_date,
             least(end_date, greatest(start_date, snapshot_date)) AS as_of,
+            {_IS_AHEAD} AS is_ahead,
             {FAILURE_REASON} AS error
         FROM failures
         WHERE account = $account
@@ -79,8 +83,7 @@ _CAMPAIGNS_OF_DAYS = f"""
         count(DISTINCT campaign_id) AS attempted,
         count(DISTINCT campaign_id) FILTER (error IS NULL) AS succeeded,
         max(error),
-        -- in some time zones it was already tomorrow
-        as_of > max(snapshot_date) + 1 AS is_ahead
+        bool_and(is_ahead) AS is_ahead
     FROM reports
     WHERE $campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[]))
     GROUP BY as_of

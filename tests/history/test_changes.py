@@ -400,6 +400,18 @@ def test_the_last_day_is_one_of_most_campaigns(
     assert caplog.messages[0].startswith(note)
 
 
+def test_a_month_that_begins_tomorrow_is_not_the_last_day(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    next_month = Pull(day(1), day(2), day(32), {11: 9})
+    database = database_of(tmp_path / "a.duckdb", [*nightly({11: 1}, {11: 2}), next_month])
+    assert changes(database).after == day(1)
+    assert caplog.messages[0].startswith(f"{day(2)} had not begun when it was pulled, so {day(1)}")
+    # east of UTC, the first day of the month had begun
+    first_day = Pull(day(1), day(2), day(2), {11: 9})
+    assert changes(database_of(database, [first_day])).after == day(2)
+
+
 def test_a_month_that_had_not_begun_is_not_the_last_day(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
