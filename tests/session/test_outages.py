@@ -115,6 +115,17 @@ async def test_a_refused_rate_is_no_outage() -> None:
         await cancel_all(calls)
 
 
+@pytest.mark.parametrize("seconds", [6, 30])
+@pytest.mark.parametrize("limit", ["40/s,burst=5", "5/s,burst=5", "2/s,fixed-window"])
+def test_a_known_limit_outlasts_an_outage_of_503s(limit: str, seconds: float) -> None:
+    rate = int(limit.partition("/")[0])
+    service = SimulatedService(limit, latency=0.05, down=(20, 20 + seconds))
+    figures = simulate(service, 40 * rate)
+    assert figures.lost == 0
+    # The next probe is due at most four seconds after the outage.
+    assert figures.rate(seconds + 25, seconds + 30) >= 0.8 * rate
+
+
 async def test_a_waiting_client_reports_the_last_failure_of_any_client() -> None:
     service = SimulatedService("5/s,burst=1", latency=0.05, outage="refused")
     limits = Limits()

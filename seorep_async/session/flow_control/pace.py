@@ -12,10 +12,10 @@ rules. A comment marks each one at the line that applies it, here or in another 
    outage, whose seconds say nothing about the rate.
 5. If the breaker was open for more than a second, the rate delivered before is the limit. But an
    outage may have opened it, so the limit is at least half of the one before. If the breaker was
-   open for less, the limit lies between the delivered rate and the rate at which attempts
-   started. The rate (`rate`) drops to 80 % of the limit, is held for a while, and is then raised.
-   The first opening shows no limit if most attempts that started after a refused one were
-   accepted.
+   open for less, the limit lies between the delivered rate and the rate at which attempts started,
+   and the next cut finds no lower limit after more than a second. The rate (`rate`) drops to 80 %
+   of the limit, is held for a while, and is then raised. The first opening shows no limit if most
+   attempts that started after a refused one were accepted.
 6. The rate doubles while no limit is known, or once enough attempts were accepted above the last.
 7. If a lower rate does not make refusals rarer, they are random, and are tolerated, unless the
    delivered rate was the same before several cuts in a row.
@@ -171,6 +171,10 @@ class Pace:
             # first rate was ever cut.
             limit_before = self.refusals.delivered_before or self.rate.refused_at
             delivered = max(delivered, LARGEST_DROP * limit_before)
+            # A limiter that accepted again soon at the last cut would do so now, so this is an
+            # outage, and the limit is still the one found there.
+            if self.rate.accepted_soon:
+                delivered = max(delivered, self.rate.refused_at)
         self.refusals.compare_delivered(delivered)
         self.delivered.restart(now)
         return delivered

@@ -91,6 +91,7 @@ class Rate(msgspec.Struct, eq=False):
         held_until: when the rate stops being held.
         slow_start: whether the rate doubles in about a second.
         accepted_in_a_row: attempts accepted since the last refusal.
+        accepted_soon: whether, at the last cut, the service accepted again within a second.
     """
 
     cap: float = math.inf
@@ -100,6 +101,7 @@ class Rate(msgspec.Struct, eq=False):
     held_until: float = 0.0
     slow_start: bool = True
     accepted_in_a_row: int = 0
+    accepted_soon: bool = False
 
     @property
     def current(self) -> float:
@@ -171,7 +173,8 @@ class Rate(msgspec.Struct, eq=False):
             # A second refusal so soon proves only that the rate is still too high.
             delivered = _DECREASE * self.learnt
         delivered = min(self.learnt, delivered)
-        if seconds_open > SPAN:
+        self.accepted_soon = seconds_open <= SPAN
+        if not self.accepted_soon:
             self.refused_at = delivered
         else:
             # Rule 5: the service accepted attempts again soon, so the rate had only just reached
