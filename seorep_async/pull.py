@@ -288,11 +288,10 @@ class _Run(Generic[R]):
         await self.crawl.close()
 
     def _log_end(self) -> None:
-        now = self._session.clock.monotonic()
         account = self._session.observer.account
         start, end = self._days
         failed = self._ended - self._succeeded
-        seconds = now - self._started
+        seconds = self._session.clock.monotonic() - self._started
         facts: dict[str, Any] = {
             "account": account,
             "feed": self._feed.value,
@@ -304,8 +303,6 @@ class _Run(Generic[R]):
             "seconds": seconds,
         }
         state = "ended" if self._ended == self._total else "was stopped"
-        reports = counted(self._succeeded, "report")
-        failures = counted(failed, "failure")
         _log.info(
             "%s: pull of %d %s: %s, %s to %s: %s, %s, %.3g s",
             account,
@@ -314,8 +311,8 @@ class _Run(Generic[R]):
             self._feed.value,
             start,
             end,
-            reports,
-            failures,
+            counted(self._succeeded, "report"),
+            counted(failed, "failure"),
             seconds,
             extra=facts,
         )
@@ -462,8 +459,7 @@ class _Run(Generic[R]):
     def _question(self) -> Request[object]:
         """Return a request that the service accepted before, or else a request for one campaign."""
         now = self._session.clock.monotonic()
-        end = min(self._schedule.deadline.at, now + QUESTION_SECONDS)
-        deadline = Deadline.of_call(end)
+        deadline = Deadline.of_call(min(self._schedule.deadline.at, now + QUESTION_SECONDS))
         query = self._accepted.query
         if query is not None:
             # The lane of the pull is on hold until the response, so the question needs another.
