@@ -154,15 +154,15 @@ def _only_writer(folder: Path) -> Iterator[None]:
     # Windows can't lock a folder
     if sys.platform == "win32":
         yield
-        return
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        # some network file systems have no locks
-        with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
+    else:
+        lock = os.open(folder, os.O_RDONLY)
+        try:
+            # some network file systems have no locks
+            with suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
 
 
 def with_values(text: str, name: str, values: Mapping[str, str]) -> Secret | None:
