@@ -195,34 +195,8 @@ def test_more_changes_than_a_sheet_can_contain_are_refused(
     assert seorep("changes", database, "-o", "fell.csv").code == 0
 
 
-def test_a_file_chooses_its_own_format(seorep: Seorep, database: Path) -> None:
-    ended = seorep("changes", database, "-o", "fell.xlsx", "--format", "csv")
-    assert ended.code == 2
-    assert "-o can't be combined with --format" in ended.err
-
-
-def test_an_engine_without_a_name_is_refused_with_advice(seorep: Seorep, database: Path) -> None:
-    ended = seorep("changes", database, "--engine", "Google")
-    assert ended.code == 2
-    assert "'Google' is neither one of engine_a, " in ended.err
-    assert "nor a name by --engines" in ended.err
-    assert seorep("changes", database, "--engine", "Google", "--engines", "Google, Bing").code == 0
-
-
-def test_changes_need_no_profile(
-    seorep: Seorep, database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SEOREP_PROFILE", "nobody")
-    assert seorep("changes", database).code == 0
-
-
-def test_a_workbook_of_a_pull_names_the_engines(
-    seorep: Seorep, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_workbook_of_a_pull_names_the_engines(seorep: Seorep) -> None:
     with seorep.account():
         assert seorep("pull", "-o", "x.xlsx", "--engines", "Google, Bing").code == 0
-        monkeypatch.setenv("SEOREP_REPORT_ENGINES", "Google")
-        ended = seorep("pull", "-o", "x.xlsx")
-    assert "SEOREP_REPORT_ENGINES must be two names" in ended.err
     header = openpyxl.load_workbook("x.xlsx")["keyword_rankings"][1]
     assert "Bing ranking" in {cell.value for cell in header}

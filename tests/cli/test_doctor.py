@@ -193,20 +193,19 @@ def test_pulls_that_other_accounts_staged_are_named(seorep: Seorep, has_database
     assert words in line
 
 
+def day_in_march(number: int) -> dt.date:
+    return dt.date(2023, 3, number)
+
+
 def stored(tmp_path: Path, nights: Sequence[int], failed: int = 0) -> None:
     """Make a.duckdb as pulls of nights in March 2023 leave it, one of them without any report."""
     pulls = []
-    for number in nights:
-        night = dt.date(2023, 3, number)
+    for night in map(day_in_march, nights):
         pulls.append(Pull(night, night, night, {11: 1}, account="sandbox"))
     if failed:
-        night = dt.date(2023, 3, failed)
+        night = day_in_march(failed)
         pulls.append(Pull(night, night, night, {}, failed=(1,), account="sandbox"))
     database_of(tmp_path / "a.duckdb", pulls)
-
-
-def day_in_march(number: int) -> dt.date:
-    return dt.date(2023, 3, number)
 
 
 def facts_of_nights(today: dt.date = TODAY, account: str | None = None) -> dict[str, Any]:
@@ -264,7 +263,7 @@ def incomplete(
     tmp_path: Path, failed: tuple[int, ...], nights: int = 1, error: str = "ServerError"
 ) -> None:
     """Make a.duckdb as nights leave it whose reports of some campaigns failed."""
-    night = dt.date(2023, 3, 5)
+    night = day_in_march(5)
     first = night - dt.timedelta(30)
     last = night - dt.timedelta(1)
     pulls = [
@@ -406,11 +405,6 @@ def test_two_names_of_an_account_are_both_looked_at(seorep: Seorep) -> None:
         assert seorep(*pull, account).code == 0
     newest = lines(seorep, "nights", "-o", "a.duckdb")
     assert [line.split()[1] for line in newest] == ["acme:", "other:"]
-
-
-def test_options_of_a_database_need_one(seorep: Seorep) -> None:
-    ended = seorep("doctor", "--exit-code")
-    assert (ended.code, "name it with -o" in ended.err) == (2, True)
 
 
 def test_a_missing_library_is_named_with_its_extra(
