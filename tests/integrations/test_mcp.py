@@ -711,7 +711,7 @@ async def test_a_service_that_hangs_is_an_error_soon(
     async with agent(tmp_path / "a.duckdb", latency=30.0) as host:
         answer = await host.ask(tool, **arguments)
     assert answer.startswith("error: ")
-    assert "did not answer within 0." in answer
+    assert "did not answer within the 0." in answer
     assert ("changes and history still answer" in answer) == (tool != "pull")
 
 

@@ -502,6 +502,22 @@ async def test_probes_keep_to_a_slow_cap_of_the_user(kind: str) -> None:
     assert min(gaps) >= 19.999
 
 
+async def test_a_probe_counts_in_limits_that_another_client_uses_next() -> None:
+    limits = Limits(requests_per_second=0.5)
+    service = SimulatedService(down=(0, 60), outage="refused")
+    async with session_above(service, limits=limits) as session:
+        calls = [session.spawn(session.send(get())) for _ in range(20)]
+        await asyncio.sleep(28.1)  # a probe has just started
+        assert session.share.only_probes
+        assert service.started[-1] > 28
+    async with session_above(service, limits=limits) as session:
+        calls.append(session.spawn(session.send(get())))
+        await asyncio.sleep(5)
+    assert all(call.cancelled() for call in calls)
+    gaps = [later - earlier for earlier, later in itertools.pairwise(service.started)]
+    assert min(gaps) >= 1.97
+
+
 async def test_a_call_that_never_started_names_the_failure_of_others() -> None:
     async with session_above(
         SimulatedService(down=(0, NEVER), outage="hang"), attempt_timeout=1.0
