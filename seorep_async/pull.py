@@ -39,6 +39,25 @@ MAX_REPULLS = 3
 """How often a report is read again if its pages don't add up."""
 
 
+@attrs.frozen(kw_only=True)
+class PullRequest(Generic[R]):
+    """The checked arguments of a pull, and the session that sends its requests.
+
+    Attributes:
+        listing_of: makes the listing of an id.
+        days: the first and the last day.
+    """
+
+    session: Session
+    feed: Feed
+    ids: Collection[int]
+    listing_of: Callable[[int], Listing[R, RankingReport[R]]]
+    on_error: Literal["collect", "raise"]
+    ordered: bool
+    accepted: AcceptedQuery
+    days: tuple[dt.date, dt.date]
+
+
 @attrs.define(slots=False, eq=False, repr=False)
 class Pull(NotAwaited, Generic[R_co]):
     """A pull of one feed for many ids: `await` it once, or use it once as an async context manager.
@@ -60,33 +79,15 @@ class Pull(NotAwaited, Generic[R_co]):
     Once the key is refused, nothing more is sent, and unfinished ids end in an AuthenticationError.
     """
 
-    _session: Session
-    _feed: Feed
-    _ids: Collection[int]
-    _listing_of: Callable[[int], Listing[R_co, RankingReport[R_co]]]
-    _on_error: Literal["collect", "raise"]
-    _ordered: bool
-    _accepted: AcceptedQuery
-    _days: tuple[dt.date, dt.date]
+    _request: PullRequest[R_co]
     _run: _Run[R_co] | None = attrs.field(default=None, init=False)
 
     async def __aenter__(self) -> Pull[R_co]:
-        self._session.require_open()
+        self._request.session.require_open()
         if self._run is not None:
             raise ConfigurationError("a pull runs only once; create another one")
-        tries_again = self._on_error == "collect"
-        run = _Run(
-            self._session,
-            self._ids,
-            self._listing_of,
-            self._accepted,
-            tries_again=tries_again,
-            ordered=self._ordered,
-            feed=self._feed,
-            days=self._days,
-        )
-        self._run = run
-        run.crawl.hire()
+        self._run = _Run(self._request)
+        self._run.crawl.hire()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -95,7 +96,7 @@ class Pull(NotAwaited, Generic[R_co]):
 
     def __len__(self) -> int:
         """Return the number of outcomes."""
-        return len(self._ids)
+        return len(self._request.ids)
 
     def __aiter__(self) -> Pull[R_co]:
         return self
@@ -120,7 +121,7 @@ class Pull(NotAwaited, Generic[R_co]):
             # The pull may have ended in the meantime.
             self._running()
             outcome = run.take()
-        if outcome.error is not None and self._on_error == "raise":
+        if outcome.error is not None and self._request.on_error == "raise":
             await run.close()
             refusal = await run.key.find_refusal()
             raise refusal or outcome.error
@@ -163,8 +164,8 @@ class Pull(NotAwaited, Generic[R_co]):
         if refusal is not None:
             raise refusal
         # After `finish()`, ids that had not started have no outcome.
-        ordered = [outcomes[id_] for id_ in self._ids if id_ in outcomes]
-        return PullOutcomes(ordered, self._feed)
+        ordered = [outcomes[id_] for id_ in self._request.ids if id_ in outcomes]
+        return PullOutcomes(ordered, self._request.feed)
 
     def __repr__(self) -> str:
         state = ""
@@ -172,7 +173,7 @@ class Pull(NotAwaited, Generic[R_co]):
             state = ", not started: await it, or use `async with`"
         elif not self._run.is_over:
             state = ", started: take outcomes with `async for`"
-        return f"<Pull of feed {self._feed.value} for {len(self)} ids{state}>"
+        return f"<Pull of feed {self._request.feed.value} for {len(self)} ids{state}>"
 
 
 class _Item(msgspec.Struct, Generic[R], eq=False):
@@ -197,41 +198,26 @@ class _Run(Generic[R]):
     """A run of a pull: it chooses the ids that its crawl reads, and keeps their outcomes.
 
     An id moves from `_new_items` to `_begun`, and then to `_outcomes` until the consumer takes its
-    outcome. With `tries_again`, an id waits in `_deferred` after a transient failure, until all
-    others have had their first try. In an ordered pull, it is tried again at once, because the
+    outcome. With `on_error="collect"`, an id waits in `_deferred` after a transient failure, until
+    all others have had their first try. In an ordered pull, it is tried again at once, because the
     consumer waits for it.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        ids: Collection[int],
-        listing_of: Callable[[int], Listing[R, RankingReport[R]]],
-        accepted: AcceptedQuery,
-        *,
-        tries_again: bool,
-        ordered: bool,
-        feed: Feed,
-        days: tuple[dt.date, dt.date],
-    ) -> None:
+    def __init__(self, request: PullRequest[R]) -> None:
+        session = request.session
+        self._request = request
         self._session = session
-        self._listing_of = listing_of
-        self._accepted = accepted
-        self._tries_again = tries_again
-        self._ordered = ordered
-        self._feed = feed
-        self._days = days
         self._lane = Lane()
         self._schedule = Schedule(session.call_timeout.stream_deadline(), self._lane)
         self._started = session.clock.monotonic()
         self.crawl: Crawl[R] = Crawl(session, self, self._lane)
         self.key: KeyCheck = KeyCheck(self._ask_about_key)
         self.changed: asyncio.Event = asyncio.Event()
-        self._new_items: Iterator[_Item[R]] = self._items_of(ids)
+        self._new_items: Iterator[_Item[R]] = self._items_of(request.ids)
         self._begun: dict[int, _Item[R]] = {}  # by number
         self._deferred: list[_Item[R]] = []
         self._outcomes: dict[int, Outcome[R]] = {}  # by number, in order of arrival
-        self._total = len(ids)
+        self._total = len(request.ids)
         self._taken = 0
         self._succeeded = 0
         self._bug: BaseException | None = None
@@ -254,7 +240,7 @@ class _Run(Generic[R]):
             raise self._bug
         # In an ordered pull, numbers are taken one after the other.
         number = self._taken
-        if not self._ordered:
+        if not self._request.ordered:
             number = next(iter(self._outcomes), -1)
         outcome = self._outcomes.pop(number, None)
         if outcome is not None:
@@ -289,12 +275,13 @@ class _Run(Generic[R]):
 
     def _log_end(self) -> None:
         account = self._session.observer.account
-        start, end = self._days
+        start, end = self._request.days
+        feed = self._request.feed.value
         failed = self._ended - self._succeeded
         seconds = self._session.clock.monotonic() - self._started
         facts: dict[str, Any] = {
             "account": account,
-            "feed": self._feed.value,
+            "feed": feed,
             "start_date": str(start),
             "end_date": str(end),
             "ids": self._total,
@@ -308,7 +295,7 @@ class _Run(Generic[R]):
             account,
             self._total,
             state,
-            self._feed.value,
+            feed,
             start,
             end,
             counted(self._succeeded, "report"),
@@ -339,7 +326,7 @@ class _Run(Generic[R]):
     def on_complete(self, reading: Reading[R]) -> None:
         item = self._begun[reading.place]
         self.key.accept()
-        self._accepted.query = reading.query
+        self._request.accepted.query = reading.query
         try:
             report = item.listing.assemble(reading.pages)
         except SeoRepError as error:
@@ -385,7 +372,7 @@ class _Run(Generic[R]):
             return None
         item.error = error
         item.reading = reading.again()
-        if self._ordered:
+        if self._request.ordered:
             self._log_new_reading(item, "because the failure may be temporary", error)
             return item.reading
         self._log_new_reading(item, "after the others", error)
@@ -404,7 +391,7 @@ class _Run(Generic[R]):
 
     def _items_of(self, ids: Iterable[int]) -> Iterator[_Item[R]]:
         for number, id_ in enumerate(ids):
-            listing = self._listing_of(id_)
+            listing = self._request.listing_of(id_)
             yield _Item(number, id_, listing, listing.reading(self._schedule, number))
 
     def _next_item(self) -> _Item[R] | None:
@@ -438,9 +425,9 @@ class _Run(Generic[R]):
         self.changed.set()
 
     def _may_try_again(self, item: _Item[R], error: SeoRepError) -> bool:
-        if not self._tries_again or item.error is not None:
+        if self._request.on_error == "raise" or item.error is not None:
             return False
-        if self._ordered and self._is_service_down:
+        if self._request.ordered and self._is_service_down:
             return False
         now = self._session.clock.monotonic()
         return error.retryable and now < self._schedule.deadline.at
@@ -460,7 +447,7 @@ class _Run(Generic[R]):
         """Return a request that the service accepted before, or else a request for one campaign."""
         now = self._session.clock.monotonic()
         deadline = Deadline.of_call(min(self._schedule.deadline.at, now + QUESTION_SECONDS))
-        query = self._accepted.query
+        query = self._request.accepted.query
         if query is not None:
             # The lane of the pull is on hold until the response, so the question needs another.
             schedule = Schedule(deadline, Lane())

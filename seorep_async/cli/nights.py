@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import shlex
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -204,23 +203,18 @@ def _is_ok(
 def _add_incomplete(findings: Findings, account: str, pulls: Sequence[_IncompletePull]) -> None:
     # A campaign that stays forbidden fails every night. Only the newest is listed, because its
     # lines would hide what is new.
-    listed_pulls: list[_IncompletePull] = []
-    alike: Counter[str] = Counter()
+    pulls_by_line: dict[str, list[_IncompletePull]] = {}
     for pull in pulls:
-        if pull.may_succeed:
-            listed_pulls.append(pull)
-            continue
-        alike[pull.cause] += 1
-        if alike[pull.cause] == 1:
-            listed_pulls.append(pull)
-    for pull in listed_pulls[:_LISTED_PULLS]:
-        line = f"{account}, {pull.words}"
-        earlier = alike[pull.cause] - 1
-        if not pull.may_succeed and earlier:
-            line += f"; and so in {counted(earlier, 'earlier pull')}"
+        line = pull.words if pull.may_succeed else pull.cause
+        pulls_by_line.setdefault(line, []).append(pull)
+    groups = list(pulls_by_line.values())
+    for newest, *earlier in groups[:_LISTED_PULLS]:
+        line = f"{account}, {newest.words}"
+        if earlier:
+            line += f"; and so in {counted(len(earlier), 'earlier pull')}"
         findings.note("nights", line)
-    if len(listed_pulls) > _LISTED_PULLS:
-        earlier_pulls = counted(len(listed_pulls) - _LISTED_PULLS, "earlier pull")
+    if len(groups) > _LISTED_PULLS:
+        earlier_pulls = counted(len(groups) - _LISTED_PULLS, "earlier pull")
         findings.note(
             "nights", f"{account}: {earlier_pulls} with failed reports; --json lists them all"
         )

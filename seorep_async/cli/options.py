@@ -71,10 +71,9 @@ class Command(click.Command):
             raise click.UsageError(problem, ctx) from None
         except click.UsageError as error:
             takes_file = any("-o" in parameter.opts for parameter in self.params)
-            is_file = re.search(r"unexpected extra arguments? \([^-]", error.message)
-            if not (takes_file and is_file):
-                raise
-            raise click.UsageError(f"{error.message}. Name a file with -o.", ctx) from None
+            if takes_file and re.search(r"unexpected extra arguments? \([^-]", error.message):
+                raise click.UsageError(f"{error.message}. Name a file with -o.", ctx) from None
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}

@@ -26,7 +26,6 @@ from seorep_async.resources.arguments import (
     check_day_or_month,
     check_id,
     check_limit,
-    day_of_month,
 )
 from seorep_async.tables.columns import Column, Table, columns_of_model
 from seorep_async.tables.html import html_table
@@ -436,39 +435,14 @@ def campaigns_by_reason(left_out: Mapping[int, str]) -> dict[str, list[int]]:
     return campaign_ids
 
 
-@attrs.frozen
-class _RequestedDay:
-    """A ranking day to compare, or the last one of a month.
-
-    Attributes:
-        day: the day, or the last day of the month.
-    """
-
-    day: dt.date
-    is_month: bool
-
-    @classmethod
-    def of(cls, argument: str, value: object) -> _RequestedDay:
-        day = check_day_or_month(argument, value, first=False)
-        return cls(day, is_month=day_of_month(value, first=False) != value)
-
-    def in_days(self, days: Sequence[dt.date]) -> dt.date:
-        """Return the ranking day, or the day itself if there are no rankings of it."""
-        if self.is_month:
-            # the days are in order
-            for day in reversed(days):
-                if (day.year, day.month) == (self.day.year, self.day.month):
-                    return day
-        return self.day
-
-
 @attrs.frozen(kw_only=True)
 class ComparisonRequest:
     """The checked arguments of `changes`."""
 
     account: str | None
-    before: _RequestedDay | None
-    after: _RequestedDay | None
+    before: Days | None
+    """The first and last day of the month to compare, or one day as both."""
+    after: Days | None
     campaign: int | None
     group: str | None
     kinds: tuple[ChangeKind, ...] | None
@@ -496,8 +470,8 @@ class ComparisonRequest:
         check_group(group, campaign)
         return cls(
             account=account,
-            before=None if before is None else _RequestedDay.of("before", before),
-            after=None if after is None else _RequestedDay.of("after", after),
+            before=_day_or_month("before", before),
+            after=_day_or_month("after", after),
             campaign=None if campaign is None else check_id("campaign", campaign),
             group=group,
             kinds=None if kind is None else _checked_names("kind", kind, KINDS),
@@ -505,6 +479,14 @@ class ComparisonRequest:
             limit=check_limit(limit),
             moved=check_count("moved", moved),
         )
+
+
+def _day_or_month(argument: str, value: dt.date | str | None) -> Days | None:
+    """Return the first and last day of a month, a day as both, or None without a value."""
+    if value is None:
+        return None
+    first_day = check_day_or_month(argument, value, first=True)
+    return first_day, check_day_or_month(argument, value, first=False)
 
 
 def _checked_names(argument: str, value: Any, known_names: Sequence[T]) -> tuple[T, ...]:
@@ -604,8 +586,8 @@ def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
 def _days(
     selection: Selection,
     pulls: Sequence[DayOfPulls],
-    requested_before: _RequestedDay | None,
-    requested_after: _RequestedDay | None,
+    requested_before: Days | None,
+    requested_after: Days | None,
 ) -> Days:
     """Return the days to compare.
 
@@ -613,8 +595,8 @@ def _days(
         ConfigurationError: there are no rankings of a day, or none before the later one.
     """
     days = selection.days()
-    before = None if requested_before is None else requested_before.in_days(days)
-    after = None if requested_after is None else requested_after.in_days(days)
+    before = _last_ranking_day(requested_before, days)
+    after = _last_ranking_day(requested_after, days)
     # a day that a person named is never replaced by another
     for argument, day in {"before": before, "after": after}.items():
         if day is not None and day not in days:
@@ -631,6 +613,15 @@ def _days(
         problem = f"before must be a day before {after}, got {before}"
         raise ConfigurationError(problem, argument="before")
     return before, after
+
+
+def _last_ranking_day(window: Days | None, days: Sequence[dt.date]) -> dt.date | None:
+    """Return the last ranking day of a window, or its last day if it has no rankings."""
+    if window is None:
+        return None
+    first_day, last_day = window
+    days_of_window = [day for day in days if first_day <= day <= last_day]
+    return max(days_of_window, default=last_day)
 
 
 def _nothing_before(

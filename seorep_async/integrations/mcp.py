@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import datetime as dt
 import itertools
 import logging
 import os
@@ -387,20 +386,18 @@ async def _history(agent: _Agent, arguments: HistoryArguments, _: object) -> str
 async def _pull(agent: _Agent, arguments: PullArguments, report: ReportProgress) -> str:
     async with agent.pulling:
         try:
-            progress = _Progress(report)
-            summary = await _pulled(agent, arguments, progress)
-            return _summarised(summary, progress.last_rows_at)
+            return _summarised(await _pulled(agent, arguments, report))
         except SeoRepError as error:
             # a database is written in one step, at the end
             raise ConfigurationError(f"{error}; nothing was pulled into the database") from error
 
 
-async def _pulled(agent: _Agent, arguments: PullArguments, progress: _Progress) -> PullSummary:
+async def _pulled(agent: _Agent, arguments: PullArguments, report: ReportProgress) -> PullSummary:
     await _require_answer(agent.client)
     if arguments.campaign_ids is not None:
         await _refuse_unknown_campaigns(agent.client, arguments.campaign_ids)
     groups = () if arguments.group is None else (arguments.group,)
-    async with progress:
+    async with _Progress(report) as progress:
         return await pull_to(
             agent.client,
             arguments.campaign_ids,
@@ -454,26 +451,21 @@ async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) ->
 
 
 class _Progress:
-    """Reports the progress of a pull to the host each second, also while nothing arrives.
-
-    Attributes:
-        last_rows_at: the time after which no more rows arrived.
-    """
+    """Reports the progress of a pull to the host each second, also while nothing arrives."""
 
     def __init__(self, report: ReportProgress) -> None:
         self._report = report
         self._message = "looking up campaigns"
         self._quiet_seconds = 0
-        self._rows = 0
         self._stage: object = None
         # reports of this stage, and of the stages before it
         self._done = 0
         self._total = 0
         self._earlier = 0
-        self.last_rows_at: dt.datetime | None = None
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self) -> _Progress:
         self._task = asyncio.create_task(self._run())
+        return self
 
     async def __aexit__(self, *_: object) -> None:
         self._task.cancel()
@@ -489,10 +481,6 @@ class _Progress:
         self._done = progress.done
         self._total = progress.total or 0
         self._quiet_seconds = 0
-        # the last failures of an outage are progress as well, but bring no rows
-        if progress.rows > self._rows:
-            self._rows = progress.rows
-            self.last_rows_at = dt.datetime.now(dt.UTC)
 
     async def _run(self) -> None:
         for seconds in itertools.count():
@@ -507,7 +495,7 @@ class _Progress:
             await asyncio.sleep(_PROGRESS_SECONDS)
 
 
-def _summarised(summary: PullSummary, last_rows_at: dt.datetime | None) -> str:
+def _summarised(summary: PullSummary) -> str:
     any_retryable = any(
         not fails_again(failure.error, failure.status) for failure in summary.failures
     )
@@ -521,7 +509,7 @@ def _summarised(summary: PullSummary, last_rows_at: dt.datetime | None) -> str:
         )
     notes = list(summary.notes)
     if any_retryable:
-        notes.append(_advice_on_retry(summary, last_rows_at))
+        notes.append(_advice_on_retry(summary))
     ranking_day = None
     if Feed.CAMPAIGN in summary.feeds:
         # the day under which the tool `changes` finds the rows
@@ -542,15 +530,11 @@ def _summarised(summary: PullSummary, last_rows_at: dt.datetime | None) -> str:
     )
 
 
-def _advice_on_retry(summary: PullSummary, last_rows_at: dt.datetime | None) -> str:
+def _advice_on_retry(summary: PullSummary) -> str:
     if "outage" not in summary.stats.waited:
         return "a retry may succeed: repeat pull with the campaign_ids of the rows"
-    rows = "no rows arrived"
-    # a resumed pull begins with rows that arrived earlier
-    if last_rows_at is not None:
-        rows = f"{rows} after {last_rows_at:%H:%M:%S} UTC"
     complete = f"{summary.campaigns_complete} of {summary.campaigns} campaigns are complete"
-    return f"the service stopped answering: {rows}; {complete}; repeat the same call later"
+    return f"the service stopped answering: {complete}; repeat the same call later"
 
 
 def _failures_by_reason(failures: Iterable[PullFailure]) -> list[list[object]]:

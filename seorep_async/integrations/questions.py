@@ -350,8 +350,6 @@ def _answer_query(question: SqlQuestion) -> str:
 
 def _with_nested(rows: Iterator[Sequence[Any]], places: Sequence[int]) -> Iterator[Sequence[Any]]:
     """Yield rows whose values at some places are JSON as rows with nested values."""
-    if not places:
-        yield from rows
     for row in rows:
         values = list(row)
         for place in places:

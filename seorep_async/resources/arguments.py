@@ -223,17 +223,11 @@ def check_dates(start_date: object, end_date: object) -> tuple[dt.date, dt.date]
 
 def check_day_or_month(name: str, value: object, *, first: bool) -> dt.date:
     """Accept a day, or a month, which stands for its first or last day."""
-    return check_date(name, day_of_month(value, first=first), takes_month=True)
-
-
-def day_of_month(value: object, *, first: bool) -> object:
-    """Return the first or the last day of a month. Return other values unchanged."""
-    if not isinstance(value, str) or not _MONTH.fullmatch(value):
-        return value
-    year_and_month = plain_string(value)
-    year, month = map(int, year_and_month.split("-"))
-    day = 1 if first else calendar.monthrange(year, month)[1]
-    return f"{year_and_month}-{day:02}"
+    if isinstance(value, str) and _MONTH.fullmatch(value):
+        year, month = map(int, value.split("-"))
+        day = 1 if first else calendar.monthrange(year, month)[1]
+        value = f"{plain_string(value)}-{day:02}"
+    return check_date(name, value, takes_month=True)
 
 
 def check_limit(value: object) -> int | None:

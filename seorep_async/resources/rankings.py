@@ -27,7 +27,7 @@ from seorep_async.key_check import AcceptedQuery
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
 from seorep_async.normalisation import Decoder, FeedPage, engine_warning
 from seorep_async.paging import Listing, PageSize, Query, choose_page_size
-from seorep_async.pull import Pull
+from seorep_async.pull import Pull, PullRequest
 from seorep_async.reports import RankingReport
 from seorep_async.resources.arguments import (
     Date,
@@ -258,16 +258,17 @@ class Rankings:
         # One day for all reports, even if the pull goes on past midnight.
         snapshot_date = self._session.clock.now().date()
         query = self._query(feed, start_date, end_date, options, snapshot_date)
-        return Pull(
-            self._session,
-            feed,
-            check_ids(feed.object_name, ids),
-            query.listing,
+        request = PullRequest(
+            session=self._session,
+            feed=feed,
+            ids=check_ids(feed.object_name, ids),
+            listing_of=query.listing,
             on_error=on_error,
             ordered=ordered,
             accepted=self._accepted,
             days=(query.start_date, query.end_date),
         )
+        return Pull(request)
 
     def _feed(
         self, feed: Feed, id: int, start_date: Date, end_date: Date, options: FeedOptions

@@ -202,16 +202,17 @@ class ErrorReader:
     ) -> Failure:
         """Return the failure for a successful status whose body is an error or can't be decoded."""
         if isinstance(error, ProtocolError):
+            cause = Cause.TRANSIENT
+            most_attempts = math.inf
             encoding = response.headers.get("Content-Encoding", "").strip().lower()
             if encoding not in _READ_ENCODINGS and not is_json(response.body):
                 error = error.evolve(message=f"{UNREQUESTED_ENCODING} ({encoding})")
-                return self._failure(Sent.MAYBE, Cause.PERMANENT, error, request, response)
-            most_attempts = math.inf
-            if not self.knows_service and is_page(response):
+                cause = Cause.PERMANENT
+            elif not self.knows_service and is_page(response):
                 error = error.evolve(message=_WRONG_SERVER)
                 most_attempts = _ONCE_MORE
             return self._failure(
-                Sent.MAYBE, Cause.TRANSIENT, error, request, response, most_attempts=most_attempts
+                Sent.MAYBE, cause, error, request, response, most_attempts=most_attempts
             )
         if isinstance(error, StatusError):
             cause = cause_of_status(_status_of(error))

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from seorep_async.plain_values import are_dates_frozen, real_dates
 
@@ -50,24 +47,18 @@ def install_command(extra: str) -> str:
     clone = _clone()
     if clone is None:
         return f"pip install 'seorep-async[{extra}]', or in a clone: pip install '.[{extra}]'"
-    return f"pip install '{clone}[{extra}]'"
+    return f"pip install 'seorep-async[{extra}] @ {clone}'"
 
 
-def _clone() -> Path | None:
-    """Return the folder from which pip installed this package, if it is still there."""
+def _clone() -> str | None:
+    """Return the address of the folder or file from which pip installed this package."""
     # its import takes long, and only a missing extra needs it
     metadata = importlib.import_module("importlib.metadata")
-    try:
+    with suppress(metadata.PackageNotFoundError):
         text = metadata.distribution("seorep-async").read_text("direct_url.json")
-    except metadata.PackageNotFoundError:
-        return None
-    url = urlsplit(json.loads(text or "{}").get("url", ""))
-    if url.scheme != "file":
-        return None
-    path = unquote(url.path)
-    # file:///C:/clone
-    folder = Path(path[1:] if re.match("/[A-Z]:", path) else path)
-    return folder if (folder / "pyproject.toml").is_file() else None
+        url: str = json.loads(text or "{}").get("url", "")
+        return url if url.startswith("file:") else None
+    return None
 
 
 def _import_with_real_dates(module: str) -> Any:

@@ -349,10 +349,8 @@ async def test_an_outage_in_a_pull_is_named_once(
     ) as host:
         answer = json.loads(await host.ask("pull", **DAYS))
     (note,) = answer["notes"]
-    assert re.fullmatch(
-        r"the service stopped answering: no rows arrived after \d\d:\d\d:\d\d UTC; "
-        "2 of 29 campaigns are complete; repeat the same call later",
-        note,
+    assert note == (
+        "the service stopped answering: 2 of 29 campaigns are complete; repeat the same call later"
     )
     assert answer["columns"][-2:] == ["reports", "campaign_ids"]
     ((feed, error, status, message, reports, campaign_ids),) = answer["rows"]

@@ -207,8 +207,9 @@ def test_a_missing_extra_is_named_with_its_command(
     # PyArrow looks for pandas once, and would fail without it.
     make()
     monkeypatch.setitem(sys.modules, extra.replace("arrow", "pyarrow"), None)
-    clone = Path(__file__).parents[2]
-    with pytest.raises(ImportError, match=re.escape(f": pip install '{clone}[{extra}]'")):
+    clone = Path(__file__).parents[2].as_uri()
+    command = f": pip install 'seorep-async[{extra}] @ {clone}'"
+    with pytest.raises(ImportError, match=re.escape(command)):
         make()
     monkeypatch.setattr(optional, "_clone", lambda: None)
     command = f"'seorep-async[{extra}]', or in a clone: pip install '.[{extra}]'"
