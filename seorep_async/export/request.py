@@ -332,12 +332,14 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> dict[str, Any]
 
 
 def _unknown_group(group: str, titles: Mapping[str, str]) -> str:
-    """Return the message about an unknown group. It names similar groups, or any if none is."""
+    """Return the message about an unknown group. It names similar ones, or else the first ones."""
+    if not titles:
+        return f"there is no group {group!r}: none of the campaigns found has a group"
     folded = _folded(group)
     near = difflib.get_close_matches(folded, titles, _NEAR_TITLES, 0.5)
     suggested = list(near or titles)[:_NEAR_TITLES]
     names = ", ".join(repr(titles[title]) for title in suggested)
-    return f"there is no group {group!r}; there is, for example: {names or 'none'}"
+    return f"there is no group {group!r}; there are, for example: {names}"
 
 
 def _snapshot_date(value: object, today: dt.date) -> dt.date:

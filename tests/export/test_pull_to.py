@@ -409,6 +409,14 @@ async def test_groups_filter_and_exclude_choose_campaigns(
     assert not folder_of(tmp_path / "y.csv").exists()
 
 
+async def test_a_group_of_an_account_without_groups_is_refused(tmp_path: Path) -> None:
+    async with served(Account()) as (client, _):
+        with pytest.raises(ConfigurationError) as caught:
+            await pull(client, tmp_path / "x.csv", groups=["Retail"])
+    problem = "there is no group 'Retail': none of the campaigns found has a group"
+    assert caught.value.message == problem
+
+
 @pytest.mark.parametrize(
     ("options", "selection"),
     [({}, ""), ({"ids": [3, 1]}, '{"ids": [1, 3]}'), ({"exclude": [4, 2]}, '{"exclude": [2, 4]}')],
