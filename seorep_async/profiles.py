@@ -145,7 +145,7 @@ def find_access(  # noqa: C901, the cases of its docstring
             )
             raise ConfigurationError(problem, argument="base_url")
         return access_of(default_name, load_profile(default_name))
-    # A profile never completes one of the two, because its other half may be another account's.
+    # If only one is given, a profile does not supply the other, which may be another account's.
     if api_key is None:
         raise _half_given("base_url", sources, API_KEY)
     if base_url is None:
@@ -346,7 +346,7 @@ def load_profile(name: str) -> Mapping[str, object]:
         )
     profile = profiles[name]
     if "key_command" in profile:
-        advice = f"delete the line, and set {API_KEY} to its output, and {BASE_URL}"
+        advice = f"delete that line, set {API_KEY} to the output of the command, and set {BASE_URL}"
         raise ConfigurationError(f"profile {name}: key_command is no longer supported; {advice}")
     refuse_unknown(profile, (*_ACCOUNT_FIELDS, *_SETTINGS), f"profile {name}")
     return profile

@@ -339,7 +339,7 @@ def assert_refused(file: Path, message: str) -> None:
         ),
         pytest.param(
             f"[acme]\n{ADDRESS}key_command = 'pass show acme'",
-            "profile acme: key_command is no longer supported; delete the line, and set",
+            "profile acme: key_command is no longer supported; delete that line, set",
             id="key_command",
         ),
         pytest.param(

@@ -66,12 +66,13 @@ VIEWS = {
 
 COMMENTS = {
     "keyword_rankings_by_day": (
-        "The rows of the report that counts, for each campaign and ranking day (as_of): of its "
-        "latest night, the longest window."
+        "The rows of the report that counts for each campaign and ranking day (as_of): among those "
+        "of the latest night, the one with the longest window."
     ),
     "keyword_rankings_latest": (
-        "The rows of each campaign's latest day (as_of). A deleted campaign, or one without "
-        "keywords, stays with its last rows: pulls and campaigns show which existed when."
+        "The rows of each campaign's latest day (as_of). A campaign that was deleted, or has no "
+        "keywords any more, keeps its last rows; the tables pulls and campaigns show which "
+        "campaigns existed on each night."
     ),
 }
 _AS_OF_DESCRIPTION = (
@@ -123,8 +124,8 @@ _IN_ANOTHER_PROGRAM = (
 )
 THIS_PROGRAM = "this program"
 _IN_THIS_PROGRAM = (
-    f"{THIS_PROGRAM} has it open already; close that connection (in a notebook, a query as the "
-    "last line of a cell keeps its own open: restart the kernel), and run this again"
+    f"{THIS_PROGRAM} has it open already; close that connection (in a notebook, a cell that ends "
+    "in a query keeps a connection open: restart the kernel), and run this again"
 )
 DAMAGED = "it is damaged; restore a backup"
 _MEANINGS = {
@@ -213,7 +214,7 @@ def is_cut_off(database: duckdb.DuckDBPyConnection, file: Path) -> bool:
 def lacks_rows(database: duckdb.DuckDBPyConnection, file: Path) -> bool:
     """Return whether the file of an open database ends before the rows of a table.
 
-    This takes a second for some million rows.
+    This takes about a second for a few million rows.
     """
     last_blocks = [0]
     for (name,) in database.execute(_TABLE_NAMES).fetchall():
@@ -293,7 +294,7 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
     existing = found_columns(database)
     tables = {table.name: table for table in all_tables()}
     if "pulls" not in existing and existing.keys() & tables.keys():
-        yield "its table pulls, which says whose rows it holds, is missing; restore it"
+        yield "its table pulls is missing; only that table says whose rows it holds, so restore it"
     if "as_of" in existing.get("keyword_rankings", {}):
         yield "its table keyword_rankings has a column as_of, which the views compute; rename yours"
     for name, kind, comment in database.execute(_RELATIONS).fetchall():

@@ -252,7 +252,7 @@ TOUCHED = [
         "ALTER TABLE keyword_rankings ADD COLUMN As_Of DATE",
         "its table keyword_rankings has a column as_of, which the views compute; rename yours",
     ),
-    ("DROP TABLE pulls", "its table pulls, which says whose rows it holds, is missing"),
+    ("DROP TABLE pulls", "its table pulls is missing; only that table says whose rows it holds"),
     (
         "DROP TABLE totals; CREATE VIEW totals AS SELECT 1 AS one",
         "its view totals was not made by a pull; rename the view",
