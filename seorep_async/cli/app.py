@@ -88,7 +88,7 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
     Args:
         today: the current day; by default, that of the clock.
     """
-    _forget_empty_window()
+    _unset_zero_window_size()
     # checked before the options are parsed, because an error of the parser may have to be JSON
     as_json = _asks_for_json(arguments)
     try:
@@ -121,7 +121,7 @@ def _report_error(error: BaseException, *, as_json: bool) -> int:
     return int(later("output", "failed")(error, as_json=as_json))
 
 
-def _forget_empty_window() -> None:
+def _unset_zero_window_size() -> None:
     """Unset COLUMNS and LINES of 0, which a shell exports if its window has no size."""
     for variable in ("COLUMNS", "LINES"):
         size = os.environ.get(variable)

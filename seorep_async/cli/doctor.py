@@ -67,13 +67,13 @@ def check(
     except (UsageError, ConfigurationError) as error:
         findings.fail("settings", error)
     code = findings.code
-    # a failure, or a note about the nights, already says why no night was found
+    # explain exit code 10, unless a failure or a note about the nights already has
     if exit_code and code is ExitCode.OK and not findings.has("nights"):
         findings.note("nights", f"no night was found in {out}")
     facts = findings.facts()
     if exit_code:
         nights = facts.setdefault("nights", [])
-        # no night is found for a wrong path or account, or if the database is open elsewhere
+        # 10 unless nights were found, and all are complete
         if not nights or not all(night["ok"] for night in nights):
             code = code or ExitCode.CHANGED
     if as_json:

@@ -88,7 +88,7 @@ def _expected_os_error(error: OSError) -> Exception:
 
 
 def show_usage_error(error: click.UsageError) -> None:
-    """Print an error in the options, without control characters, for example from a file name."""
+    """Print an error in the options. Control characters, perhaps of a file name, are replaced."""
     # an error that was found after parsing has no context
     if error.ctx is not None:
         click.echo(
@@ -112,7 +112,7 @@ def on_terminal() -> bool:
 
 
 def stdout_width() -> int:
-    """Return the columns of the terminal; elsewhere nothing is wrapped."""
+    """Return the width of the terminal. Elsewhere it is very large, so that nothing is wrapped."""
     return Console().width if on_terminal() else _NO_WRAPPING
 
 

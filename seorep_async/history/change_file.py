@@ -34,7 +34,7 @@ _DESCRIPTIONS: dict[str, str] = {
     "after": "Rank on the later day; empty if the keyword is not ranked.",
     "moved": "Places by which the rank became better (+) or worse (-); empty without both ranks.",
     "kinds": "Kinds of the change, such as fell or left_top_3.",
-    "url": "Ranked address, of the later day if the keyword is ranked there.",
+    "url": "Ranked address of the later day, or of the earlier one if it is no longer ranked.",
     "campaign_id": "Id of the campaign.",
     "keyword_id": "Id of the keyword.",
     "account": "Name of the account.",
@@ -83,7 +83,7 @@ def write_changes(
 ) -> Path:
     """Write changes for people: company, keyword, location, engine, both ranks and places moved.
 
-    For a result of `changes_by_campaign`, write the numbers of each campaign. An existing file is
+    A result of `changes_by_campaign` becomes a row of counts for each campaign. An existing file is
     replaced only if `write_changes` or `seorep changes` wrote it. A workbook has a sheet of winners
     and one of losers; campaigns are sorted by `places`. A sheet of the numbers of each campaign
     follows, unless a limit cut the changes.
@@ -110,14 +110,14 @@ def write_changes(
 
 
 def is_cut(changes: object) -> bool:
-    """Return whether a limit or a slice has left out changes, which no count may ignore."""
+    """Return whether a limit or a slice has left out changes, so that counts would be too low."""
     return isinstance(changes, Changes) and len(changes) < changes.total
 
 
 def with_names_of_engines(
     changes: Iterable[Change], engine_names: Mapping[str, str]
 ) -> list[Change]:
-    """Return changes with other names of their engines. `engine_names` maps the old names."""
+    """Return changes with their engines renamed. `engine_names` maps old names to new ones."""
     named_changes = []
     for change in changes:
         engine = change.engine

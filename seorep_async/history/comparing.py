@@ -578,7 +578,7 @@ def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
     return ComparedDays(
         selection=selection,
         days=days,
-        reasons=reasons_against(selection, days),
+        reasons=reasons_not_to_compare(selection, days),
         notes=[note for note in notes if note is not None],
     )
 
@@ -639,7 +639,7 @@ def _nothing_before(
     return ConfigurationError(problem)
 
 
-def reasons_against(selection: Selection, days: Days) -> dict[int, str]:
+def reasons_not_to_compare(selection: Selection, days: Days) -> dict[int, str]:
     """Return, for each campaign, why its two days can't be compared, or "" if they can."""
     before, after = days
     rows = selection.execute(_CAMPAIGNS, before=before, after=after).fetchall()

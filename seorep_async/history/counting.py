@@ -61,8 +61,8 @@ _COUNTS = f"""
 class CampaignChanges:
     """How many ranks of a campaign changed between two days.
 
-    Each rank of a keyword in an engine counts once in `changes`, and once for each kind that
-    applies to it.
+    Each changed rank of a keyword in an engine counts once in `changes`, and once in the field of
+    each kind that applies to it.
 
     Attributes:
         company: the campaign's, as it was last pulled; None if the campaigns could not be listed.
@@ -163,7 +163,7 @@ def changes_by_campaign(
     Raises:
         ConfigurationError: an argument is wrong, or the database has no such account, day or
             campaign, or only one day.
-        ExportError: after 10 seconds, the database is still being written; or it is damaged.
+        ExportError: the database is damaged, or is still being written after 10 seconds.
         ImportError: the extra `duckdb` is missing.
     """
     request = ComparisonRequest.of(

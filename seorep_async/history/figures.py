@@ -17,7 +17,7 @@ from seorep_async.history.comparing import (
     ComparedDays,
     Days,
     changes_between,
-    reasons_against,
+    reasons_not_to_compare,
 )
 from seorep_async.history.selection import REPORTS, DayOfPulls, Selection, last_day
 from seorep_async.history.source import listed
@@ -253,14 +253,14 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     ends = (dates[0], dates[-1])
     drawn = _drawn(dates)
     # the last day is compared with the day before it, even if the charts leave that one out
-    days = _days(selection, sorted({*drawn, *dates[-2:]}))
-    drawn_days = [day for day in days if day["as_of"] in drawn]
+    standings = _standings(selection, sorted({*drawn, *dates[-2:]}))
+    drawn_standings = [day for day in standings if day["as_of"] in drawn]
     # the last day is also compared with the first day, if that is another one
-    earlier = days[-2:-1]
+    earlier = standings[-2:-1]
     if len(dates) > 2:
-        earlier.append(days[0])
+        earlier.append(standings[0])
     # an account may be ranked in only one engine, not necessarily the first
-    ranked_on_last_day = _ranked_engines(days[-1:])
+    ranked_on_last_day = _ranked_engines(standings[-1:])
     engine = ranked_on_last_day[0] if ranked_on_last_day else ENGINES[0]
     has_several_campaigns = len(selection.first_column(_CAMPAIGNS)) > 1
     groups = _groups(selection, engine, ends)
@@ -274,13 +274,13 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     warnings += [selection.note_on_windows(day["as_of"], dates[-1]) for day in earlier]
     return Figures(
         subject=selection.account,
-        days=drawn_days,
-        first=days[0],
-        last=days[-1],
+        days=drawn_standings,
+        first=standings[0],
+        last=standings[-1],
         earlier=earlier,
         total=len(dates),
         engine=engine,
-        ranked=_ranked_engines(drawn_days),
+        ranked=_ranked_engines(drawn_standings),
         moves=_moves(selection, ends) if earlier else {},
         groups=groups,
         names_campaigns=has_several_campaigns,
@@ -353,8 +353,8 @@ def _note_on_missing_campaigns(selection: Selection, ends: Days) -> str | None:
     return f"Not in the figures of {last}: {count}. {'; '.join(descriptions)}."
 
 
-def _days(selection: Selection, dates: Sequence[dt.date]) -> list[Day]:
-    """Return these days with their standings."""
+def _standings(selection: Selection, dates: Sequence[dt.date]) -> list[Day]:
+    """Return these days with their standings, earliest first."""
     days: dict[dt.date, Day] = {}
     rows = selection.execute(_STANDINGS, days=dates).fetchall()
     for as_of, date_in_words, engine, bands, average in rows:
@@ -371,7 +371,8 @@ def _ranked_engines(days: Sequence[Day]) -> list[str]:
 def _moves(selection: Selection, ends: Days) -> dict[str, Changes]:
     """Return the largest changes of each list: of lost keywords, those that ranked best."""
     # all lists share the reasons, because finding them reads all rows of two days
-    compared = ComparedDays(selection, ends, reasons_against(selection, ends), notes=())
+    reasons = reasons_not_to_compare(selection, ends)
+    compared = ComparedDays(selection, ends, reasons, notes=())
     return {
         title: changes_between(compared, kinds=kinds, limit=_MOST_LISTED, moved=3, only_ranked=True)
         for title, kinds in _MOVES.items()
