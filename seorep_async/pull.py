@@ -313,7 +313,7 @@ class _Run(Generic[R]):
             if self.key.refusal is not None:
                 error = self._stopped_error()
             elif self._succeeded == 0 or self._is_service_down:
-                # If the service is down, a deferred id fails with its first error. A new id has no
+                # A deferred id fails with its first error, and is not tried again. A new id has no
                 # error, and begins.
                 error = item.error
             if error is None:
@@ -411,7 +411,7 @@ class _Run(Generic[R]):
 
     @property
     def _is_service_down(self) -> bool:
-        """Whether an outage has outlasted the time limit of a request, so that others gave up."""
+        """Whether an outage has lasted longer than the time limit of the pull's requests."""
         return self._session.share.outage_outlasts(self._schedule.deadline)
 
     def _failed(self, item: _Item[R], error: SeoRepError) -> FailedReport:

@@ -297,7 +297,7 @@ class PullOutcomes(TableList[Outcome[R]]):
         rows = chain.from_iterable(zip(*columns, strict=True) for columns in columns_of_reports)
         total = sum(len(report.rows) for report in reports)
         columns = _table(self._kind).columns[_SHARED_COLUMNS:]
-        # If all shown rows are of one report, its id would come last, like other equal values.
+        # Otherwise, the id would come last if all shown rows have the same one.
         first_columns = [f"{self._kind.object_name}_id"]
         return html_table(self._summary(), columns, rows, total, first=first_columns)
 

@@ -21,10 +21,10 @@ class DatabaseUse:
 
     Attributes:
         pull: held by the pull whose turn it is, also while it tries to open the file.
-        opening: held while the file is opened, so that the other attributes explain why DuckDB
-            refuses the file.
+        opening: held while the file is opened. The other attributes can't change meanwhile, so they
+            explain why DuckDB refuses the file.
         is_written: whether a pull has the file open.
-        readers: the number of open histories.
+        readers: the number of `History` objects that have the file open.
         waiting_pulls: the number of pulls that wait until this process closes the file.
     """
 

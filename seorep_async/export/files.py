@@ -98,7 +98,7 @@ class Target:
         return _as_strings(self.replaced_pull())
 
     def requested_pull(self) -> dict[str, str]:
-        """Return the values of this pull's own row that are known before it begins, as strings."""
+        """Return, as strings, what is known of this pull's row in `pulls` before it begins."""
         request = self.request
         return _as_strings(
             {**request.labels, "feeds": request.feed_names, "selection": request.selection}

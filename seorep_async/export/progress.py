@@ -27,7 +27,7 @@ from seorep_async.tables.output_tables import table_of
 class Stage(enum.Enum):
     """The stages of a pull.
 
-    Writing has no total. Listing has a total, 0, only if there are no campaigns.
+    Writing has no total, nor has listing, except 0 if there are no campaigns.
     """
 
     LISTING = "listing campaigns"
@@ -79,7 +79,7 @@ def fails_again(error: str, status: int | None) -> bool:
     `error` is the class name of its error; `status` is the response's status.
     """
     # At a wrong address, another server answers. Retrying will not help, but the reports may exist.
-    # So these errors are not in PERMANENT_ERRORS, which make a window complete.
+    # So these errors are not in PERMANENT_ERRORS: a window with only those failures is complete.
     is_permanent = error in PERMANENT_ERRORS or is_of_wrong_address(error, status)
     return is_permanent and status not in RETRYABLE_STATUSES
 
@@ -140,7 +140,7 @@ class PullSummary:
         seconds: how long it took.
         stats: what the client did meanwhile: requests, retries by cause, responses with status 429,
             waits by reason.
-        notes: sentences about what the caller may not expect, for example that the file held
+        notes: sentences about what may surprise the caller, for example that the file held
             another period, or that the database has another name for the account.
     """
 

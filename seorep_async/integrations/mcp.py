@@ -207,7 +207,7 @@ def _described(name: str, tool: _Tool, engines: str) -> Any:
     # the name of a class is useless to an agent, and costs tokens
     del schema["title"]
     for described in schema["properties"].values():
-        # null is accepted, but describing it takes many words, and no model needs it
+        # null is accepted, but describing it costs tokens, and an agent can omit the argument
         if "anyOf" in described:
             described |= described.pop("anyOf")[0]
             del described["default"]
@@ -458,9 +458,10 @@ class _Progress:
         self._message = "looking up campaigns"
         self._quiet_seconds = 0
         self._stage: object = None
-        # reports of this stage, and of the stages before it
+        # reports of this stage
         self._done = 0
         self._total = 0
+        # reports of the stages before it
         self._earlier = 0
 
     async def __aenter__(self) -> _Progress:
@@ -487,7 +488,7 @@ class _Progress:
             message = self._message
             if self._quiet_seconds >= _QUIET_SECONDS:
                 message = f"{message}; waiting for the service for {self._quiet_seconds} s"
-            # MCP's progress must rise, also in an outage, so a second counts as a bit of a report
+            # MCP's progress must rise even in an outage, so each second adds 1/10,000 of a report
             done = self._earlier + self._done + seconds / 10_000
             total = self._earlier + self._total if self._total else None
             await self._report(done, total, message)

@@ -79,7 +79,7 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
 
     def documented(self, body: bytes) -> Page[M] | None:
         """Decode a page on the fast path, if its rows are alike. Otherwise return None."""
-        # Nearly every page is read here, and `suppress` would cost more than a row.
+        # Nearly every page is read here, and `suppress` would take longer than reading a row.
         try:
             return self.decoder.readers[self.row].read_page(
                 body.removeprefix(BOM_UTF8), self.number, self.subject
@@ -103,7 +103,7 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
                 rows += self._slice(json_rows[first : first + SLICE], first, path)
         except DecodeError:
             # If a later row can't be parsed, or is about another campaign, report that instead,
-            # because it explains more than a bad field.
+            # because it explains more than a bad field. The parsed rows are only checked.
             for json in json_rows[len(rows) :]:
                 rows.append(envelopes.parse_json(json, f"{path}[{len(rows)}]"))
             envelopes.refuse_another_row(rows, path, self.subject)

@@ -21,7 +21,10 @@ _LONGEST_KEY = 1024
 
 
 class Memo(dict[Any, Any]):
-    """Converts values and remembers them: the same few dates and places recur in many rows."""
+    """Converts values and remembers them: the same few dates and places recur in many rows.
+
+    `may_be_shared` says whether several rows may hold the same value.
+    """
 
     def __init__(
         self,

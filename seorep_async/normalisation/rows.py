@@ -9,8 +9,8 @@ readings:
    strings: one typed decode with other types, and a new model for each raw row. The types have
    fields for unknown names that earlier rows had, so each row may have any of these.
 3. Any other page: its rows arrive as JSON, a slice at a time. A slice is read as current rows, or
-   else with the types of odd ones. If both fail because of unknown fields, types that ignore these
-   read it, and its JSON is parsed once more for them.
+   else with the types of odd ones. If both fail because of unknown fields, it is read with types
+   that ignore them, and its JSON is parsed once more to collect them.
 
 The reference converter reads rows that all three refuse, and names the bad field.
 """
@@ -119,8 +119,8 @@ class RowReader(Generic[M]):
         Raises:
             DecodeError: a row is about another campaign or keyword.
         """
-        # Nearly every page is read here, and `suppress` would cost more than a row. Current rows
-        # have no unknown fields, so none can name another campaign.
+        # Nearly every page is read here, and `suppress` would take longer than reading a row.
+        # Current rows have no unknown fields, so none can name another campaign.
         try:
             return self._page(self._current_page.decode(body), number, self._make_current)
         except REFUSALS:
@@ -173,8 +173,8 @@ class RowReader(Generic[M]):
     def _first_row(self, body: bytes) -> dict[str, Any]:
         """Return the first row of a page, to learn its unknown names.
 
-        If the first row is current, a later one is odd. Other types then help only if they have
-        fields for its unknown names. The result is an empty row, which has nothing to learn.
+        If the first row is current, a later one was refused. Other types are tried only if earlier
+        pages had unknown names. Then the result is an empty row, from which nothing is learnt.
 
         Raises:
             ValueError: other types would not help.

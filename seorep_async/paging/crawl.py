@@ -182,8 +182,10 @@ class Crawl(Generic[T]):
             bisect.insort(self._with_more, reading, key=_BY_PLACE)
 
     async def _fail(self, reading: Reading[T], error: SeoRepError) -> Reading[T]:
+        """Hand a failure to the source. Return the reading that replaces this one, or this one."""
         if reading.is_given_up and not isinstance(error, AuthenticationError):
-            # An earlier request of the listing failed, and may still be asking about the key.
+            # An earlier request failed. Its worker ends the listing, perhaps after it has asked
+            # about the key.
             return reading
         self._give_up(reading)
         # After a 401 or 403, other requests of the listing will fail in the same way. The source

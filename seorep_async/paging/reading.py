@@ -33,7 +33,7 @@ _FAILURES_OF_LARGE_PAGES = (
     ServerError,
     TransportError,
 )
-"""Errors that may not occur with smaller pages."""
+"""Errors that smaller pages might avoid."""
 
 
 class Reading(SizedQuery[T], kw_only=True, eq=False):
@@ -42,7 +42,7 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
     Attributes:
         max_pages: the number of pages after which a listing without an end is given up.
         most_ahead: the number of pages that may be requested beyond the last checked one.
-        page_size: finds the limit with page 1. None keeps the default size.
+        page_size: chooses the size of all pages when page 1 is requested. None keeps the default.
         blamed: the `PageSize` whose large pages may have caused an earlier failure, or None.
         requested: the number of the last requested page.
         checked: the number of the last page that was received and checked.

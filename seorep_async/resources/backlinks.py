@@ -165,7 +165,7 @@ def _check_status(status: object) -> str:
 
 
 def _date_string(dates: object) -> str | None:
-    # the reference doesn't define the form of a string, so it is sent unchanged
+    # the reference doesn't define the form of each date, so a string is sent unchanged
     if dates is None or isinstance(dates, str):
         return dates
     if not isinstance(dates, tuple | list) or len(dates) != 2:
@@ -175,4 +175,5 @@ def _date_string(dates: object) -> str | None:
     if end < start:
         problem = f"date_string: {end} is before {start}; swap them"
         raise ConfigurationError(problem, argument="date_string")
+    # the reference: two dates separated by a dash
     return f"{start.isoformat()}-{end.isoformat()}"

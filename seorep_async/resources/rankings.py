@@ -59,7 +59,7 @@ _KeywordByDate: TypeAlias = Literal[Feed.KEYWORD_BY_DATE, "keyword-by-date"]
 
 
 _PLACES = {"page": ".page(…)", "filter": "search=…"}
-"""How to give a documented parameter whose argument has another name."""
+"""Documented parameters whose arguments have other names, and how to give them."""
 # A month and its first day have the same date, so the precision is a part of the key.
 _PERIOD = attrgetter("date", "date_precision")
 _AHEAD = dt.timedelta(days=1)

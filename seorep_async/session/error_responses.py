@@ -99,10 +99,11 @@ def is_of_gateway(response: Response) -> bool:
     The service itself sends its errors as JSON. Its 403 or 404 concerns the key or an object; a 403
     or 404 of another server does not. Other statuses mean the same from any sender.
     """
-    # Some firewalls refuse with a page of status 418 or 451, which the service does not use.
+    # A 403 in plain text may be the service's own. It does not use 418 and 451, but some firewalls
+    # refuse with such a page.
     if response.status in (403, 418, 451):
         return is_page(response)
-    # The service's own 404 may have no body, or only a line break.
+    # The service's own 404 may have no body, or only a line break. An ingress may write plain text.
     if response.status != 404 or not response.body.strip():
         return False
     return not is_json(response.body)

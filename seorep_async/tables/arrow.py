@@ -82,7 +82,7 @@ def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
     pa = require("pyarrow")
     schema = arrow_schema(table)
     batches = [record_batch(table, columns) for columns in parts]
-    # a report in memory may lack keys, unlike one that is pulled into files
+    # key columns of a report in memory may hold nulls, unlike those of one pulled into files
     for place, field in enumerate(schema):
         has_nulls = any(batch.column(place).null_count for batch in batches)
         if has_nulls and not field.nullable:

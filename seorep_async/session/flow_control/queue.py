@@ -45,7 +45,7 @@ class PermitQueue:
     # Clients
 
     def join(self, lanes: ClientLanes, origin: Origin | None, clock: Clock) -> None:
-        """Let a client of the running event loop wait here.
+        """Add a client, whose requests can then wait for permits in the running event loop.
 
         Raises:
             ConfigurationError: the client belongs to another service or another event loop.

@@ -79,9 +79,9 @@ class Share:
     def rate_refused_since(self, moment: float) -> bool:
         """Return whether, at a low limit, the rate was refused since a time.
 
-        Two things show it: the first refusal of a campaign, and the acceptance of one that seemed
-        to be the cause of its refusals. A further refusal of a campaign may concern that campaign.
-        But at a low limit, a rate that is too high refuses one call many times in a row by chance.
+        It was if a campaign was refused for the first time, or if one was accepted that had seemed
+        to cause its own refusals. Later refusals show nothing, because the campaign may be their
+        cause. Only at a low limit may one call be refused many times in a row by chance.
         """
         pace = self._queue.pace
         return pace.rate.learnt < _LOW_RATE and pace.rate_refused_at >= moment
@@ -103,7 +103,7 @@ class Share:
 
     @property
     def outage_seconds(self) -> float | None:
-        """Seconds since failures, not refusals, let only probes go out; None if they do not."""
+        """How long only probes have gone out because of failures, or None if that is not so."""
         breaker = self._queue.pace.breaker
         if breaker.state is not Circuit.OPEN_BY_OUTAGE:
             return None
@@ -163,7 +163,7 @@ class Share:
             lane: the lane of the call's pull, or None for single calls and listings.
             priority: the place in the lane. The lowest number goes first.
             is_retry: whether the request was sent before. Retries go first, those of a lane in the
-                order of their deadlines, but one to three other requests go between two of them.
+                order of their deadlines. But after each, one to three other requests may go.
 
         Raises:
             WaitTimeout: the deadline passed, or an outage outlasted the call's time.
@@ -244,7 +244,7 @@ class Share:
     def take_back(self, permit: Permit) -> bool:
         """Take a permit back at the end of its attempt. `learn` then lets others have it.
 
-        Return whether the permit was in flight. In a closed loop, attempts lose their permits.
+        Return whether the permit was in flight. It was not if its event loop has been closed.
         """
         self.in_flight -= 1
         return self._queue.take_back(permit)
@@ -286,8 +286,8 @@ class Share:
     def wait_in_words(self, seconds: float, reason: WaitReason | None) -> str:
         """Return how long an attempt waited and for what, in words, or an empty string.
 
-        If it did not wait itself, the earlier pages of its listing waited, and only the rate is
-        known as a reason. In an outage, the rate is not the reason.
+        If it did not wait itself, earlier pages of its listing did. Their reason is not recorded,
+        so only a known rate is named, and nothing in an outage.
         """
         if seconds > _SHORTEST_WAIT:
             return f"after a wait of {duration(seconds)} for {self._cause(reason)}"
