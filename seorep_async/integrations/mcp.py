@@ -364,9 +364,12 @@ def _ranking_columns(names: Sequence[str] | None) -> Sequence[str]:
 
 
 async def _changes(agent: _Agent, arguments: ChangesArguments, _: object) -> str:
+    if not 1 <= arguments.limit <= MOST_CHANGES:
+        raise ConfigurationError(
+            f"limit must be a number from 1 to {MOST_CHANGES}, got {arguments.limit}"
+        )
     options = msgspec.structs.asdict(arguments)
     by_campaign = options.pop("by_campaign")
-    options["limit"] = min(arguments.limit, MOST_CHANGES)
     question = ChangesQuestion(
         database=agent.database,
         account=agent.account,
@@ -506,7 +509,7 @@ def _summarised(summary: PullSummary) -> str:
         advice = "; repeat pull later" if any_retryable else ""
         raise ConfigurationError(
             f"every report failed: {reason}; the table failures has every reason; "
-            f"requested were campaigns {listed(campaign_ids)}{advice}"
+            f"requested campaigns: {listed(campaign_ids)}{advice}"
         )
     notes = list(summary.notes)
     if any_retryable:

@@ -96,7 +96,8 @@ _IN_TOOL_WORDS = (
     (r'a datetime\.date, a day "YYYY-MM-DD"', 'a day "YYYY-MM-DD"'),
     (
         r"several accounts; name one with account=…:",
-        "several accounts, and this server has no name of one; the tool history sees them all:",
+        "several accounts; the user must start this server with the option account, which names "
+        "one of them; the tool history sees them all:",
     ),
     (r"(\w+)=…", r"\1"),
 )
@@ -105,7 +106,11 @@ _PLAIN_TYPES = re.compile("BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DO
 """The types of DuckDB whose values are values of JSON."""
 _UNKNOWN_TABLE = "DuckDB: Catalog Error: Table "
 _ACCOUNT = re.compile(r"\baccount\b", re.IGNORECASE)
-_READS_ROWS = re.compile(r"\b(FROM|PIVOT|SUMMARIZE|TABLE)\b", re.IGNORECASE)
+_READS_ROWS = re.compile(
+    # the descriptions of tables belong to no account
+    r"\b(FROM(?!\s+(duckdb_|information_schema\.))|PIVOT|SUMMARIZE|TABLE)\b",
+    re.IGNORECASE,
+)
 _RANKS = re.compile(r"engine_[ab](_mobile|_places)?_ranking\b", re.IGNORECASE)
 _WITHOUT_0 = re.compile(
     r">\s*0\b|>=\s*[1-9]|BETWEEN\s+[1-9]|NULLIF|(<>|!=)\s*0\b|_ranking\s*=", re.IGNORECASE
@@ -427,12 +432,12 @@ def _answer_comparison(question: ChangesQuestion) -> str:
             counts, notes = count_changes(history, request)
             campaigns = counts.campaigns[: request.limit]
             omitted = len(counts.campaigns) - len(campaigns)
-            facts = _facts_of_comparison(counts, omitted, notes, question.database)
+            facts = _facts_of_comparison(counts, omitted, notes, question)
             return _described(campaigns, _COLUMNS_OF_COUNTS, facts)
         # `compare` applies the limit itself
         changes, notes = compare(history, request)
         omitted = changes.total - len(changes)
-        facts = _facts_of_comparison(changes, omitted, notes, question.database)
+        facts = _facts_of_comparison(changes, omitted, notes, question)
         return _described(changes, _COLUMNS_OF_CHANGES, facts)
 
 
@@ -443,14 +448,18 @@ def _described(rows: Sequence[object], columns: Sequence[str], facts: Mapping[st
 
 
 def _facts_of_comparison(
-    result: Changes | CountedChanges, omitted: int, notes: Sequence[str], database: str
+    result: Changes | CountedChanges,
+    omitted: int,
+    notes: Sequence[str],
+    question: ChangesQuestion,
 ) -> dict[str, Any]:
     """Return the facts of a comparison, and what it leaves out, for `excerpt`."""
     omissions = []
     if omitted:
-        omissions.append(
-            f"{omitted} smaller ones, beyond the limit of at most 100; filter for others"
-        )
+        advice = "filter for others"
+        if question.options["limit"] < MOST_CHANGES:
+            advice = f"raise limit (to at most {MOST_CHANGES}), or filter"
+        omissions.append(f"{omitted} smaller ones; {advice}")
     not_compared = {}
     for reason, campaign_ids in campaigns_by_reason(result.left_out).items():
         not_compared[reason] = campaign_ids[:MOST_IDS]
@@ -465,7 +474,7 @@ def _facts_of_comparison(
         "changes": result.total,
         "campaigns_not_compared": len(result.left_out),
         "not_compared": not_compared or None,
-        "notes": [in_tool_words(note, database) for note in notes] or None,
+        "notes": [in_tool_words(note, question.database) for note in notes] or None,
     }
 
 

@@ -47,7 +47,8 @@ class RankingsArguments(Arguments):
     end_date: LastDay
     search: Annotated[str | None, _about("Only keywords like this.")] = None
     columns: Annotated[
-        list[str] | None, _about("Default: phrase, location, ranks, URLs. all: every one.")
+        list[str] | None,
+        _about("Of keyword_rankings. Default: phrase, location, ranks, URLs. all: every one."),
     ] = None
     page: PageNumber = 1
     limit: PageSize = 25
@@ -55,7 +56,8 @@ class RankingsArguments(Arguments):
 
 class ChangesArguments(Arguments):
     before: Annotated[
-        str | None, _about("Earlier ranking day, or a month. Default: the last before after.")
+        str | None,
+        _about("Earlier ranking day, or a month. Default: the last before after, or its month."),
     ] = None
     after: Annotated[
         str | None, _about("Later ranking day: last of a window. Default: of most campaigns.")

@@ -135,6 +135,8 @@ def test_a_failed_conversion_counts_no_lines_of_another_query(database: Path) ->
         ("SELECT Account, count(*) FROM keyword_rankings GROUP BY ALL", 0),
         ("SELECT 1", 0),
         ("DESCRIBE pulls", 0),
+        ("SELECT comment FROM duckdb_columns()", 0),
+        ("SELECT table_name FROM information_schema.tables", 0),
     ],
 )
 def test_a_query_that_mixes_accounts_is_noted(tmp_path: Path, query: str, notes: int) -> None:
@@ -255,9 +257,13 @@ def test_rows_have_few_columns_and_the_omitted_are_counted(
     answer = changes_in(database, limit=3, by_campaign=by_campaign)
     assert answer["columns"] == columns.split()
     assert len(answer["rows"]) == 3
-    assert answer["left_out"] == [
-        f"{omitted} smaller ones, beyond the limit of at most 100; filter for others"
-    ]
+    advice = "raise limit (to at most 100), or filter"
+    assert answer["left_out"] == [f"{omitted} smaller ones; {advice}"]
+
+
+def test_at_the_highest_limit_only_a_filter_is_advised(database: Path) -> None:
+    answer = changes_in(database, limit=100)
+    assert answer["left_out"] == ["174 smaller ones; filter for others"]
 
 
 def test_campaigns_that_were_not_compared_are_named(tmp_path: Path) -> None:
