@@ -379,7 +379,8 @@ def changes(
         database: a file that pulls wrote, such as `rankings.duckdb`.
         account: the name of the account, if there are several.
         before: the earlier ranking day, or a month, `YYYY-MM`, for its last ranking day; by
-            default, the last day before `after` that was pulled for most campaigns.
+            default, the last day before `after` (before its month, if `after` is a month) that was
+            pulled for most campaigns.
         after: the later ranking day, or a month; by default, the last day that had begun and was
             pulled for most campaigns.
         campaign: the id of one campaign, which is compared on its own days; by default all.
@@ -569,7 +570,9 @@ def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
     days = _days(selection, pulls, request.before, request.after)
     notes: list[str | None] = []
     if request.before is None:
-        notes.append(selection.note_on_days_between(*days))
+        before, after = days
+        earliest = after if request.after is None else request.after[0]
+        notes.append(selection.note_on_days_between(before, earliest))
     # a caller who names a day needs no notes on how it was chosen
     if request.after is None:
         notes.append(selection.note_on_nights())
@@ -604,10 +607,12 @@ def _days(
     if after is None:
         after = last_day(pulls)
     if before is None:
+        # a month is compared with the one before, not with its own earlier days
+        earliest = after if requested_after is None else requested_after[0]
         # a day on which only a few campaigns were pulled is used only if there is no other
-        earlier = [day for day in [*usual_days(pulls), *reversed(days)] if day < after]
+        earlier = [day for day in [*usual_days(pulls), *reversed(days)] if day < earliest]
         if not earlier:
-            raise _nothing_before(selection, after, days)
+            raise _nothing_before(selection, earliest, days)
         before = earlier[0]
     if before >= after:
         problem = f"before must be a day before {after}, got {before}"

@@ -510,6 +510,23 @@ def test_a_month_stands_for_its_last_ranking_day(tmp_path: Path) -> None:
         changes(database, before="2026-13")
 
 
+def test_a_month_is_compared_with_the_days_before_it(tmp_path: Path) -> None:
+    nights = [pull_of_night(number, {11: number + 40}) for number in (-5, -2, 3, 9)]
+    database = database_of(tmp_path / "a.duckdb", nights)
+    compared = changes(database, after="2026-03")
+    assert (compared.before, compared.after) == (day(-2), day(9))
+    with pytest.raises(ConfigurationError, match=r"^there is no day before 2026-02-01 to compare"):
+        changes(database, after="2026-02")
+
+
+def test_usual_days_within_a_compared_month_are_not_noted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    nights = [pull_of_night(number, {11: number + 40}) for number in (-2, 3, 9)]
+    changes(database_of(tmp_path / "a.duckdb", nights), after="2026-03")
+    assert "fewer campaigns" not in caplog.text
+
+
 def test_printed_changes_are_one_line(two_days: Path) -> None:
     assert str(changes(two_days)) == "<Changes of acme, 2026-03-01 to 2026-03-02: 5>"
     few = changes(two_days, limit=2)
