@@ -169,8 +169,8 @@ class PullArguments:
             )
         if is_by_month and not target.endswith(".duckdb"):
             raise click.UsageError(
-                "-o: several months, or --skip-complete, need a .duckdb file. For Excel, pull each "
-                "month into its own .xlsx file."
+                "-o: several months, or --skip-complete, need a .duckdb file. Write other files "
+                "from it with DuckDB's COPY … TO, or pull each month into its own file."
             )
         # without --skip-complete, each run would fetch the first months again, and never the last
         if self.max_requests and len(windows) > 1 and not self.skips_pulled_months:

@@ -22,7 +22,13 @@ from seorep_async.integrations.engines import (
     without_warning_of_failures,
 )
 from seorep_async.models import Feed
-from seorep_async.resources.arguments import Date, check_count, check_feeds, check_ids
+from seorep_async.resources.arguments import (
+    Date,
+    check_count,
+    check_feeds,
+    check_ids,
+    names_unknown_arguments,
+)
 from seorep_async.resources.rankings import FeedOptions, FeedValue, feed_params
 from seorep_async.settings import Settings
 from seorep_async.tables.arrow import arrow_schema
@@ -121,6 +127,11 @@ def dlt_source(
         )
         resources.append(resource)
     return dlt.source(lambda: resources, name="seorep")()
+
+
+# type checkers must see the undecorated signature
+if not TYPE_CHECKING:
+    dlt_source = names_unknown_arguments(dlt_source, FeedOptions.__annotations__)
 
 
 def _table_hints(table: Table, key: Sequence[str], columns: Iterable[Column]) -> Any:

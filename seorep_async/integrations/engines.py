@@ -11,6 +11,8 @@ import contextvars
 import datetime as dt
 import logging
 import os
+import platform
+import re
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
@@ -24,6 +26,7 @@ from seorep_async.errors import (
     AuthenticationError,
     ConfigurationError,
     DecodeError,
+    NotFoundError,
     SeoRepError,
     counted,
 )
@@ -45,7 +48,7 @@ from seorep_async.settings import Settings
 from seorep_async.tables.arrow import arrow_schema, record_batch
 from seorep_async.tables.columns import fits
 from seorep_async.tables.optional import require
-from seorep_async.tables.output_tables import table_of
+from seorep_async.tables.output_tables import failures_table, table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,6 +56,10 @@ if TYPE_CHECKING:
 __all__ = ["pull_table", "table_schema"]  # what `help` shows
 
 _DAYS = ("snapshot_date", "start_date", "end_date")
+
+_COLUMNS_OF_FAILURES = ("error", "message", "status", "attempts")
+_NAME_OF_VARIABLE = re.compile(r"[A-Z]+(_[A-Z]+)+(_[0-9]{1,2})?")
+"""A name such as ACME_KEY. Keys do not look like this."""
 
 _free_limits: dict[tuple[str, Settings], list[Limits]] = {}
 """Unused limits of earlier calls. The next call starts at the rate that they found."""
@@ -130,18 +137,17 @@ def pull_table(
             f"settings must be a Settings, got {type(settings).__name__}", argument="settings"
         )
     if not isinstance(api_key_env, str) or not os.environ.get(api_key_env):
-        name = API_KEY
-        # a caller may have passed the key instead of a name, so it is not shown
-        if api_key_env != API_KEY:
-            name = "that api_key_env names"
-        raise ConfigurationError(
-            f"the environment variable {name} is not set on this machine", argument="api_key_env"
-        )
+        name = "that api_key_env names"
+        # a caller may have passed the key instead of a name, so not every value is shown
+        if isinstance(api_key_env, str) and _NAME_OF_VARIABLE.fullmatch(api_key_env):
+            name = api_key_env
+        problem = f"the environment variable {name} is not set on {_this_machine()}"
+        raise ConfigurationError(problem, argument="api_key_env")
     # the client's own message would advise a stored profile, and those are not read here
     if base_url is None and not os.environ.get(BASE_URL):
         raise ConfigurationError(
-            f"the environment variable {BASE_URL} is not set on this machine: set it, or pass "
-            "base_url",
+            f"the environment variable {BASE_URL} is not set on {_this_machine()}: set it, or "
+            "pass base_url",
             argument="base_url",
         )
     work = partial(_pull, request, base_url, api_key_env, settings, account)
@@ -177,9 +183,15 @@ def table_schema(
     # a failed report has no rows, so only these columns have a value in its row
     filled_columns = {*_DAYS, "account", "campaign_id"}
     fields = [field.with_nullable(field.name not in filled_columns) for field in declared]
-    fields += [pa.field(name, pa.string()) for name in ("error", "message")]
-    fields += [pa.field(name, pa.int64()) for name in ("status", "attempts")]
+    for field in arrow_schema(failures_table()):
+        if field.name in _COLUMNS_OF_FAILURES:
+            fields.append(field.with_nullable(True))
     return pa.schema(fields, metadata=declared.metadata)
+
+
+def _this_machine() -> str:
+    """Return words for this machine, which may be one of many workers."""
+    return f"this machine ({platform.node()})"
 
 
 def failed_reports(count: int, example: Mapping[str, Any]) -> str:
@@ -228,7 +240,7 @@ async def _pull(
 
     # the client refuses a `base_url` that is not a string
     service = str(base_url or os.environ.get(BASE_URL))
-    with _limits_of(service, settings) as limits:
+    with _limits_of(service, settings) as limits, _names_source_of_key(api_key_env):
         async with SeoRepClient(
             base_url,
             os.environ[api_key_env],
@@ -244,6 +256,16 @@ async def _pull(
                 # each campaign was refused. This request decides it, or raises.
                 await client.campaigns.list(limit=1).page(1)
             return table
+
+
+@contextlib.contextmanager
+def _names_source_of_key(api_key_env: str) -> Iterator[None]:
+    """Note on a refusal which variable of which machine held the key, because workers differ."""
+    try:
+        yield
+    except AuthenticationError as refusal:
+        refusal.add_note(f"the key came from {api_key_env} on {_this_machine()}")
+        raise
 
 
 @contextlib.contextmanager
@@ -333,7 +355,12 @@ class _TablePull:
                 self._add(outcome.report, campaign_id)
             elif outcome.error is not None:
                 keyword_id = outcome.id if feed is Feed.KEYWORD_BY_DATE else None
-                self._fail(outcome.error, campaign_id, keyword_id)
+                error = outcome.error
+                is_lookup_of_keywords = feed is not self._request.feed
+                if is_lookup_of_keywords and isinstance(error, NotFoundError):
+                    advice = f"{self._request.feed.value} takes campaign ids, not keyword ids"
+                    error = error.evolve(message=f"{advice}; {error.message}")
+                self._fail(error, campaign_id, keyword_id)
 
     def _add(self, report: RankingReport[Any], campaign_id: int) -> None:
         request = self._request

@@ -337,6 +337,11 @@ def test_bad_input_is_refused_before_a_pipeline_runs(wrong: dict[str, Any]) -> N
         assert sandbox.stats.requests == 0
 
 
+def test_a_misspelt_argument_is_answered_with_the_right_one() -> None:
+    with pytest.raises(ConfigurationError, match=r"Did you mean feeds\? The arguments are ids, "):
+        dlt_source(IDS, **WINDOW, feed=Feed.CAMPAIGN)  # type: ignore[call-arg]
+
+
 def test_a_wrong_key_fails_the_run_without_showing_it(tmp_path: Path) -> None:
     loaded = Loaded("duckdb", tmp_path, "")
     with served() as sandbox:

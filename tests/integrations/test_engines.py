@@ -5,6 +5,7 @@ import contextlib
 import logging
 import os
 import pickle
+import platform
 import signal
 import threading
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from seorep_async import (
     ConfigurationError,
     Feed,
     Limits,
+    NotFoundError,
     SeoRepClient,
     SeoRepError,
     Settings,
@@ -80,6 +82,7 @@ def test_the_schema_is_the_declared_one(feed: Feed) -> None:
     assert whole.schema.equals(table_schema(feed), check_metadata=True)
     assert empty.schema.equals(table_schema(feed), check_metadata=True)
     assert rows.schema.equals(table_schema(feed, on_error="rows"), check_metadata=True)
+    assert all(b"description" in field.metadata for field in rows.schema)
     never_null = {"account", "snapshot_date", "campaign_id", "start_date", "end_date"}
     never_null &= {*whole.schema.names}
     assert {field.name for field in rows.schema if not field.nullable} == never_null
@@ -92,6 +95,12 @@ def test_a_forbidden_campaign_is_an_error_that_names_it() -> None:
     ):
         pull_table(IDS, **WINDOW)
     CANARY.assert_not_shown_by(caught.value)
+
+
+def test_the_id_of_a_keyword_is_recognised_as_such() -> None:
+    advice = "keyword-by-date takes campaign ids, not keyword ids; there is no such object"
+    with served(), pytest.raises(NotFoundError, match=f"^campaign 100001: {advice}"):
+        pull_table([100_001], **WINDOW, feed=Feed.KEYWORD_BY_DATE)
 
 
 def test_only_forbidden_campaigns_are_rows_if_the_key_is_good() -> None:
@@ -119,6 +128,8 @@ def test_a_wrong_key_always_raises(
         monkeypatch.setenv("OTHER_KEY", KEY)
         with pytest.raises(AuthenticationError) as caught:
             pull_table([1, 2], **WINDOW, feed=feed, on_error=on_error, api_key_env="OTHER_KEY")
+    machine = f"this machine ({platform.node()})"
+    assert caught.value.__notes__ == [f"the key came from OTHER_KEY on {machine}"]
     CANARY.assert_not_shown_by(caught.value)
     CANARY.assert_not_in(caplog.text)
 
@@ -169,6 +180,13 @@ def test_the_variable_of_the_key_may_be_missing(monkeypatch: pytest.MonkeyPatch)
         pull_table([1], **WINDOW, base_url="https://api.example.com")
 
 
+def test_an_unset_variable_and_its_machine_are_named() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        pull_table([1], **WINDOW, api_key_env="ACME_KEY")
+    machine = f"this machine ({platform.node()})"
+    assert str(caught.value) == f"the environment variable ACME_KEY is not set on {machine}"
+
+
 def test_a_refused_on_error_is_shown() -> None:
     with pytest.raises(ConfigurationError, match=r"must be \"raise\" or \"rows\", got 'ignore'"):
         table_schema(on_error="ignore")  # type: ignore[arg-type]
@@ -177,7 +195,7 @@ def test_a_refused_on_error_is_shown() -> None:
 def test_the_variable_of_the_address_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SEOREP_BASE_URL", raising=False)
     monkeypatch.setenv("SEOREP_API_KEY", KEY)
-    message = "variable SEOREP_BASE_URL is not set on this machine: set it, or pass base_url"
+    message = "variable SEOREP_BASE_URL is not set on this machine .*: set it, or pass base_url"
     with pytest.raises(ConfigurationError, match=message) as caught:
         pull_table([1], **WINDOW)
     assert caught.value.argument == "base_url"
