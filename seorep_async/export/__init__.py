@@ -1,4 +1,4 @@
-"""Pulls into files and databases: complete, in a fixed order, or not written (guide: exports).
+"""Pulls into files and databases: written whole and in a fixed order, or not (guide: exports).
 
 `request` holds what is requested. `opening` checks the target. `fetch` stores the reports in
 `staging` (the file `pieces`), encoded by `formats`. `files`, `workbook` or `database` (`schema`,

@@ -233,8 +233,8 @@ class Fetcher:
         if visible.account_ids and set(owners).isdisjoint(visible.account_ids):
             raise ConfigurationError(
                 f"campaign {visible.sample} belongs to account {visible.account_ids[0]}, but the "
-                f"staged reports belong to account {owners[0]}; finish their pull with that "
-                "account's key, or drop it with restart=True",
+                f"staged reports belong to account {owners[0]}; finish the staged pull with a key "
+                "of that account, or drop it with restart=True",
                 argument="account",
             )
         await self.run(self.check_accounts, owners)
@@ -332,7 +332,7 @@ class OrderedFetcher:
     """Fetches the reports of a request in order, without staging them.
 
     The request has exactly one feed. If that is a keyword feed, the reports of the campaign feed
-    are fetched first, to find the keywords. If one of these fails, that is a failure of the
+    are fetched first, to find the keywords. If one of these fails, its failure counts as one of the
     requested feed.
 
     In its methods, `owners` maps the id of each report to its campaigns. A keyword may be in

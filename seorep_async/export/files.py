@@ -105,9 +105,9 @@ class Target:
         )
 
     def failed(self) -> Retry:
-        """Look for the same request in the target. Without a failure, nothing is left to retry.
+        """Look for a pull of the same request without failures, after which nothing is to be retried.
 
-        After failures, the result is empty, because the staging folder knows which reports failed.
+        Otherwise the result is empty: only the staging folder knows which reports failed.
         """
         pull = self.earlier_pull()
         complete_pull = {**self.requested_pull(), "failures": "0"}
@@ -120,7 +120,7 @@ class Target:
         return [self.out]
 
     def losses(self, complete: int) -> tuple[str, ...]:
-        """Return a note if this pull replaces one of other days, feeds or more campaigns.
+        """Return a note if this pull replaces one with more, or of other days or another account.
 
         Args:
             complete: the number of campaigns without a failure in this pull.

@@ -173,10 +173,10 @@ class Text(Format):
         return row_count
 
     def read(self, file: Path) -> dict[str, Any]:
-        """Return the first row of a file.
+        """Return the first row of a file, by column.
 
-        If the file has only a header, all values are None. If it has another format, there are no
-        columns either.
+        If the file has only a header, all values are None. If it has another format, the result is
+        empty.
         """
         with open(file, "rb") as opened:
             text = opened.read(_LOOK_BYTES)
@@ -211,7 +211,7 @@ class Csv(Text):
 
     def staged_rows(self, table: Table, columns: Columns) -> bytes:
         # All rows are joined at once, with a control character before the first cell of each. Then
-        # a byte that UTF-8 never contains replaces it.
+        # `ROW_START` replaces that character.
         cells = csv_cells(table.columns, columns)
         first_column, *other_columns = cells
         marked_column = [_ROW_START_IN_CELLS + cell for cell in first_column]
@@ -255,8 +255,8 @@ class JsonLines(Text):
     ending = ".jsonl"
 
     def staged_rows(self, table: Table, columns: Columns) -> bytes:
-        # ROW_START replaces the brace of each line, which the lead brings back. Every line break
-        # ends a row: within a string, JSON escapes it.
+        # ROW_START replaces the first brace of each line; the lead begins with it. Every line break
+        # ends a row, because JSON escapes those in strings.
         data = bytearray(columns_as_json_lines(table, columns))
         start = 0
         for end in _places(data, b"\n"):

@@ -154,7 +154,7 @@ async def require_begun(
     has_answer = False
     async with aclosing(_samples(client, request, campaign_ids, [feed], options)) as samples:
         async for _, pages in samples:
-            # the service's clock may differ, or it may have forecasts
+            # the service's clock may differ, or the service may have forecasts
             if pages[feed].items or pages[feed].total_records:
                 return
             has_answer = True
@@ -174,7 +174,7 @@ async def estimate(
 ) -> tuple[int, int | None]:
     """Estimate the requests of a pull from the first page of each feed of one campaign.
 
-    Return the number of requests, and that campaign; None if no campaign could be sampled.
+    Return the number of requests, and that campaign, or None if none could be sampled.
     """
     needed: dict[Feed, Sequence[int]] = {
         feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE

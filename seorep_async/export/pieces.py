@@ -199,7 +199,7 @@ class BlockFile:
                 self._positions.pop()
                 # the next block gets the same number, so the cached record would be wrong
                 self._cached_block.cache_clear()
-                # the file ends within this head, or this head is valid and no block follows its own
+                # the file ends within this head, or the head is valid and no block follows
                 is_last = record_start > size or (is_head and end >= size)
                 # a crash may also leave zeros, in space that was reserved but not written
                 if not is_last and not self._is_zero(start, size):
@@ -276,7 +276,7 @@ class BlockFile:
         """Close the file. If it is empty, remove it and its folder."""
         with self._file:
             is_empty = not os.fstat(self._file.fileno()).st_size
-            # removed before it is unlocked, because then another pull may use it
+            # removed while it is locked, because another pull may use it as soon as it is not
             if is_empty and os.name != "nt":
                 self._path.unlink(missing_ok=True)
         if not is_empty:

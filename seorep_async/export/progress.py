@@ -137,9 +137,9 @@ class PullSummary:
             unchanged then, and a database gets rows of `pulls` and `failures` only.
         outcomes: one for each campaign, in their order.
         resumed: reports that an earlier run had stored.
-        seconds: how long it took.
-        stats: what the client did meanwhile: requests, retries by cause, responses with status 429,
-            waits by reason.
+        seconds: how long the pull took.
+        stats: what the client did during the pull: requests, retries by cause, responses with
+            status 429, waits by reason.
         notes: sentences about what may surprise the caller, for example that the file held
             another period, or that the database has another name for the account.
     """

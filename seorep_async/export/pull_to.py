@@ -90,7 +90,7 @@ async def pull_to(
         force: also replace files that no pull wrote, and workbooks that a person changed; or begin
             a new account in a database that has the same one under a similar name.
         max_requests: stop after this number of requests, retries included. Reports that have begun
-            are finished. A resumed pull first looks up one campaign, which doesn't count.
+            are finished. A resumed pull first looks up one campaign; that request doesn't count.
         engine_names: the names of engine A and engine B for the headers of a workbook.
         feeds: one or several of the three feeds, or their values, such as `campaign-by-date`.
         groups: without ids, only campaigns of groups with these titles, in any case.
@@ -137,7 +137,7 @@ async def _pulled(
     """Fetch the missing reports, and write the target."""
     async with opened_target(client, request, place, beginning) as target:
         staging = target.staging
-        # only a retry for which no report had failed requests no campaigns
+        # `retry_failed` found no failed report
         if staging.request.campaigns == ():
             tracker.start(Stage.DONE, staging.request.feeds[-1])
             return tracker.summary(request)
@@ -231,8 +231,8 @@ class PullPreview:
         campaigns: the number of campaigns.
         requests: the number of requests that the pull would still need, without retries, estimated
             from one campaign.
-        sampled: that campaign: the first with a missing report that the service has. If it is None,
-            no campaign could be sampled, and each report counts as one page.
+        sampled: that campaign: the first with a missing report that the service returned. If it is
+            None, each report counts as one page.
         staged: the pull that an earlier run has staged, or None.
         resumes: whether the pull would resume the staged one. Otherwise it would start over.
         account: the account's name in every row.
@@ -332,7 +332,7 @@ async def _look_into(opened: OpenTarget) -> _Look:
 
 async def _ids_to_preview(client: SeoRepClient, look: _Look) -> tuple[int, ...]:
     """Return the campaigns of a request. Listed ones of another account are refused."""
-    # a retry for which no report had failed requests no campaigns
+    # the caller named them, or there are none because `retry_failed` found no failed report
     if look.request.campaigns is not None:
         return look.request.campaigns
     campaigns = await selected(client, look.request)

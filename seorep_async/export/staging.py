@@ -51,7 +51,7 @@ CANCELLED = "the pull was cancelled; run it again to write what is staged"
 UNSTORABLE = (OverflowError, RecursionError, ValueError)
 """The errors that a format raises for a value that it can't hold."""
 _PIECE_ROWS = 2_000
-"""The rows of a piece. More would not fit into the processor's cache, which is slower."""
+"""The rows of a piece. More would be slower, because the processor's cache can't hold them."""
 _ROWS_AT_ONCE = 1 << 12
 """The rows of a part of a table that is not staged: failures, totals and the pull itself."""
 _LIST_OF_CAMPAIGNS = -1
@@ -174,8 +174,8 @@ class Staging:
 
         for part in in_groups(campaigns, lambda _: 1, _PIECE_ROWS):
             for campaign, _ in _add_without_unstorable(add, part):
-                # A campaign with any other unstorable value only lacks its record. With such an
-                # id, its reports can't be stored, and neither can their failures.
+                # Usually the campaign only lacks its record. But if its id is unstorable, neither
+                # its reports nor their failures can be stored.
                 if not fits(campaign.id):
                     raise ExportError(
                         f"{self._format.ending} can't hold campaign {campaign.id}: its id has "

@@ -73,7 +73,8 @@ _SIGNED_FORMAT = "+0;-0;0"
 _COLORS = {">": "#0B6E37", "<": "#B42318", "=": "#000000"}
 """Green above 0, red below, and black at 0.
 
-In a row where no rule applies, LibreOffice prints the cells to the right without their indent.
+Black needs a rule as well: where none applies, LibreOffice prints the cells to the right without
+their indent.
 """
 _HEADER: dict[str, Any] = {
     "bold": True,
@@ -202,7 +203,7 @@ class Sheet:
         may_be_left_out: whether the workbook omits the sheet if it has no rows.
         heading: a line at the top of each printed page.
         engine_names: names of engine A and engine B. With None, headers are the columns' names.
-            Otherwise they are words, and without names (an empty tuple) they name no engine.
+            Otherwise they are words; if the tuple is empty, these name no engine.
     """
 
     table: Table
@@ -561,10 +562,9 @@ def was_changed(file: Path) -> bool:
 
 
 def read_sheet(file: Path, table: Table) -> dict[str, Any]:
-    """Return the first row of a table in a workbook.
+    """Return the first row of a table in a workbook, by column.
 
-    If the sheet has only a header, all values are None. If there is no such sheet, there are no
-    columns either.
+    If the sheet has only a header, all values are None. Without such a sheet, the result is empty.
     """
     openpyxl = require("openpyxl")
     try:
