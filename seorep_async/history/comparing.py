@@ -256,14 +256,14 @@ class Change:
             keyword.
             `found` or `lost`: both reports have the keyword, and only the later or only the
             earlier one has a rank of it.
-            `entered_top_3`, `entered_top_10`, `entered_top_20`: its rank is at most this, and was
-            greater, or none.
+            `entered_top_3`, `entered_top_10`, `entered_top_20`: the later rank is at most this
+            number; the earlier one was greater, or there was none.
             `left_top_3`, `left_top_10`, `left_top_20`: the other way round.
-            `rose` or `fell`: by `moved` places or more; it is ranked in both.
+            `rose` or `fell`: by `moved` places or more; both reports have a rank.
         moved: the places by which the rank became better, negative if it became worse; None
             without both ranks.
-        url: the ranked address, of the later report if it is ranked there; None for places, which
-            have none.
+        url: the ranked address of the later report, or of the earlier one if it is no longer
+            ranked; None for places, which have none.
         company: the campaign's, as it was last pulled; None if the campaigns could not be listed.
         keyword_phrase: as in the later report that has it; likewise `location`, its canonical name.
     """
@@ -372,8 +372,8 @@ def changes(
     """Return the changes between two days of a database, the largest first.
 
     The ranks are compared; the columns `..._change` are not used. A campaign is compared only if
-    both days have its report. The others are in `left_out`: their report failed or has no rows,
-    because it was not requested, or because the campaign is new or was deleted.
+    both days have its report. The others are in `left_out`: their report failed, or has no rows,
+    for example because it was not requested, or the campaign is new or was deleted.
 
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
@@ -396,7 +396,7 @@ def changes(
     Raises:
         ConfigurationError: an argument is wrong, or the database has no such account, day or
             campaign, or only one day.
-        ExportError: after 10 seconds, the database is still being written; or it is damaged.
+        ExportError: the database is damaged, or is still being written after 10 seconds.
         ImportError: the extra `duckdb` is missing.
     """
     request = ComparisonRequest.of(
@@ -549,7 +549,7 @@ def compare(history: History, request: ComparisonRequest) -> tuple[Changes, Sequ
     notes = [*compared.notes]
     for kind, related_kind, meaning in _RELATED_KINDS:
         if kind in result.filters and related_kind not in result.filters:
-            # only `total` matters, which includes the changes beyond the limit
+            # `total` is enough, and includes the changes beyond the limit
             related = find_changes(kinds=[related_kind], limit=1)
             if related.total:
                 count = counted(related.total, "change")

@@ -30,7 +30,7 @@ _log = logging.getLogger("seorep_async")
 _MADE_BY = '<meta name="generator" content="seorep report">'
 """Marks a page as a report, near its beginning."""
 _LONGEST_BEGINNING = 1024
-"""The bytes of a page in which this mark is looked for."""
+"""How many bytes of a page are searched for this mark."""
 _LAST_OF_PLANES = "".join(chr(plane << 16 | end) for plane in range(17) for end in (0xFFFE, 0xFFFF))
 _NOT_IN_HTML = re.compile(f"[\0-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef{_LAST_OF_PLANES}]")
 

@@ -50,7 +50,7 @@ _LAST_DAYS_OF_NIGHTS = """
     GROUP BY snapshot_date
     ORDER BY snapshot_date DESC
 """
-# In some time zones it was already tomorrow, so a window of this one day may have begun.
+# A window of only the day after the night may have begun in some time zones.
 _IS_AHEAD = "start_date > snapshot_date AND end_date > snapshot_date + 1"
 REPORTS = f"""
     WITH reports AS (
@@ -268,7 +268,7 @@ class Selection:
     def note_on_nights(self) -> str | None:
         """Return a sentence about the last nights if several have the same ranking day."""
         days = self.first_column(_LAST_DAYS_OF_NIGHTS)
-        # only the latest nights in a row count, because earlier ones may have been pulled otherwise
+        # only the latest nights in a row count, because earlier pulls may have had other windows
         nights = 0
         for day in days:
             if day != days[0]:

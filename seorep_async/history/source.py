@@ -203,7 +203,7 @@ def open_history(
 
     Raises:
         ConfigurationError: no pull wrote the file, or its tables were changed.
-        ExportError: after `wait_seconds`, the database is still in use; or it is damaged.
+        ExportError: the database is damaged, or is still in use after `wait_seconds`.
         ImportError: the extra `duckdb` is missing.
     """
     return HistoryOpening(_open_history(database, limits or {}, wait_seconds))
@@ -260,7 +260,7 @@ def _connect(
 def _connected(
     stack: ExitStack, path: Path, settings: dict[str, str], use: DatabaseUse, *, is_late: bool
 ) -> duckdb.DuckDBPyConnection | None:
-    """Open a file. If it is in use, return None to wait; raise an error if it is too late."""
+    """Open a file. If it is in use, return None, or raise an error if `is_late`."""
     library = require("duckdb")
     with use.opening:
         if use.is_written:
@@ -278,7 +278,7 @@ def _connected(
         except library.Error as error:
             # the holder may be another process, or a reader of this process with other limits
             holder = holder_of(error)
-            # otherwise a notebook with the database open would wait for itself
+            # a notebook that has the database open would otherwise wait for itself
             is_callers_own = holder == THIS_PROGRAM and not use.readers
             if holder is None or is_callers_own or is_late:
                 raise
@@ -290,7 +290,7 @@ def _connected(
 def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Refuse a database that no pull created, or whose tables were changed."""
     columns = found_columns(connection)
-    # of an unrelated database, the error names the first table
+    # the error about an unrelated database names the first table
     for table in all_tables():
         if table.name not in columns:
             raise _refusal(path, f"it has no table {table.name}")
@@ -313,7 +313,7 @@ def _provide_views(connection: duckdb.DuckDBPyConnection) -> None:
             # a view in an older storage format is shown with fewer parentheses
             views.add(re.sub(r"[()\s]", "", definition))
     if temporary_views == stored_views:
-        # otherwise SHOW TABLES would list them twice
+        # otherwise SHOW TABLES would list each view twice
         for name in VIEWS:
             connection.execute(f"DROP VIEW temp.{name}")
 
@@ -380,7 +380,7 @@ def complete_windows(
 
     Raises:
         ConfigurationError: no pull wrote the file, or its tables were changed.
-        ExportError: after 10 seconds, it is still being written; or it is damaged.
+        ExportError: the file is damaged, or is still being written after 10 seconds.
         ImportError: the extra `duckdb` is missing.
     """
     windows = pulled_windows(database, account, selection, compared=compared)

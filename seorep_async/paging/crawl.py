@@ -34,7 +34,7 @@ class Source(Protocol[T]):
         """Find out whether the failure of a listing affects other listings."""
 
     def on_failure(self, reading: Reading[T], error: SeoRepError) -> Reading[T] | None:
-        """Take the failure of a listing, unless it has ended. Return the next reading, if any."""
+        """Take the failure of a listing, unless it has ended. Return its new reading, if any."""
 
     def on_bug(self, error: BaseException) -> None:
         """Take an error that should not have happened."""
@@ -146,14 +146,14 @@ class Crawl(Generic[T]):
                     self._source.on_complete(reading)
                 else:
                     reading = await self._fail(reading, error)
-                    # If the client is closed now, the reading that replaced this one has to fail.
+                    # If the client is closed now, the new reading has to fail.
                     self._workers[worker] = reading
             self._retrying.discard(worker)
             # Other responses that have arrived free their permits first. Otherwise this request
             # would wait in the queue for one of these permits, which costs more CPU time.
             await asyncio.sleep(0)
             job = self._following(reading)
-            # A reference would keep all pages of the listing in memory until the next page arrives.
+            # This reference would keep the listing's pages in memory until the next page arrives.
             del reading
 
     def _following(self, reading: Reading[T]) -> Job[T] | None:

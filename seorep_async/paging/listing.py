@@ -117,7 +117,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
         return await self._read_whole(Schedule(self._session.call_timeout.stream_deadline()))
 
     def reading(self, schedule: Schedule, place: int = 0) -> Reading[T]:
-        """Begin to read the whole listing, for a crawl, where it has this `place`."""
+        """Begin to read the whole listing for a crawl, in which it has this `place`."""
         return self._reading(schedule, place, page_size=self._page_size)
 
     def _reading(

@@ -28,9 +28,9 @@ LIMIT = 1000
 SHORTEST_PATIENCE = 5.0
 """The least seconds that a listing waits for the answer to a question."""
 PATIENCE = 8
-"""A listing also waits for this multiple of the time that its own page 1 took."""
+"""A listing waits for at least this multiple of the time that its own page 1 took."""
 PROBING_PATIENCE = 90.0
-"""The least seconds that it waits while only probes go out. A limit per minute may be used up."""
+"""The least seconds of that wait while only probes go out. A limit per minute may be used up."""
 CONFIRMATIONS = 3
 """The number of reports of one length to compare with and without a limit."""
 MOST_FAILURES = 3
@@ -88,7 +88,7 @@ class PageSize:
             # A larger page would save little or nothing.
             if not page.items or _announced(page) < 2 * len(page.items):
                 return page
-            # If a later page 1 had to wait, that is no reason to wait longer for an answer.
+            # The shortest time counts, because a repeated page 1 may have waited for a permit.
             page_1_seconds = min(page_1_seconds, now() - started)
             # The second half of the call's time is for pages of the default size.
             ask_until = min(ask_until, (now() + listing.schedule.deadline.at) / 2)
@@ -129,7 +129,7 @@ class PageSize:
         now = self._session.clock.monotonic
         began = now()
         while self._state is PageSizeState.ASKING:
-            # Meanwhile the rate may become known, and then patience is longer.
+            # The rate may become known during the wait, and patience is longer then.
             left = min(began + self._patience(page, page_1_seconds), ask_until) - now()
             if left <= 0:
                 return
@@ -158,7 +158,7 @@ class PageSize:
         )
         try:
             large_page = await self._session.send(question)
-            # Other listings wait for this answer, so another request must not take long either.
+            # Other listings wait for this answer, so the comparison must not take long either.
             deadline = Deadline(ask_until, seconds_from_permit=self._patience(page, page_1_seconds))
             is_longer = _continues(page, large_page, listing)
             if is_longer and await self._is_whole(large_page, listing, deadline):

@@ -102,7 +102,7 @@ class SizedQuery(msgspec.Struct, Generic[T], eq=False):
     def _priority(self, number: int) -> int:
         """Return the place of a request in its lane; the lowest goes first."""
         # Single listings and calls have the same place, so they go in the order of their arrival.
-        # Under overload, every listing would get page 1, but none its further pages. So a listing
+        # Under overload, each listing would get page 1, and none its further pages. So a listing
         # that has begun goes first, but only with its first pages: a long one must not hold up
         # others.
         if self.schedule.lane is None and self.has_begun and number <= PAGES_FIRST:

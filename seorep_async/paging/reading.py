@@ -66,7 +66,7 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
     is_given_up: bool = False
 
     def may_be_too_large(self, error: SeoRepError) -> bool:
-        """Return whether it may have failed because its pages were larger than the default."""
+        """Return whether larger pages than the default may have caused a failure."""
         return self.limit is not None and isinstance(error, _FAILURES_OF_LARGE_PAGES)
 
     def at_default_size(self) -> Reading[T]:
