@@ -105,7 +105,7 @@ class Target:
         )
 
     def failed(self) -> Retry:
-        """Look for a pull of the same request without failures, after which nothing is to be retried.
+        """Look for a complete pull of the same request, after which nothing is left to retry.
 
         Otherwise the result is empty: only the staging folder knows which reports failed.
         """

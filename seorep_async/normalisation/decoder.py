@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 M = TypeVar("M")
 
 SLICE = 32
-"""The number of rows read together on a page with odd rows."""
+"""The number of rows that are read together on a page with odd rows."""
 
 
 class Decoder:
@@ -63,7 +63,7 @@ class Decoder:
 
 
 decoder_for = lru_cache(maxsize=16)(Decoder)
-"""Return the decoder for an account's names. Building one takes milliseconds, so it is shared."""
+"""Return the decoder for an account's engine names. It is shared: making one takes milliseconds."""
 
 
 class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):

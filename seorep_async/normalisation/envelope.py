@@ -20,7 +20,7 @@ M = TypeVar("M")
 
 Subject: TypeAlias = tuple[str, int] | None
 """The campaign or keyword that a page must be about: `campaign` or `keyword`, and its id. None
-allows any. Ids of rows, such as those of keywords in a campaign's feed, are not meant.
+allows any. Ids of rows, such as those of keywords in a campaign's feed, are not compared with it.
 """
 
 _LARGEST_COUNT = 2**63 - 1
@@ -224,7 +224,7 @@ def refuse_another_row(rows: Iterable[Any], path: str, subject: Subject) -> None
     names = {f"{kind}_id", f"{kind}Id", kind}
     for place, row in enumerate(rows):
         fields = row if isinstance(row, dict) else getattr(row, "extra", None)
-        # Few rows have such a field, and this check takes a tenth of the time of the next.
+        # Few rows have such a field, and this check takes a tenth of the time of the one below.
         if fields and not names.isdisjoint(fields):
             _refuse_another_id(fields, f"{path}[{place}].", *subject)
 

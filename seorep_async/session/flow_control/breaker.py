@@ -47,11 +47,11 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         state: closed, or why it is open.
         opened_at: when it last opened.
         last_probe: when the last probe started.
-        is_probing: whether the last probe is still without an answer.
-        next_probe: when the next probe may start, unless the last one is without an answer.
+        is_probing: whether the last probe has not ended.
+        next_probe: when the next probe may start if the last one has ended.
         response_time: the smoothed duration of an accepted attempt, in seconds.
         failures: the number of failures in a row.
-        failing_since: when the first of them ended.
+        failing_since: when the first of these failures ended.
     """
 
     is_open: bool = False

@@ -103,9 +103,9 @@ class Lane:
     """The waiting requests of a pull, or those of all single calls and listings of a client.
 
     Attributes:
-        waiters: those that were not sent before, in order.
-        retries: those that were.
-        on_retry: is called in the task of a request that is about to be tried again.
+        waiters: requests that were not sent before, in order.
+        retries: requests that were sent before, in order.
+        on_retry: called in the task of a request that is about to be tried again.
     """
 
     def __init__(self) -> None:
@@ -222,15 +222,15 @@ class ClientLanes:
     def _is_turn_of_retry(self, now: float) -> bool:
         if self._until_retry <= 0 or not self._in_turn:
             return True
-        # At a low limit, others would hold up a retry until its time is over. One that has waited
-        # for a third of the time that it had goes first.
+        # At a low limit, others would hold up a retry until its time is over. So a retry that has
+        # waited for a third of its time goes first.
         retry = next(iter(self._retry_in_turn)).retries[0]
         return now - retry.since > (retry.deadline.at - now) / 2
 
 
 def _next_lane(in_turn: OrderedDict[Lane, None]) -> Lane:
     """Return the lane whose turn it is, and make it the last."""
-    # A pull beside many calls gets every second permit, and every second one for retries.
+    # So a pull beside many calls gets every second permit, of retries and of other requests.
     lane = next(iter(in_turn))
     in_turn.move_to_end(lane)
     return lane

@@ -202,7 +202,7 @@ class PermitQueue:
     def take_back(self, permit: Permit) -> bool:
         """Remove a permit from those in flight. Return whether it was one of them."""
         if permit not in self._in_flight:
-            # The permit's loop was closed, and the garbage collector has ended the attempt.
+            # The loop of this permit was closed, and the garbage collector has ended the attempt.
             return False
         self._in_flight.remove(permit)
         if self.pace.breaker.is_probing:

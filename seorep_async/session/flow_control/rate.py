@@ -61,9 +61,9 @@ class DeliveredRate(msgspec.Struct, eq=False):
         return now - self.doubling_since - self.paused + self.paused_before
 
     def per_second(self, now: float) -> float:
-        """Return the accepted attempts per second without pauses: overall, or the last slow start.
+        """Return the accepted attempts per second without pauses.
 
-        The higher of the two is returned.
+        This is the higher of two rates: overall, and since slow start began.
         """
         overall = self.accepted / max(SPAN, now - self.since - self.paused)
         accepted_doubling = self.accepted - self.accepted_before
@@ -111,8 +111,8 @@ class Rate(msgspec.Struct, eq=False):
     def idle(self, now: float) -> float:
         """Return the seconds during which an attempt could have started but did not, or 0."""
         seconds = now - self.next_start
-        # The delay of a late timer is made up for, so that the rate is fully used. A rest is not:
-        # the attempt after it would start too early for a limiter that admits one at a time.
+        # The delay of a late timer is made up for, so that the rate is fully used. A longer rest is
+        # not: a limiter that admits one attempt at a time would refuse the next one as too early.
         return seconds if seconds > _CATCH_UP else 0.0
 
     def skip(self, idle: float) -> None:

@@ -89,9 +89,9 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         else:
             self.same_limits = 0
         self.delivered_before = delivered
-        # Rule 7: between random refusals, the delivered rate differs each time. At a real limit it
-        # is the same. There, tolerance lets the rate rise so far that even a cut rate is refused,
-        # and such refusals would justify the tolerance again.
+        # Rule 7: between random refusals, the delivered rate differs each time. At a real limit, it
+        # is the same. Tolerance would let the rate rise so far above it that even a cut rate is
+        # refused, and these refusals would justify the tolerance again.
         if self.same_limits >= _ENOUGH_SAME:
             self.tolerated = _TOLERATED
 
@@ -126,7 +126,7 @@ class RefusedSubject(msgspec.Struct, eq=False):
     Attributes:
         last_refused_at: when it was last refused.
         accepted_before: attempts of any subject accepted before its first refusal.
-        repeats: its refusals since others were accepted.
+        repeats: its refusals after another subject was accepted.
     """
 
     last_refused_at: float
