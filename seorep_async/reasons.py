@@ -39,7 +39,7 @@ def _strings(value: object, depth: int) -> list[str]:
         return [string] if string and string.lower() not in _NO_REASONS else []
     if depth == 0:
         return []
-    strings: list[str] = []
+    strings = []
     if isinstance(value, list):
         for item in value[:_MOST_ITEMS]:
             strings += _strings(item, depth - 1)

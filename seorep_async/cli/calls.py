@@ -68,7 +68,7 @@ async def _list(
         at_once = min(at_once, _PAGES_AHEAD)
     most_objects = limit or LARGEST
     writes_each_page = format in ("jsonl", "csv")
-    objects: list[Any] = []
+    objects = []
     received = 0
     has_written = False
     async with connection.opened(max_concurrency=at_once) as client:

@@ -176,7 +176,7 @@ def with_values(text: str, name: str, values: Mapping[str, str]) -> Secret | Non
         text = f"{text.rstrip()}\n\n[{name}]\n".lstrip()
     header = re.compile(rf"\s*\[\s*{re.escape(name)}\s*\]\s*(#.*)?")
     is_inside = False
-    lines: list[str] = []
+    lines = []
     for line in text.split("\n"):
         if line.lstrip().startswith("["):
             is_inside = header.fullmatch(line) is not None

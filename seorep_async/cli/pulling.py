@@ -181,8 +181,8 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     that always fails would use up the requests of each night.
     """
     unfinished, pulled = await _pulled_before(task, windows)
-    left: list[Days] = []
-    lacking: list[PulledWindow] = []
+    left = []
+    lacking = []
     started_at: dict[Days, dt.datetime] = {}
     for window in windows:
         feeds = pulled.get(window, [])
@@ -249,7 +249,7 @@ async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullP
     """
     arguments = task.arguments
     previews: dict[str, PullPreview] = {}
-    last: PullPreview | None = None
+    last = None
     out = None if arguments.to_stdout else task.target
     for first_day, last_day in windows:
         is_alike = len(previews) >= _ESTIMATED_MONTHS

@@ -97,7 +97,7 @@ async def _check_file(
     # database with two names for this account would be refused before its nights are checked.
     options: ExportOptions = {"account": account or client.account}
     request = ExportRequest.of(client, None, window, options)
-    warnings: list[str] = []
+    warnings = []
     try:
         # warnings about waits are reported as findings, so they are not printed
         with logged(messages(quiet=True)) as warnings:

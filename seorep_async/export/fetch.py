@@ -203,7 +203,7 @@ class Fetcher:
         staging = self.staging
         request = staging.request
         self.tracker.start(Stage.LISTING, request.feeds[0])
-        error: SeoRepError | None = None
+        error = None
         if request.campaigns is None:
             campaigns = await selected(self.client, request)
             campaign_ids = [campaign.id for campaign in campaigns]

@@ -78,7 +78,7 @@ class Source:
 
 def in_groups(items: Iterable[T], weight: Callable[[T], int], limit: int) -> Iterator[list[T]]:
     """Group items into lists. A list ends with the item that brings its weight to the limit."""
-    group: list[T] = []
+    group = []
     total = 0
     for item in items:
         group.append(item)
@@ -446,7 +446,7 @@ class _Run:
 def _runs(reports: Iterable[StagedReport]) -> list[_Run]:
     """Return the rows of reports as few runs, because a slice costs the same, however long."""
     runs: list[_Run] = []
-    last_end: tuple[int, int, int] | None = None
+    last_end = None
     for _, block, record in reports:
         if (block, record.piece, record.first) == last_end:
             runs[-1].rows += record.rows

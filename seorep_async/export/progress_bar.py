@@ -58,7 +58,7 @@ def _notebook_line() -> Callable[[PullProgress], None]:
     A rewritten line of stdout would become many lines where the notebook is converted to a page.
     """
     display = require("IPython.display").display
-    handle: Any = None
+    handle = None
 
     def show(progress: PullProgress) -> None:
         nonlocal handle

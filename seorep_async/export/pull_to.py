@@ -199,7 +199,7 @@ async def stream(
     if feed is Feed.KEYWORD_BY_DATE:
         owners = await fetcher.keywords(owners)
     lead = text_format.lead(table, request.labels)
-    written: list[tuple[Feed, int, int]] = []
+    written = []
     await write(text_format.header(table))
     tracker.start(Stage.ROWS, feed, len(owners))
     async for report in fetcher.reports(feed, owners):

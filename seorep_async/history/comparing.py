@@ -568,7 +568,7 @@ def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
     selection = Selection.of(history, account, request.campaign, request.group)
     pulls = selection.days_of_pulls()
     days = _days(selection, pulls, request.before, request.after)
-    notes: list[str | None] = []
+    notes = []
     if request.before is None:
         before, after = days
         earliest = after if request.after is None else request.after[0]

@@ -163,7 +163,7 @@ def _items(
     hints_of_failures = _table_hints(failures, [_ROW_ID.name], columns_of_failures)
     row_count = 0
     failure_count = 0
-    failed_campaigns: set[int] = set()
+    failed_campaigns = set()
     any_retryable = False
     example: dict[str, Any] = {}
     with _no_warning_of_json():

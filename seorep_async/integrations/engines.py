@@ -233,7 +233,7 @@ async def _pull(
     settings: Settings,
     account: str | None,
 ) -> pa.Table:
-    errors: set[type[BaseException] | None] = set()
+    errors = set()
 
     def note(attempt: Attempt) -> None:
         errors.add(attempt.error)
@@ -333,7 +333,7 @@ class _TablePull:
             AuthenticationError: the key was refused, or a campaign if failures are not rows.
         """
         request = self._request
-        forbidden: AuthenticationError | None = None
+        forbidden = None
         async with self._client.rankings.pull(
             owners, *request.dates, feed=feed, **request.options
         ) as pull:
@@ -412,7 +412,7 @@ def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
 
     If this thread is interrupted, the coroutine is cancelled.
     """
-    caller: asyncio.Task[Any] | None = None
+    caller = None
     with contextlib.suppress(RuntimeError):  # no loop runs
         caller = asyncio.current_task()
     canceller: Future[Callable[[], object]] = Future()  # of a function that cancels the coroutine

@@ -434,7 +434,7 @@ async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) ->
         return
     existing_ids = {campaign.id for campaign in campaigns}
     missing_ids = [id_ for id_ in dict.fromkeys(ids) if id_ not in existing_ids]
-    unknown: list[int] = []
+    unknown = []
     for id_ in missing_ids:
         try:
             # a list may leave out campaigns that a pull can read

@@ -58,7 +58,7 @@ def raw_row_struct(
     rows with fields for `unknown_names` are larger, so they can't become models. Other unknown
     fields are refused, or ignored if `unknown_names` is None.
     """
-    declared: list[Any] = []
+    declared = []
     rename = {}
     for field in attrs.fields(model):
         # A field that only the model has, such as `date_precision`, is computed later.

@@ -97,7 +97,7 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
         return page.completed(self.number, models, totals)
 
     def _models(self, json_rows: list[msgspec.Raw], path: str) -> list[M]:
-        rows: list[Any] = []
+        rows = []
         try:
             for first in range(0, len(json_rows), SLICE):
                 rows += self._slice(json_rows[first : first + SLICE], first, path)

@@ -179,7 +179,7 @@ class RowReader(Generic[M]):
         Raises:
             ValueError: other types would not help.
         """
-        row: Any = None
+        row = None
         try:
             self._first_row_finder.decode(body)
         except _FirstRow as end:

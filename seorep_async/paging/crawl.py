@@ -101,7 +101,7 @@ class Crawl(Generic[T]):
     def _next_page(self) -> Job[T] | None:
         """Return the next page to request, if there is any."""
         healthy = self._with_more
-        failing: set[Reading[T]] = set()
+        failing = set()
         if self._retrying:
             failing = {self._workers[worker] for worker in self._retrying}
             healthy = [reading for reading in self._with_more if reading not in failing]

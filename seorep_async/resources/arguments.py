@@ -122,7 +122,7 @@ def check_count(name: str, value: object) -> int:
 
 def listed_ids(ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
     """Return the valid ids among those that the service listed, and an error for each other id."""
-    valid_ids: list[int] = []
+    valid_ids = []
     errors: dict[int, DecodeError] = {}
     for id_ in ids:
         if id_ in VALID_IDS:

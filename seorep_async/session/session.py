@@ -260,7 +260,7 @@ class Session:
     async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
         """Make one attempt, give its permit back, read the response, and report the attempt."""
         call.start(self.clock.monotonic())
-        received: Response | Failure | None = None
+        received = None
         try:
             received = await self._receive(call, permit)
             outcome = self._learn(call, permit, received)
@@ -296,7 +296,7 @@ class Session:
         self, call: Call[Any], permit: Permit, received: Response | Failure
     ) -> Response | Failure:
         """Adapt the flow control to the response. Return the response, or its failure."""
-        outcome: Response | Failure | None = None
+        outcome = None
         try:
             outcome = self._reader.check(call.request, received)
         finally:

@@ -154,7 +154,7 @@ class Transport:
             may_reuse: whether a read may use an idle connection.
         """
         limit = TimeLimit(self._timeouts, self._settings.attempt_timeout, remaining)
-        progress: Progress | None = None
+        progress = None
         if request.method == "GET" and request.idempotent and may_reuse:
             session = self._reads
         else:
@@ -260,7 +260,7 @@ class Transport:
 
     async def _read(self, response: aiohttp.ClientResponse) -> list[bytes]:
         self._check_size(response.content_length or 0)
-        chunks: list[bytes] = []
+        chunks = []
         size = 0
         while chunk := await _read_any(response.content):
             chunks.append(self._counted(chunk, size))

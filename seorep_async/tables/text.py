@@ -154,7 +154,7 @@ def columns_as_json_lines(table: Table, columns: Columns) -> bytes:
 
     Dates are ISO dates, and None is null.
     """
-    members: list[Sequence[Any]] = []
+    members = []
     for column, values in zip(table.columns, columns, strict=True):
         as_members = _MEMBERS.get(column.type)
         members.append(values if as_members is None else as_members(values))
