@@ -24,7 +24,6 @@ from seorep_async.cli.options import (
     option,
     service_options,
 )
-from seorep_async.errors import suggestion
 
 _ENGINES = option(
     "--engines",
@@ -64,32 +63,6 @@ KINDS = (
     "fell",
 )
 """The kinds of change."""
-_OTHER_KINDS = {
-    "winner": "rose",
-    "winners": "rose",
-    "gained": "rose",
-    "improved": "rose",
-    "up": "rose",
-    "loser": "fell",
-    "losers": "fell",
-    "dropped": "fell",
-    "worse": "fell",
-    "down": "fell",
-}
-"""Words that people try for kinds."""
-
-
-def _kind(value: str) -> str:
-    """Read a kind of change, in any case."""
-    kind = value.lower()
-    if kind in KINDS:
-        return kind
-    # the first two are those that most people mean
-    kinds = ("rose", "fell", *KINDS[:-2])
-    advice = suggestion(_OTHER_KINDS.get(kind, kind), KINDS)
-    if "," in kind:
-        advice = " Repeat --kind for each."
-    raise click.BadParameter(f"{value!r} is not one of {', '.join(kinds)}.{advice}")
 
 
 @command(
@@ -170,9 +143,10 @@ def guide(name: str | None) -> None:
     "--kind",
     metavar="KIND",
     multiple=True,
-    type=_kind,
-    shell_complete=lambda _, __, beginning: [kind for kind in KINDS if kind.startswith(beginning)],
-    help="Show one kind of change: rose, fell (ranked on both days); found, lost (its rank); "
+    # the first two are those that most people mean
+    type=click.Choice(("rose", "fell", *KINDS[:-2]), case_sensitive=False),
+    help="Show one kind of change: rose (winners), fell (losers), if ranked on both days; found, "
+    "lost (its rank); "
     "entered_top_3, left_top_3, also with 10 and 20; new, removed (the keyword); repeatable.",
 )
 @option(

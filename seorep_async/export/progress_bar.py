@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import TextIO
 
 from seorep_async.errors import counted
 from seorep_async.export.progress import PullProgress, Stage
