@@ -7,6 +7,7 @@ response of each feed.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import os
 import time
 import urllib.parse
@@ -101,15 +102,23 @@ async def _check(
             try:
                 await _check_service(findings, client, answers, window)
             except SeoRepError as error:
-                _add_end(findings, error, answers)
+                _add_end(findings, client.settings, error, answers)
 
 
-def _add_end(findings: Findings, error: SeoRepError, answers: Sequence[RawAnswer]) -> None:
+def _add_end(
+    findings: Findings, settings: Settings, error: SeoRepError, answers: Sequence[RawAnswer]
+) -> None:
     """Add the error that ended the checks of the service."""
+    longest_pause = min(settings.retry_after_max, settings.call_timeout or math.inf)
     # without a status, the request was not sent, because the service had asked for a pause
-    if isinstance(error, RateLimitedError) and error.status in (429, None):
+    if (
+        isinstance(error, RateLimitedError)
+        and error.status in (429, None)
+        and (error.retry_after or 0.0) <= longest_pause
+    ):
         # a pull waits until it may continue, so this is not a failure
-        advice = "not all checked; a pull waits, or sends fewer with -c requests_per_second=N"
+        unchecked = "not all checked" if findings.has("campaigns") else "the key was not checked"
+        advice = f"{unchecked}; a pull waits, or sends fewer with -c requests_per_second=N"
         findings.note("responses", f"{reason(error)}; {advice}")
     else:
         findings.fail(_failed_check(error, answers), error)

@@ -19,6 +19,8 @@ pytestmark = pytest.mark.heavy
 
 README = Path(__file__).parents[2] / "README.md"
 STAGING = ".rankings.duckdb.acme.pull"
+PULL = ("pull", "-o", "rankings.duckdb", "--account", "acme", "--quiet", "--last", "30d")
+INTERRUPTED = (*PULL, "--max-requests", "3")
 SCRIPT = README.read_text(encoding="utf-8").partition("```sh\n#!/bin/sh\n")[2].partition("```")[0]
 
 
@@ -58,9 +60,7 @@ def nightly(
 def test_the_second_night_reports_changes(tmp_path: Path, seorep: Seorep) -> None:
     yesterday = dt.date.today() - dt.timedelta(1)
     with seorep.account(api_key="k3y with a blank, a $ and a '"):
-        target = ("-o", "rankings.duckdb", "--account", "acme", "--quiet")
-        before = ("--last", "30d", "--snapshot-date", yesterday)
-        assert seorep("pull", *before, *target, today=yesterday).code == 0
+        assert seorep(*PULL, "--snapshot-date", yesterday, today=yesterday).code == 0
         ended, slept = nightly(tmp_path)
     assert (ended.code, slept) == (0, "0\n")
     assert f"acme, {yesterday - dt.timedelta(1)} to {yesterday}: " in ended.out
@@ -78,10 +78,9 @@ def test_it_sleeps_only_where_a_retry_may_help(
 
 
 def test_a_named_night_has_its_days_after_a_killed_one(tmp_path: Path, seorep: Seorep) -> None:
-    killed = ("-o", "rankings.duckdb", "--account", "acme", "--quiet", "--max-requests", "3")
     last_week = dt.date.today() - dt.timedelta(7)
     with seorep.account():
-        assert seorep("pull", *killed, "--last", "30d", today=last_week).code == 5
+        assert seorep(*INTERRUPTED, today=last_week).code == 5
         assert (tmp_path / STAGING).exists()
         assert nightly(tmp_path, NIGHT="2023-03-05")[0].code == 0
     query = "SELECT DISTINCT snapshot_date, start_date, end_date FROM keyword_rankings"
@@ -134,10 +133,9 @@ with open(sys.argv[1], "rb") as pieces:
 
 
 def test_it_outlasts_the_pull_of_the_night_before(tmp_path: Path, seorep: Seorep) -> None:
-    night_before = ("-o", "rankings.duckdb", "--account", "acme", "--quiet", "--max-requests", "3")
     yesterday = dt.date.today() - dt.timedelta(1)
     with seorep.account():
-        assert seorep("pull", *night_before, "--last", "30d", today=yesterday).code == 5
+        assert seorep(*INTERRUPTED, today=yesterday).code == 5
         other_pull = [sys.executable, "-c", HOLDS_PIECES, str(tmp_path / STAGING / "pieces")]
         with subprocess.Popen(other_pull, stdout=subprocess.PIPE) as at_work:
             assert at_work.stdout is not None
