@@ -291,7 +291,7 @@ class Selection:
         begun = [pull for pull in later if not pull.is_ahead]
         last = (begun or later)[0]
         result = f"so {after} counts as the last day; to use {last.day}, name it as the later day."
-        if last.is_ahead:
+        if last.is_ahead and last.succeeded:
             return f"{last.day} had not begun when it was pulled, {result}"
         if last.succeeded:
             campaigns = counted(last.succeeded, "campaign")

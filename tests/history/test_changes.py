@@ -425,6 +425,16 @@ def test_a_month_that_had_not_begun_is_not_the_last_day(
     assert changes(database_of(database, [begun])).after == day(90)
 
 
+def test_a_failed_month_that_had_not_begun_is_not_recommended(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    failed = Pull(day(1), day(2), day(32), {}, failed=(1,))
+    database = database_of(tmp_path / "a.duckdb", [*nightly({11: 1}, {11: 2}), failed])
+    assert changes(database).after == day(1)
+    note = f"{day(2)}: 1 report failed (ServerError); the last day before it is {day(1)}."
+    assert caplog.messages == [note]
+
+
 def test_a_day_of_few_campaigns_is_compared_where_it_is_named(tmp_path: Path) -> None:
     last = pull_of_night(2, {11: 9})
     nights = nightly(SEVERAL, SEVERAL)
