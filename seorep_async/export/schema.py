@@ -146,9 +146,11 @@ _MEANINGS = {
 _NO_DATABASE = ("not a valid DuckDB database", "Cannot launch in-memory database")
 NO_DATABASE = "it is not a DuckDB database"
 _TABLE_NAMES = """
-    SELECT format('"{}"."{}"', replace(schema_name, '"', '""'), replace(table_name, '"', '""'))
+    SELECT format('"{}"."{}"', schema_name, table_name)
     FROM duckdb_tables()
     WHERE database_name = current_database() AND NOT temporary
+        -- DuckDB 1.4 can look into no table with a quotation mark in its name
+        AND NOT contains(schema_name || table_name, '"')
 """
 _LAST_BLOCK = "SELECT max(block_id) FROM pragma_storage_info(?)"
 _BLOCKS = """

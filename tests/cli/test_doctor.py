@@ -106,7 +106,8 @@ def test_a_target_is_checked_as_soon_as_another_doctor_closes_it(tmp_path: Path)
 
 OWN_ROWS = """
     CREATE SCHEMA "my own";
-    CREATE TABLE "my own"."an ""odd"" name" AS SELECT random() FROM range(100000)
+    CREATE TABLE "my own"."an ""odd"" name" (number INTEGER);
+    CREATE TABLE "my own"."its rows" AS SELECT random() FROM range(100000)
 """
 
 
