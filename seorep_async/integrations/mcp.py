@@ -42,7 +42,7 @@ from seorep_async.errors import (
 from seorep_async.export import PullFailure, PullProgress, PullSummary, pull_to
 from seorep_async.export.files import has_content
 from seorep_async.export.lookups import look_up
-from seorep_async.export.progress import fails_again, id_in_text
+from seorep_async.export.progress import Stage, fails_again, id_in_text
 from seorep_async.export.progress_bar import in_words
 from seorep_async.history.source import listed
 from seorep_async.integrations.questions import (
@@ -387,32 +387,34 @@ async def _history(agent: _Agent, arguments: HistoryArguments, _: object) -> str
 
 
 async def _pull(agent: _Agent, arguments: PullArguments, report: ReportProgress) -> str:
-    async with agent.pulling:
+    async with _Progress(report) as progress, agent.pulling:
         try:
-            return _summarised(await _pulled(agent, arguments, report))
+            return _summarised(await _pulled(agent, arguments, progress))
         except SeoRepError as error:
             # a database is written in one step, at the end
             raise ConfigurationError(f"{error}; nothing was pulled into the database") from error
 
 
-async def _pulled(agent: _Agent, arguments: PullArguments, report: ReportProgress) -> PullSummary:
+async def _pulled(agent: _Agent, arguments: PullArguments, progress: _Progress) -> PullSummary:
+    progress.begin("looking up campaigns", awaited="the service")
     await _require_answer(agent.client)
     if arguments.campaign_ids is not None:
         await _refuse_unknown_campaigns(agent.client, arguments.campaign_ids)
     groups = () if arguments.group is None else (arguments.group,)
-    async with _Progress(report) as progress:
-        return await pull_to(
-            agent.client,
-            arguments.campaign_ids,
-            arguments.start_date,
-            arguments.end_date,
-            out=agent.database,
-            feeds=arguments.feeds or ["campaign"],
-            groups=groups,
-            account=agent.account,
-            restart=arguments.restart,
-            on_progress=progress.note,
-        )
+    # `pull_to` reports no progress before it has opened the database
+    progress.begin("opening the database", awaited="it")
+    return await pull_to(
+        agent.client,
+        arguments.campaign_ids,
+        arguments.start_date,
+        arguments.end_date,
+        out=agent.database,
+        feeds=arguments.feeds or ["campaign"],
+        groups=groups,
+        account=agent.account,
+        restart=arguments.restart,
+        on_progress=progress.note,
+    )
 
 
 async def _require_answer(client: SeoRepClient) -> None:
@@ -458,8 +460,7 @@ class _Progress:
 
     def __init__(self, report: ReportProgress) -> None:
         self._report = report
-        self._message = "looking up campaigns"
-        self._quiet_seconds = 0
+        self.begin("queued behind another pull", awaited="it")
         self._stage: object = None
         # reports of this stage
         self._done = 0
@@ -475,22 +476,29 @@ class _Progress:
         self._task.cancel()
         await asyncio.wait([self._task])
 
+    def begin(self, message: str, awaited: str) -> None:
+        """Set the message. After some seconds, it says that the pull waits for `awaited`."""
+        self._message = message
+        self._awaited = awaited
+        self._quiet_seconds = 0
+
     def note(self, progress: PullProgress) -> None:
         """Take the progress of a step, as `on_progress` of a pull."""
-        self._message = in_words(progress)
+        # another program may have the database open
+        awaited = "the database" if progress.stage is Stage.WRITING else "the service"
+        self.begin(in_words(progress), awaited)
         stage = (progress.stage, progress.feed)
         if stage != self._stage:
             self._stage = stage
             self._earlier += self._total
         self._done = progress.done
         self._total = progress.total or 0
-        self._quiet_seconds = 0
 
     async def _run(self) -> None:
         for seconds in itertools.count():
             message = self._message
             if self._quiet_seconds >= _QUIET_SECONDS:
-                message = f"{message}; waiting for the service for {self._quiet_seconds} s"
+                message = f"{message}; waiting for {self._awaited} for {self._quiet_seconds} s"
             # MCP's progress must rise even in an outage, so each second adds 1/10,000 of a report
             done = self._earlier + self._done + seconds / 10_000
             total = self._earlier + self._total if self._total else None

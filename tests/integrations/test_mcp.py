@@ -758,6 +758,43 @@ async def test_a_pull_reports_rising_progress_also_while_it_waits(
     assert "waiting for the service for 5 s" in messages
 
 
+async def test_a_pull_that_waits_for_another_says_so(tmp_path: Path) -> None:
+    reported: list[str | None] = []
+
+    async def note(_: float, __: float | None, message: str | None) -> None:
+        reported.append(message)
+
+    async with agent(tmp_path / "rankings.duckdb", keywords=5, latency=0.1) as host:
+        first = asyncio.create_task(host.ask("pull", **DAYS))
+        # The sandbox has no event for it.
+        while not host.sandbox.stats.requests:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        await host.client.call_tool("pull", DAYS, progress_callback=note)
+        await first
+    assert reported[0] == "queued behind another pull"
+
+
+async def test_a_pull_that_waits_for_the_database_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PROGRESS_SECONDS", 0.01)
+    has_waited = asyncio.Event()
+
+    async def note(_: float, __: float | None, message: str | None) -> None:
+        if message == "opening the database; waiting for it for 5 s":
+            has_waited.set()
+
+    file = tmp_path / "rankings.duckdb"
+    async with agent(file, keywords=5) as host:
+        duckdb.connect(str(file)).close()
+        # a pull can't share the file with a connection that only reads
+        with duckdb.connect(str(file), read_only=True):
+            pull = asyncio.create_task(host.client.call_tool("pull", DAYS, progress_callback=note))
+            async with asyncio.timeout(50):
+                await has_waited.wait()
+        await pull
+
+
 # --- The server and its command
 
 
