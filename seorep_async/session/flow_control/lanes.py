@@ -213,24 +213,28 @@ class ClientLanes:
     def next_waiter(self, now: float) -> Waiter:
         """Return the waiter whose turn it is."""
         # 1. A retry goes first, but not every time: dead campaigns must not hold up others.
-        if self._retry_in_turn and self._is_turn_of_retry(now):
+        lane = self._next_lane_of_retry(now)
+        if lane is not None:
             self._until_retry = next(self._between_retries)
-            return _next_lane(self._retry_in_turn).retries[0]
+            self._retry_in_turn.move_to_end(lane)
+            return lane.retries[0]
+        # 2. The lanes take turns, so that a pull beside many calls gets every second permit.
         self._until_retry -= 1
-        return _next_lane(self._in_turn).waiters[0]
+        lane = next(iter(self._in_turn))
+        self._in_turn.move_to_end(lane)
+        return lane.waiters[0]
 
-    def _is_turn_of_retry(self, now: float) -> bool:
+    def _next_lane_of_retry(self, now: float) -> Lane | None:
+        """Return the lane whose retry is next, or None if it is not the turn of a retry."""
+        # The lanes take turns here as well.
         if self._until_retry <= 0 or not self._in_turn:
-            return True
-        # At a low limit, others would hold up a retry until its time is over. So a retry that has
-        # waited for a third of its time goes first.
-        retry = next(iter(self._retry_in_turn)).retries[0]
-        return now - retry.since > (retry.deadline.at - now) / 2
+            return next(iter(self._retry_in_turn), None)
+        # At a low limit, others would hold up a retry until its time is over. A retry that has
+        # waited for a third of the time that it had goes first, whichever lane's turn it is.
+        lanes = [lane for lane in self._retry_in_turn if _is_urgent(lane.retries[0], now)]
+        return min(lanes, key=lambda lane: lane.retries[0].priority, default=None)
 
 
-def _next_lane(in_turn: OrderedDict[Lane, None]) -> Lane:
-    """Return the lane whose turn it is, and make it the last."""
-    # So a pull beside many calls gets every second permit, of retries and of other requests.
-    lane = next(iter(in_turn))
-    in_turn.move_to_end(lane)
-    return lane
+def _is_urgent(retry: Waiter, now: float) -> bool:
+    """Return whether a retry has waited for a third of the time that it had."""
+    return now - retry.since > (retry.deadline.at - now) / 2
