@@ -58,6 +58,8 @@ _WRONG_SERVER = "this does not look like the service; check the address"
 _NO_OBJECT = "there is no such object, or the address is wrong"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
 _READ_ENCODINGS = ("", "identity", "gzip", "deflate")
+_READABLE_BEGINNINGS = (b"", b"<", b"{", b"[", b'"')
+"""The beginnings of bodies that are empty, or contain HTML or JSON."""
 _ONCE_MORE = 2
 """The most attempts after a 425, or after an HTML page if the key has not worked before."""
 
@@ -206,7 +208,9 @@ class ErrorReader:
             cause = Cause.TRANSIENT
             most_attempts = math.inf
             encoding = response.headers.get("Content-Encoding", "").strip().lower()
-            if encoding not in _READ_ENCODINGS and not is_json(response.body):
+            # A wrong header, such as `utf-8`, says nothing about a body that is empty or readable.
+            is_readable = _beginning(response.body) in _READABLE_BEGINNINGS
+            if encoding not in _READ_ENCODINGS and not is_readable:
                 error = error.evolve(message=f"{UNREQUESTED_ENCODING} ({encoding})")
                 cause = Cause.PERMANENT
             elif not self.knows_service and is_page(response):
