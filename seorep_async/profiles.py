@@ -225,17 +225,18 @@ def report_engines(profile: str | None = None) -> ReportEngines | None:
     Raises:
         ConfigurationError: the profile or its file can't be used.
     """
-    name = profile
-    if name is None:
-        if REPORT_ENGINES in os.environ:
-            return ReportEngines.of(os.environ[REPORT_ENGINES], REPORT_ENGINES)
-        # A stored profile may be for another account than the environment's.
-        if BASE_URL not in os.environ and API_KEY not in os.environ:
-            name = _default_profile()
-    value = None if name is None else load_profile(name).get("report_engines")
-    if value is None:
-        return None
-    return ReportEngines.of(value, f"report_engines of profile {name}")
+    if profile is not None:
+        value = load_profile(profile).get("report_engines")
+        if value is not None:
+            return ReportEngines.of(value, f"report_engines of profile {profile}")
+    if REPORT_ENGINES in os.environ:
+        return ReportEngines.of(os.environ[REPORT_ENGINES], REPORT_ENGINES)
+    # A stored profile may be for another account than the environment's.
+    if profile is None and BASE_URL not in os.environ and API_KEY not in os.environ:
+        default_profile = _default_profile()
+        if default_profile is not None:
+            return report_engines(default_profile)
+    return None
 
 
 def config_file() -> Path:

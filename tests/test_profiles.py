@@ -549,7 +549,7 @@ OF_PROFILE = ReportEngines(["Google", "Bing"], "report_engines of profile acme")
         pytest.param(
             {"SEOREP_REPORT_ENGINES": "A, B"},
             "default",
-            None,
+            OF_VARIABLE,
             id="a profile without names beside the variable",
         ),
         pytest.param(

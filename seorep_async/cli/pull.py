@@ -523,7 +523,7 @@ _display_option = functools.partial(option, section="What is shown")
     metavar="NAMES",
     type=not_empty,
     help="Names of engine A and engine B in a workbook, such as 'Google, Bing'.  "
-    "[default: SEOREP_REPORT_ENGINES, or the profile's report_engines]",
+    "[default: report_engines of --profile, SEOREP_REPORT_ENGINES, or the profile's]",
 )
 @_display_option(
     "--dry-run",
