@@ -287,7 +287,7 @@ def _within(settings: Settings, limits: Limits) -> Settings:
         ConfigurationError: the settings contradict the limits.
     """
     defaults = Settings()
-    shared: dict[str, Any] = {}
+    shared = {}
     for name in ("max_concurrency", "requests_per_second"):
         own_value = getattr(settings, name)
         shared[name] = getattr(limits, name)

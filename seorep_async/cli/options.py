@@ -320,7 +320,7 @@ _KEY_IN_COMMAND = (
 
 def _each_once(option_name: str, pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
     """Return NAME=VALUE pairs by name, which may be written with - or _."""
-    values: dict[str, str] = {}
+    values = {}
     for written_name, value in pairs:
         name = written_name.replace("-", "_")
         if name in values:

@@ -183,7 +183,7 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     unfinished, pulled = await _pulled_before(task, windows)
     left = []
     lacking = []
-    started_at: dict[Days, dt.datetime] = {}
+    started_at = {}
     for window in windows:
         feeds = pulled.get(window, [])
         started_at[window] = min((feed.started_at for feed in feeds), default=dt.datetime.min)

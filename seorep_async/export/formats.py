@@ -384,7 +384,7 @@ class Parquet(Arrow):
     def read(self, file: Path) -> dict[str, Any]:
         """Return the first row of a file, as `Text.read` does."""
         parquet = require("pyarrow.parquet")
-        row: dict[str, Any] = {}
+        row = {}
         try:
             with open(file, "rb") as opened, parquet.ParquetFile(opened) as content:
                 row = dict.fromkeys(content.schema_arrow.names)

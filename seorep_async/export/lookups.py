@@ -104,7 +104,7 @@ async def _get_each(
 
     key = KeyCheck(send_question)
     remaining_ids = iter(ids)
-    campaigns: dict[int, Campaign] = {}
+    campaigns = {}
     failure: SeoRepError | None = None
 
     async def work() -> None:

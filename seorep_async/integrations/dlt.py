@@ -136,7 +136,7 @@ if not TYPE_CHECKING:
 
 def _table_hints(table: Table, key: Sequence[str], columns: Iterable[Column]) -> Any:
     """Return hints with the description of each column, and the type of JSON columns."""
-    hints: dict[str, dict[str, str]] = {}
+    hints = {}
     for column in columns:
         hints[column.name] = {"description": column.description}
         if column.type in _JSON_TYPES:

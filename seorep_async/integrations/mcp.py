@@ -461,7 +461,6 @@ class _Progress:
     def __init__(self, report: ReportProgress) -> None:
         self._report = report
         self.begin("queued behind another pull", awaited="it")
-        self._stage: object = None
         # reports of this stage
         self._done = 0
         self._total = 0
@@ -487,9 +486,8 @@ class _Progress:
         # another program may have the database open
         awaited = "the database" if progress.stage is Stage.WRITING else "the service"
         self.begin(in_words(progress), awaited)
-        stage = (progress.stage, progress.feed)
-        if stage != self._stage:
-            self._stage = stage
+        # a new stage begins
+        if progress.done < self._done:
             self._earlier += self._total
         self._done = progress.done
         self._total = progress.total or 0

@@ -153,7 +153,7 @@ def read_arguments(
         ConfigurationError: an argument is unknown, missing or wrong.
     """
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
-    arguments: dict[str, object] = {}
+    arguments = {}
     for sent_name, value in values.items():
         name = _documented_name(sent_name, fields)
         if value in _ABSENT:

@@ -131,7 +131,7 @@ class ModelConverter:
     def _decode_error(self, error: BaseException, path: str) -> DecodeError:
         """Return a DecodeError for the first error in a tree of cattrs errors."""
         while isinstance(error, ClassValidationError | IterableValidationError):
-            names: dict[str, str] = {}
+            names = {}
             if attrs.has(error.cl):
                 names = wire_names(error.cl, self._engine_names)
             error = error.exceptions[0]

@@ -123,7 +123,7 @@ def check_count(name: str, value: object) -> int:
 def listed_ids(ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
     """Return the valid ids among those that the service listed, and an error for each other id."""
     valid_ids = []
-    errors: dict[int, DecodeError] = {}
+    errors = {}
     for id_ in ids:
         if id_ in VALID_IDS:
             valid_ids.append(id_)
@@ -258,7 +258,7 @@ def check_engine_names(names: object) -> tuple[str, str]:
 
 def required_strings(**values: object) -> dict[str, str]:
     """Return strings by name. An empty one is rejected, and the error shows no value."""
-    strings: dict[str, str] = {}
+    strings = {}
     for name, value in values.items():
         if not isinstance(value, str) or not value:
             raise ConfigurationError(f"{name} must be a non-empty string", argument=name)
@@ -268,7 +268,7 @@ def required_strings(**values: object) -> dict[str, str]:
 
 def optional_strings(**values: object) -> dict[str, str | None]:
     """Return strings by name. None means that an argument is left out."""
-    strings: dict[str, str | None] = {}
+    strings = {}
     for name, value in values.items():
         if value is not None and not isinstance(value, str):
             problem = f"{name} must be a string, got {described(value)}"
@@ -320,7 +320,7 @@ def build_params(
     Raises:
         ConfigurationError: a value can't be sent, or an additional parameter is a documented one.
     """
-    checked: dict[str, ParamValue] = {}
+    checked = {}
     for name, value in documented.items():
         if value is not None:
             checked[name] = _checked_value(name, value)

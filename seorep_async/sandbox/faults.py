@@ -64,7 +64,7 @@ class Faults:
         Raises:
             ValueError: the string is not of this form.
         """
-        shares: dict[str, float] = {}
+        shares = {}
         for part in string.split(","):
             kind, equals, share = part.strip().partition("=")
             kind = kind.strip()

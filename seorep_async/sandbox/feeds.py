@@ -135,11 +135,11 @@ class FeedEndpoint:
         if own_rows is not None:
             formatted = list(_replaced(formatted, own_rows, row_format))
         searches = request["filter"], request["search"]
-        selected = []
-        for item in formatted:
-            searched_text = str(item.row.get(self.searched, ""))
-            if contains_all(searched_text, searches):
-                selected.append(item)
+        selected = [
+            item
+            for item in formatted
+            if contains_all(str(item.row.get(self.searched, "")), searches)
+        ]
         sort_metric = request["sort_metric"]
         if sort_metric:
             selected = in_order(

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from email.utils import formatdate
-from typing import Any, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
 from attrs import define, field, frozen
 from attrs.validators import optional
@@ -76,7 +76,7 @@ class RateLimit:
         Raises:
             ValueError: the string is not of this form.
         """
-        values: dict[str, Any] = {}
+        values = {}
         window = 1.0
         for part in string.replace(" ", "").split(","):
             match = _PART.fullmatch(part)

@@ -287,9 +287,9 @@ class Observer:
             message += "; trying again"
         else:
             message += (
-                f"; trying again, this request until {self._time(seconds_left)} at the latest"
+                f"; trying again, this request until {self._time(seconds_left)} at the latest "
+                "(a lower Settings.call_timeout gives up sooner)"
             )
-            message += " (a lower Settings.call_timeout gives up sooner)"
         _log.warning("%s: %s", message, failure.error.message, extra=self._log_fields(call))
 
     def end_outage(self, call: Call[Any], status: int | None) -> None:

@@ -192,7 +192,7 @@ def _attributes(model: type) -> dict[str, tuple[Any, bool]]:
 
     A literal counts as a string, and a tuple of literals as a tuple of strings.
     """
-    attributes: dict[str, tuple[Any, bool]] = {}
+    attributes = {}
     types_of_fields = field_types(model)
     for field in attrs.fields(model):
         # a secret has no repr, and becomes no column
