@@ -56,10 +56,10 @@ _RELATED_KINDS: tuple[tuple[ChangeKind, ChangeKind, str], ...] = (
     ("rose", "found", "no rank before"),
     ("fell", "lost", "no rank now"),
 )
-"""Kinds whose names suggest more than they include, and the kinds that they leave out."""
+"""A kind, another kind that a reader may expect in it, and the meaning of that other kind."""
 _ONLY_UNRANKED = (
-    "No rank counts as 101, so the largest changes are of keywords without a rank on one day. "
-    "The kinds rose and fell are of keywords ranked on both."
+    "A missing rank counts as 101, so the largest changes are of keywords without a rank on one "
+    "day. The kinds rose and fell are of keywords ranked on both days."
 )
 """A note on a list that has room only for changes without both ranks."""
 _SHOWN_COLUMNS = (
@@ -228,7 +228,7 @@ _CHANGES = f"""
         CASE WHEN rank_after IS NULL THEN url_before ELSE url_after END AS url,
         kinds
     FROM chosen
-    -- the largest change first; no rank counts as 101
+    -- the largest change first; a missing rank counts as 101
     ORDER BY
         abs(coalesce(rank_before, 101) - coalesce(rank_after, 101)) DESC,
         campaign_id,

@@ -276,7 +276,7 @@ class Selection:
             nights += 1
         if nights < 2:
             return None
-        problem = f"The last {nights:,} nights have one ranking day, {days[0]}."
+        problem = f"The last {nights:,} nights have the same ranking day, {days[0]}."
         return f"{problem} To have a day for each night, {self.advice_on_days}."
 
     def note_on_a_later_day(self, pulls: Sequence[DayOfPulls], after: dt.date) -> str | None:
@@ -309,7 +309,7 @@ class Selection:
             return None
         return (
             f"There are no rows of {self.name} for {last_usual_day}, the last day of most "
-            f"campaigns; its last day is {after}."
+            f"campaigns; the last day of {self.name} is {after}."
         )
 
     def note_on_days_between(self, before: dt.date, after: dt.date) -> str | None:

@@ -331,7 +331,7 @@ class PulledWindow:
     """A window of days pulled into a database.
 
     Attributes:
-        is_complete: whether every missing report would fail again.
+        is_complete: whether a pull after its last day left only failures that would fail again.
         started_at: the start of its last pull.
         failed_reports: for a complete window, the number of reports that it lacks.
         failed_ids: the campaigns of these reports.

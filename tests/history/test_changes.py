@@ -322,8 +322,8 @@ def test_a_limit_that_shows_no_ranked_keyword_says_why(
 ) -> None:
     changes(two_days, **options)
     note = (
-        "No rank counts as 101, so the largest changes are of keywords without a rank on one day. "
-        "The kinds rose and fell are of keywords ranked on both."
+        "A missing rank counts as 101, so the largest changes are of keywords without a rank on "
+        "one day. The kinds rose and fell are of keywords ranked on both days."
     )
     assert caplog.messages == ([note] if is_noted else [])
 
@@ -366,7 +366,7 @@ def test_a_campaign_no_longer_pulled_is_noted(
     assert changes(database, campaign=4).after == day(1)
     assert caplog.messages == [
         "There are no rows of Company 4 for 2026-03-03, the last day of most campaigns; "
-        "its last day is 2026-03-02."
+        "the last day of Company 4 is 2026-03-02."
     ]
 
 

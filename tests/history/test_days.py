@@ -66,7 +66,7 @@ def test_nights_of_a_future_window_are_one_day(tmp_path: Path) -> None:
 def test_nights_of_one_day_are_refused_in_a_sentence(tmp_path: Path, count: int) -> None:
     pulls = [Pull(night, *full_months(night), RANKS) for night in NIGHTS[:count]]
     words = (
-        f"no day before 2026-02-28 .*The last {count} nights have one ranking day, 2026-02-28"
+        f"no day before 2026-02-28 .*The last {count} nights have the same ranking day, 2026-02-28"
         ".*--last 30d -o a.duckdb"
     )
     with pytest.raises(ConfigurationError, match=words):
@@ -87,8 +87,8 @@ def test_nights_that_repeat_a_day_are_told(
     database_of(database, [Pull(night, *full_months(night), RANKS)])
     changes(database)
     advice = (
-        "The last 2 nights have one ranking day, 2026-03-31. To have a day for each night, pull "
-        "the last 30 days each night (seorep pull --last 30d -o a.duckdb)."
+        "The last 2 nights have the same ranking day, 2026-03-31. To have a day for each night, "
+        "pull the last 30 days each night (seorep pull --last 30d -o a.duckdb)."
     )
     assert advice in caplog.text
     assert advice in page_of(database)
@@ -104,7 +104,7 @@ def test_notes_are_about_the_campaigns_of_a_comparison(
     pulls.append(Pull(day(3), day(-80), day(1), {21: 3}))
     database = database_of(tmp_path / "a.duckdb", pulls)
     changes(database, campaign=campaign)
-    for words in ("nights have one ranking day", "different lengths are hard to compare"):
+    for words in ("nights have the same ranking day", "different lengths are hard to compare"):
         assert (words in caplog.text) is is_told
 
 
