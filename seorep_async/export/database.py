@@ -196,8 +196,9 @@ class Database(Target):
             )
         advice = ""
         if own_names:
-            advice = "; to go on with that instead, stop this pull, and pass that name as account=…"
-        _log.warning("%s; this begins a new one%s", problem, advice)
+            names = " or ".join(own_names)
+            advice = f"; to go on with {names} instead, stop it, and pass that name as account=…"
+        _log.warning("%s; this pull begins account %s%s", problem, name, advice)
 
     def names_of(self, account_ids: Iterable[int]) -> list[str]:
         """Return the names that the database has for these accounts of the service."""
@@ -300,7 +301,7 @@ class Database(Target):
 
     @contextmanager
     def _damage_refused(self) -> Iterator[None]:
-        """Refuse a database if a query finds damage. Opening the file does not find all of it."""
+        """Refuse a database if a query finds damage that opening the file did not find."""
         try:
             yield
         except require("duckdb").Error as error:

@@ -255,8 +255,8 @@ class JsonLines(Text):
     ending = ".jsonl"
 
     def staged_rows(self, table: Table, columns: Columns) -> bytes:
-        # ROW_START replaces the first brace of each line; the lead begins with it. Every line break
-        # ends a row, because JSON escapes those in strings.
+        # ROW_START replaces the opening brace of each line; the lead has that brace. JSON escapes
+        # line breaks in strings, so each line break ends a row.
         data = bytearray(columns_as_json_lines(table, columns))
         start = 0
         for end in _places(data, b"\n"):

@@ -204,7 +204,7 @@ async def _under_known_name(
             argument="account",
         )
     (name,) = names
-    note = f"uses the account name {name}, which the database has for {owner}, instead of {host}"
+    note = f"uses the account name {name} instead of {host}: the database has it for {owner}"
     _log.warning("%s", note)
     request = msgspec.structs.replace(target.request, account=name)
     return attrs.evolve(target, request=request), (note,)

@@ -276,7 +276,7 @@ class BlockFile:
         """Close the file. If it is empty, remove it and its folder."""
         with self._file:
             is_empty = not os.fstat(self._file.fileno()).st_size
-            # removed while it is locked, because another pull may use it as soon as it is not
+            # removed before the lock is, because another pull may use the file afterwards
             if is_empty and os.name != "nt":
                 self._path.unlink(missing_ok=True)
         if not is_empty:

@@ -46,7 +46,7 @@ async def test_a_resumed_night_keeps_the_old_account_name(
             again = await pull(moved, out, "2023-04-03")
     assert (summary.account, again.account) == ("127.0.0.1", "127.0.0.1")
     (note,) = summary.notes
-    assert note.startswith("uses the account name 127.0.0.1, which the database has for")
+    assert note.startswith("uses the account name 127.0.0.1 instead of localhost: the database")
     assert note in repr(summary)
     assert note in caplog.text
     assert accounts(out) == ["127.0.0.1"]
@@ -91,9 +91,9 @@ async def test_a_misspelt_name_is_refused_before_any_report(pulled: Path, name: 
 @pytest.mark.parametrize(
     ("account_id", "name", "warning"),
     [
-        (1, "other", "account other yet, and has these campaigns under acme; this begins a new"),
-        (8, "acme2", "no account acme2 yet; this begins a new one"),
-        (None, "acme2", "no account acme2 yet; this begins a new one"),
+        (1, "other", "account other yet, and has these campaigns under acme; this pull begins"),
+        (8, "acme2", "no account acme2 yet; this pull begins account acme2"),
+        (None, "acme2", "no account acme2 yet; this pull begins account acme2"),
     ],
     ids=["own account", "another account", "unknown account"],
 )

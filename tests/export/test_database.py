@@ -250,7 +250,7 @@ TOUCHED = [
     ),
     (
         "ALTER TABLE keyword_rankings ADD COLUMN As_Of DATE",
-        "its table keyword_rankings has a column as_of, which the views compute; rename yours",
+        "its table keyword_rankings has a column as_of, but only the views may have one; rename",
     ),
     ("DROP TABLE pulls", "its table pulls is missing; only that table says whose rows it holds"),
     (
