@@ -53,6 +53,6 @@ def engine_warning(row: Any) -> str | None:
         return None
     return (
         f"rows have {short_repr(unknown_ranks[0])}, which has no column: its values are only in "
-        "`extra`, and rank columns may be null; if this is the account's name for a search engine, "
+        "`extra`, and rank columns may be null; if it is named after the account's search engine, "
         "pass Settings(engine_names=…)"
     )

@@ -125,8 +125,8 @@ class Ledger(Generic[T]):
         """Check the number of records after the last page.
 
         Raises:
-            PaginationError: it differs from the announced number. Without one, all pages but the
-                last must have the same size.
+            PaginationError: it differs from the announced number; or none was announced, and a page
+                before the last is shorter than others.
         """
         if self._records is None:
             self._require_full_pages()

@@ -291,5 +291,5 @@ def test_limits_are_shown_but_neither_pickled_nor_copied(
 ) -> None:
     limits = Limits(max_concurrency=4)
     assert repr(limits) == "Limits(max_concurrency=4, requests_per_second=None)"
-    with pytest.raises(TypeError, match="they apply to one process; create them in each"):
+    with pytest.raises(TypeError, match="they apply to one process; create some in each"):
         imitate(limits)

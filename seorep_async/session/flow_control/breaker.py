@@ -10,7 +10,7 @@ import math
 
 import msgspec
 
-_FAILURES = 10  # the number of failures in a row that open it
+_FAILURES = 10  # the number of failures in a row that open the breaker
 _SHORTEST_BETWEEN_PROBES = 0.1  # seconds
 _LONGEST_BETWEEN_PROBES = 4.0
 _OUTAGE_SHARE = 0.25  # the next probe waits for this part of the time since the breaker opened
@@ -93,7 +93,7 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         self.last_probe = now
         seconds = _SHORTEST_BETWEEN_PROBES
         # The longer an outage has lasted, the longer it is likely to continue. A dead campaign
-        # says nothing about the outage, so the next probe need not wait longer after it.
+        # says nothing about the outage, so the probe after it need not wait longer.
         if tells_of_service:
             seconds = max(seconds, (now - self.opened_at) * _OUTAGE_SHARE)
         self.next_probe = now + max(interval, min(_LONGEST_BETWEEN_PROBES, seconds))

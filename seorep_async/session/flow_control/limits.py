@@ -45,5 +45,5 @@ class Limits:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "limits cannot be pickled or copied: they apply to one process; create them in each"
+            "limits cannot be pickled or copied: they apply to one process; create some in each"
         )
