@@ -31,7 +31,7 @@ WINDOW: dict[str, Any] = {
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The function of the guide, which writes to the folder `delta`."""
     monkeypatch.chdir(tmp_path)
-    recipe = re.compile(r"```python engines\n(import pyarrow.compute.*?\n)\n\nfor ", re.DOTALL)
+    recipe = re.compile(r"```python engines\n(import pyarrow.compute.*?\n)\n\nstore\(", re.DOTALL)
     (lines,) = recipe.findall(pages()["engines"])
     names: dict[str, Any] = {"table_schema": table_schema}
     exec(lines, names)  # noqa: S102

@@ -1,5 +1,6 @@
 """`dlt_source` into DuckDB, a folder of Delta tables and a Postgres of this machine."""
 
+import asyncio
 import json
 import logging
 import os
@@ -8,13 +9,21 @@ import shutil
 import socket
 import subprocess
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from seorep_async import AuthenticationError, ConfigurationError, Feed, Settings
+from seorep_async import (
+    AuthenticationError,
+    Campaign,
+    ConfigurationError,
+    Feed,
+    SeoRepClient,
+    SeoRepError,
+    Settings,
+)
 from seorep_async.guides import pages
 from seorep_async.integrations.dlt import dlt_source
 from seorep_async.integrations.engines import pull_table
@@ -286,10 +295,14 @@ def test_a_campaign_that_fails_later_keeps_its_rows(tmp_path: Path) -> None:
 
 def test_the_guides_run_loads_its_source_after_a_failed_load(tmp_path: Path) -> None:
     (lines,) = re.findall(
-        r"```python engines\n(import sys\n.*?\n)\n\nrun\(", pages()["engines"], re.DOTALL
+        r"^(def run\(source\):\n.*?\n)\n\nrun\(", pages()["engines"], re.DOTALL | re.MULTILINE
     )
     loaded = Loaded("duckdb", tmp_path, "")
-    names: dict[str, Any] = {"pipeline": loaded.pipeline}
+    names: dict[str, Any] = {
+        "pipeline": loaded.pipeline,
+        "PipelineStepFailed": pytest.importorskip("dlt.pipeline.exceptions").PipelineStepFailed,
+        "SeoRepError": SeoRepError,
+    }
     exec(lines, names)  # noqa: S102
 
     def rename_column(old_name: str, new_name: str) -> None:
@@ -306,6 +319,30 @@ def test_the_guides_run_loads_its_source_after_a_failed_load(tmp_path: Path) -> 
         names["run"](dlt_source([1], **latest))
     days = {row["snapshot_date"].day for row in loaded.rows("keyword_rankings")}
     assert days == {1, 2, 3}
+
+
+def test_the_guides_blocks_run_in_postgres(
+    tmp_path: Path, postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = pages()["engines"].partition("\n## dlt")[2].partition("\n## ")[0]
+    blocks = re.findall(r"^```python engines\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    code = "\n".join(block for block in blocks if "filesystem" not in block)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DLT_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("DESTINATION__POSTGRES__CREDENTIALS", postgres)
+    with served(failing={3: 404}):
+        names: dict[str, Any] = {
+            "ids": IDS,
+            "campaigns": asyncio.run(campaigns()),
+            "window": {name: value for name, value in WINDOW.items() if name != "account"},
+        }
+        exec(code.replace("destination=file", 'destination="postgres"'), names)  # noqa: S102
+    assert names["missing"] == [(3, "NotFoundError")]
+
+
+async def campaigns() -> Sequence[Campaign]:
+    async with SeoRepClient() as client:
+        return await client.campaigns.list()
 
 
 def test_a_filesystem_without_a_table_format_is_refused(tmp_path: Path) -> None:
