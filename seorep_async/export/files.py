@@ -120,7 +120,7 @@ class Target:
         return [self.out]
 
     def losses(self, complete: int) -> tuple[str, ...]:
-        """Return a note if this pull replaces one with more, or of other days or another account.
+        """Return a note on what is lost: another account, other days, a feed or complete campaigns.
 
         Args:
             complete: the number of campaigns without a failure in this pull.

@@ -175,5 +175,5 @@ def _date_string(dates: object) -> str | None:
     if end < start:
         problem = f"date_string: {end} is before {start}; swap them"
         raise ConfigurationError(problem, argument="date_string")
-    # the reference: two dates separated by a dash
+    # the reference asks for two dates separated by a dash
     return f"{start.isoformat()}-{end.isoformat()}"

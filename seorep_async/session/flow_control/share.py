@@ -79,9 +79,9 @@ class Share:
     def rate_refused_since(self, moment: float) -> bool:
         """Return whether, at a low limit, the rate was refused since a time.
 
-        It was if a campaign was refused for the first time, or if one was accepted that had seemed
-        to cause its own refusals. Later refusals show nothing, because the campaign may be their
-        cause. Only at a low limit may one call be refused many times in a row by chance.
+        There are two signs: a campaign is refused for the first time, or one is accepted that had
+        seemed to cause its own refusals. Later refusals show nothing, because the campaign may be
+        their cause. Only at a low limit may one call be refused many times in a row by chance.
         """
         pace = self._queue.pace
         return pace.rate.learnt < _LOW_RATE and pace.rate_refused_at >= moment
@@ -103,7 +103,7 @@ class Share:
 
     @property
     def outage_seconds(self) -> float | None:
-        """How long only probes have gone out because of failures, or None if that is not so."""
+        """How long only probes have gone out because of failures, or None without an outage."""
         breaker = self._queue.pace.breaker
         if breaker.state is not Circuit.OPEN_BY_OUTAGE:
             return None
