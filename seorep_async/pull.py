@@ -279,7 +279,7 @@ class _Run(Generic[R]):
         feed = self._request.feed.value
         failed = self._ended - self._succeeded
         seconds = self._session.clock.monotonic() - self._started
-        facts: dict[str, Any] = {
+        facts = {
             "account": account,
             "feed": feed,
             "start_date": str(start),

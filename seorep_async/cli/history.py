@@ -157,7 +157,7 @@ def _answer_with_counts(
     counts: CountedChanges, limit: int | None, *, is_for_people: bool
 ) -> _Answer:
     rows = counts.campaigns[:limit]
-    columns: Sequence[str] = _ALL_COUNTS
+    columns = _ALL_COUNTS
     if is_for_people:
         is_wide = stdout_width() >= _WIDE_TERMINAL_FOR_COUNTS
         columns = _COUNTS_FOR_PEOPLE if is_wide else _COUNTS_IF_NARROW

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,9 +28,6 @@ from seorep_async.profiles import (
 )
 from seorep_async.secret import Secret
 from seorep_async.session import base_url_problem
-
-if sys.platform != "win32":
-    import fcntl
 
 
 def log_in(name: str | None) -> None:
@@ -130,39 +125,21 @@ def _store(file: Path, name: str, values: Mapping[str, str]) -> None:
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         file.parent.mkdir(0o700, parents=True, exist_ok=True)
-        with _only_writer(file.parent):
-            text = Secret(target.read_text("utf-8-sig") if target.exists() else "")
-            edited = with_values(text, name, values)
-            if edited is None:
-                problem = f"can't find the lines of {name!r} in {file}"
-                raise UsageError(f"{problem}; change them there, or choose another name.")
-            try:
-                # created with this mode: a later chmod would leave it readable for a moment
-                opener = partial(os.open, mode=0o600)
-                with open(temporary, "x", encoding="utf-8", newline="\n", opener=opener) as stream:
-                    stream.write(edited)
-                os.replace(temporary, target)
-            finally:
-                temporary.unlink(missing_ok=True)
+        text = Secret(target.read_text("utf-8-sig") if target.exists() else "")
+        edited = with_values(text, name, values)
+        if edited is None:
+            problem = f"can't find the lines of {name!r} in {file}"
+            raise UsageError(f"{problem}; change them there, or choose another name.")
+        try:
+            # created with this mode: a later chmod would leave it readable for a moment
+            opener = partial(os.open, mode=0o600)
+            with open(temporary, "x", encoding="utf-8", newline="\n", opener=opener) as stream:
+                stream.write(edited)
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"can't write {file}: {error.strerror or error}.") from None
-
-
-@contextmanager
-def _only_writer(folder: Path) -> Iterator[None]:
-    """Wait while another login stores a profile. Without this, one of the two would be lost."""
-    # Windows can't lock a folder
-    if sys.platform == "win32":
-        yield
-    else:
-        lock = os.open(folder, os.O_RDONLY)
-        try:
-            # some network file systems have no locks
-            with suppress(OSError):
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
 
 
 def with_values(text: str, name: str, values: Mapping[str, str]) -> Secret | None:

@@ -468,5 +468,5 @@ def _places(data: bytes | bytearray, byte: bytes) -> list[int]:
 
 def format_of(ending: str) -> Format | None:
     """Return the format for a file's ending, or None."""
-    formats: list[Format] = [Csv(), JsonLines(), WorkbookRows(), Parquet(), Arrow()]
+    formats = [Csv(), JsonLines(), WorkbookRows(), Parquet(), Arrow()]
     return next((format_ for format_ in formats if format_.ending == ending), None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from seorep_async.models import Campaign
 from seorep_async.paging import Listing
 from seorep_async.resources.arguments import (
@@ -49,7 +47,7 @@ class Campaigns(DeletableEndpoint[Campaign]):
                 `list(filter=company)`.
         """
         extra_params = mask_secrets(extra_params)
-        values: dict[str, Any] = {
+        values = {
             **required_strings(url=url, company=company),
             **optional_strings(scope=scope, group_title=group_title),
         }

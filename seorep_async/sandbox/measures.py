@@ -218,7 +218,7 @@ def _keyword_row(
 ) -> FeedRow:
     _, _, places, engine_b = keyword.trends
     search_path = f".example/search?q={quote(keyword.phrase)}"
-    row: FeedRow = {
+    row = {
         "keywordId": keyword.id,
         "keywordPhrase": keyword.phrase,
         "primaryKeyword": str(keyword.primary).lower(),

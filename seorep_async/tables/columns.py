@@ -240,7 +240,7 @@ def plain_tags(tags: tuple[Tag, ...]) -> list[dict[str, Any]]:
     """Return tags as JSON objects. Only tags with unknown fields have `extra`."""
     plain = []
     for tag in tags:
-        plain_tag: dict[str, Any] = {"id": tag.id, "label": tag.label}
+        plain_tag = {"id": tag.id, "label": tag.label}
         if tag.extra:
             plain_tag["extra"] = tag.extra
         plain.append(plain_tag)

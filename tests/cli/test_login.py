@@ -3,8 +3,6 @@
 `tests/cli/test_terminal.py` has a login on a real terminal.
 """
 
-import os
-import threading
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -70,20 +68,6 @@ def test_a_new_profile_is_added_to_a_file(text: str) -> None:
 @pytest.mark.parametrize("text", ["[[a]]\nkey = 'y'", "a = 1", "["])
 def test_a_file_that_changed_meanwhile_is_kept(text: str) -> None:
     assert with_values(text, "a", NEW) is None
-
-
-def test_two_logins_at_once_store_both_profiles(tmp_path: Path) -> None:
-    fcntl = pytest.importorskip("fcntl")
-    file = tmp_path / "config.toml"
-    other_login = os.open(tmp_path, os.O_RDONLY)
-    fcntl.flock(other_login, fcntl.LOCK_EX)
-    storing = threading.Thread(target=_store, args=(file, "b", NEW))
-    storing.start()
-    storing.join(0.2)
-    file.write_text("[a]\nkey = 'x'\n")
-    os.close(other_login)
-    storing.join()
-    assert tomllib.loads(file.read_text()) == {"a": {"key": "x"}, "b": NEW}
 
 
 def test_a_full_disk_leaves_the_profiles_as_they_were(tmp_path: Path) -> None:
