@@ -76,7 +76,6 @@ _CODES: tuple[tuple[ExitCode, tuple[type[BaseException], ...]], ...] = (
 )
 """The classes of errors for each exit code; the first match counts."""
 _HINTS: tuple[tuple[type[SeoRepError], str], ...] = (
-    (errors.AuthenticationError, "; run seorep login"),
     (errors.ConnectionFailedError, "; check the address and the network"),
     (errors.ProtocolError, "; check the address, or try again later"),
 )
@@ -149,12 +148,22 @@ def _hint(error: SeoRepError) -> str:
         return "" if is_about_object else "; check the address"
     if _REFUSED_HERE.search(error.message):
         return "; is that server running (seorep sandbox starts one), and on this port?"
-    if isinstance(error, errors.AuthenticationError) and API_KEY in os.environ:
-        return f"; correct {API_KEY}, or if you passed --profile, run seorep login"
+    if isinstance(error, errors.AuthenticationError):
+        return f"; {_advice_on_key(error)}"
     for kind, hint in _HINTS:
         if isinstance(error, kind):
             return hint
     return ""
+
+
+def _advice_on_key(error: SeoRepError) -> str:
+    advice = "run seorep login"
+    if API_KEY in os.environ:
+        advice = f"correct {API_KEY}, or if you passed --profile, run seorep login"
+    # the key may be right, but not for this campaign
+    if error.status == 403 and error.subject:
+        advice = f"if other ids are refused as well, {advice}"
+    return advice
 
 
 def reason(error: SeoRepError, source: str = "") -> str:
