@@ -229,8 +229,16 @@ class Settings:
             problem = f"engine_names must be of type EngineNames, got {short_repr(engine_names)}"
             raise ConfigurationError(problem, argument="engine_names")
 
+    @property
+    def proxy_password(self) -> str | None:
+        """The decoded password of the proxy, which is a secret, or None."""
+        if self.proxy is None:
+            return None
+        password = urlsplit(self.proxy).password
+        return unquote(password) if password else None
+
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.proxy is not None and urlsplit(self.proxy).password:
+        if self.proxy_password is not None:
             problem = "settings that hold a proxy password can't be pickled"
             raise TypeError(f"{problem}; create them where they are needed")
         return partial(Settings, **attrs.asdict(self, recurse=False)), ()

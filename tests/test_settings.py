@@ -142,3 +142,15 @@ def test_engines_have_the_reference_s_names_or_any_that_differ() -> None:
     )
     names = EngineNames(engine_a="google", engine_b="bing", webmaster_tools="googleWebmasterTools")
     assert names.webmaster_tools == "googleWebmasterTools"
+
+
+@pytest.mark.parametrize(
+    ("proxy", "password"),
+    [
+        (None, None),
+        ("http://proxy.example:3128", None),
+        ("http://user:pass%20word@proxy.example:3128", "pass word"),
+    ],
+)
+def test_the_password_of_a_proxy_is_decoded(proxy: str | None, password: str | None) -> None:
+    assert Settings(proxy=proxy).proxy_password == password
