@@ -132,7 +132,8 @@ class Stats:
     """The page sizes that the client has found, by endpoint path. See `Settings.page_size`."""
     outage: float | None = None
     """Seconds since failures of the service let only probes go out, or None without an outage. A
-    new call then waits until a probe succeeds, or until its time limit."""
+    503 counts as a failure until a limit of the service is known. A new call then waits until a
+    probe succeeds, or until its time limit."""
 
     def since(self, earlier: Stats) -> Stats:
         """Return the increase since an earlier snapshot. The limits are the current ones."""

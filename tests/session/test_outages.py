@@ -105,6 +105,17 @@ async def test_the_stats_of_any_client_time_an_outage() -> None:
         await cancel_all(calls)
 
 
+async def test_503s_without_a_known_limit_are_an_outage_in_the_stats() -> None:
+    service = SimulatedService(latency=0.05, down=(0, 30))
+    async with session_above(service) as session:
+        calls = [asyncio.create_task(call_again_and_again(session)) for _ in range(20)]
+        await asyncio.sleep(20)
+        assert session.stats.outage == pytest.approx(20, abs=1)
+        await asyncio.sleep(20)
+        assert session.stats.outage is None
+        await cancel_all(calls)
+
+
 async def test_a_refused_rate_is_no_outage() -> None:
     service = SimulatedService("1/20s,burst=1", latency=0.05)
     async with session_above(service) as session:

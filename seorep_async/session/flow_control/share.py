@@ -105,8 +105,13 @@ class Share:
     def outage_seconds(self) -> float | None:
         """How long only probes have gone out because of failures, or None without an outage."""
         breaker = self._queue.pace.breaker
-        if breaker.state is not Circuit.OPEN_BY_OUTAGE:
+        if breaker.state is Circuit.CLOSED:
             return None
+        if breaker.state is Circuit.OPEN_BY_REFUSALS:
+            # Without a known limit, a 503 means an outage rather than a refused rate.
+            failure = self._queue.latest_failure
+            if self.knows_limit or failure is None or failure.status != 503:
+                return None
         return self._clock.monotonic() - breaker.opened_at
 
     def outage_outlasts(self, deadline: Deadline) -> bool:
