@@ -147,7 +147,7 @@ def _hint(error: SeoRepError) -> str:
         is_about_object = re.search(r"\d$|address", f"{error.message} {error.path}")
         return "" if is_about_object else "; check the address"
     if _REFUSED_HERE.search(error.message):
-        return "; is that server running (seorep sandbox starts one), and on this port?"
+        return "; is that server (seorep sandbox starts one) or your proxy running on this port?"
     if isinstance(error, errors.AuthenticationError):
         return f"; {_advice_on_key(error)}"
     for kind, hint in _HINTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime as dt
 import json
 import shlex
@@ -121,6 +122,17 @@ class _IncompletePull:
         return f"{noun} {listed(self.campaigns)}: {', '.join(self.errors)}"
 
     @property
+    def repeated_failure(self) -> str:
+        """The failures that later pulls repeat, after which only the newest pull is listed."""
+        if self.may_succeed:
+            return self.words
+        # no pull of another month fetches what a month lacks
+        _, month_length = calendar.monthrange(self.end_date.year, self.end_date.month)
+        if self.start_date.day == 1 and self.end_date.day == month_length:
+            return f"{self.start_date}: {self.cause}"
+        return self.cause
+
+    @property
     def words(self) -> str:
         """The night, its failed reports, and what to do about them."""
         failed = f"{counted(self.failed_reports, 'report')} failed"
@@ -203,11 +215,10 @@ def _is_ok(
 def _add_incomplete(findings: Findings, account: str, pulls: Sequence[_IncompletePull]) -> None:
     # A campaign that stays forbidden fails every night. Only the newest is listed, because its
     # lines would hide what is new.
-    pulls_by_line: dict[str, list[_IncompletePull]] = {}
+    pulls_by_failure: dict[str, list[_IncompletePull]] = {}
     for pull in pulls:
-        line = pull.words if pull.may_succeed else pull.cause
-        pulls_by_line.setdefault(line, []).append(pull)
-    groups = list(pulls_by_line.values())
+        pulls_by_failure.setdefault(pull.repeated_failure, []).append(pull)
+    groups = list(pulls_by_failure.values())
     for newest, *earlier in groups[:_LISTED_PULLS]:
         line = f"{account}, {newest.words}"
         if earlier:
