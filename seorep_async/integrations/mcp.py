@@ -634,10 +634,10 @@ _TOOLS = {
         description=(
             "Run SQL that only reads. keyword_rankings has a row a keyword and night. Its "
             "views keyword_rankings_by_day and keyword_rankings_latest (last days) add as_of, "
-            "the day of the ranks. Ranks null and 0 count as not ranked (top 10: BETWEEN 1 AND "
-            "10). campaigns has company and group_title; join by account, campaign_id. SHOW "
-            "TABLES lists others, DESCRIBE "
-            "columns, duckdb_columns() comments. Aggregate: long answers are cut."
+            "the day of the ranks; by month, take each campaign's last. Ranks null and 0 count "
+            "as not ranked (top 10: BETWEEN 1 AND 10). campaigns has company and group_title; "
+            "join by account, campaign_id. SHOW TABLES lists others, DESCRIBE columns, "
+            "duckdb_columns() comments. Aggregate: long answers are cut."
         ),
         arguments=HistoryArguments,
         answer=_history,
