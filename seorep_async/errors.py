@@ -213,7 +213,7 @@ class PullPausedError(SeoRepError):
 
 _LONGEST_VALUE = 60
 """The number of characters of an invalid value that a message shows."""
-_STATUS_ERRORS: dict[int, type[StatusError]] = {
+_STATUS_ERRORS = {
     401: AuthenticationError,
     403: AuthenticationError,
     404: NotFoundError,

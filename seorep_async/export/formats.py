@@ -306,7 +306,7 @@ def _row_type(table: Table) -> type[msgspec.Struct]:
     return msgspec.defstruct("Row", fields)
 
 
-_JSON_TYPES: dict[ColumnType, Any] = {
+_JSON_TYPES = {
     ColumnType.DATE: UNFROZEN.date | None,
     ColumnType.DATETIME: UNFROZEN.datetime | None,
 }

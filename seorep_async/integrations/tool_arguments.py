@@ -125,7 +125,7 @@ _ADVICE = {
     "engine": "if the description of this tool does not name them, ask which is which",
     "group": "the tool campaigns lists group titles",
 }
-_IN_WORDS: dict[object, str] = {
+_IN_WORDS = {
     int: "a number",
     str: "text",
     bool: "true or false",

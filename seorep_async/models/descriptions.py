@@ -102,7 +102,7 @@ _RESULT_PAGES = _each(
     _ADDRESS.format("Address of a results page of {name}"),
     _ENGINES_WITH_ADDRESS,
 )
-_MEASURES: Descriptions = {
+_MEASURES = {
     "local_monthly_searches": (
         "Local searches for the phrase in a month. The place, the month and the source are not "
         f"documented. {_ZERO}"
@@ -126,7 +126,7 @@ _MEASURES: Descriptions = {
     ),
     "backlinks": f"Number of backlinks. It is not documented what is counted. {_OLDER}",
 }
-_PERIOD: Descriptions = {
+_PERIOD = {
     "date": "Day of the row; the first of the month if the service sent only a month.",
     "date_precision": "`day` or `month`, whichever the service sent.",
 }
@@ -145,7 +145,7 @@ def _totals() -> Descriptions:
     return totals
 
 
-_DESCRIPTIONS: dict[str, Descriptions] = {
+_DESCRIPTIONS = {
     "KeywordRanking": {
         **_MEASURES,
         **_each("{engine}_ranking", _RANK, days="from start_date to end_date"),

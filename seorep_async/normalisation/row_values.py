@@ -134,7 +134,7 @@ def _optional_string(value: object) -> str | None:
     return None if value is None else values.string(value)
 
 
-_CONVERTERS: dict[Any, Callable[[object], Any]] = {
+_CONVERTERS = {
     int: values.integer,
     str: values.string,
     str | None: _optional_string,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seorep_async.sandbox import Sandbox
 
 
-_SMALL_ACCOUNT: dict[str, Any] = {"campaigns": 3, "keywords": 10}
+_SMALL_ACCOUNT = {"campaigns": 3, "keywords": 10}
 _SHORT_WAITS = {"backoff_initial": 0.001, "backoff_max": 0.01}
 
 

@@ -127,7 +127,7 @@ def _common_length(string: str, form: str) -> int:
     return length
 
 
-_ESCAPES: tuple[Callable[[str], str], ...] = (
+_ESCAPES = (
     lambda string: urllib.parse.quote(string, safe=""),
     urllib.parse.quote_plus,
     urllib.parse.quote,

@@ -47,7 +47,7 @@ class ColumnType(enum.Enum):
 _COMPARABLE = {ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN, ColumnType.DATE}
 """Types whose equal values look alike. The numbers 1 and 1.0 are equal, but look different."""
 _FEW_ROWS = 16
-_TYPES: dict[object, ColumnType] = {
+_TYPES = {
     int: ColumnType.INTEGER,
     float: ColumnType.NUMBER,
     str: ColumnType.STRING,
