@@ -298,8 +298,10 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
     if "pulls" not in existing and existing.keys() & tables.keys():
         yield "its table pulls is missing; only that table says whose rows it holds, so restore it"
     if "as_of" in existing.get("keyword_rankings", {}):
-        problem = "its table keyword_rankings has a column as_of, but only the views may have one"
-        yield f"{problem}; rename yours"
+        yield (
+            "its table keyword_rankings has a column as_of, but only the views may have one; "
+            "rename yours"
+        )
     for name, kind, comment in database.execute(_RELATIONS).fetchall():
         if not _may_be_replaced(name, kind, comment or ""):
             yield f"its {kind} {name} was not made by a pull; rename the {kind}"
