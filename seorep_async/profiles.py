@@ -346,6 +346,9 @@ def load_profile(name: str) -> Mapping[str, object]:
             f"{problem}{suggestion(name, profiles)} {advice}", argument="profile"
         )
     profile = profiles[name]
+    if "key_command" in profile:
+        advice = f"delete that line, set {API_KEY} to the output of the command, and set {BASE_URL}"
+        raise ConfigurationError(f"profile {name}: key_command is no longer supported; {advice}")
     refuse_unknown(profile, (*_ACCOUNT_FIELDS, *_SETTINGS), f"profile {name}")
     return profile
 

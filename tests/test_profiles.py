@@ -338,6 +338,11 @@ def assert_refused(file: Path, message: str) -> None:
             id="long unknown setting",
         ),
         pytest.param(
+            f"[acme]\n{ADDRESS}key_command = 'pass show acme'",
+            "profile acme: key_command is no longer supported; delete that line, set",
+            id="key_command",
+        ),
+        pytest.param(
             f"[acme]\nkey = '{KEY}'",
             "profile acme has no base_url: run `seorep login acme`, or add it to {file}",
             id="no address",
