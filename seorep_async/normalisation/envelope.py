@@ -180,8 +180,7 @@ def split_page(body: bytes, subject: Subject) -> tuple[RawPage, list[msgspec.Raw
         rows = holder[name]
         if isinstance(rows, list):
             holder[name] = []
-            rest = msgspec.json.encode(envelope)
-            return read_page(rest, subject, is_feed=True), rows
+            return read_page(msgspec.json.encode(envelope), subject, is_feed=True), rows
     page = read_page(body, subject, is_feed=True)
     return page, [msgspec.Raw(msgspec.json.encode(item)) for item in page.items]
 

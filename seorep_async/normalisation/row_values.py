@@ -16,6 +16,9 @@ from seorep_async.plain_values import field_types
 M = TypeVar("M")
 _FLAGS = {"true": True, "false": False}
 
+_MOST_VALUES = 4096
+"""The most values that a memo holds."""
+
 _LONGEST_KEY = 1024
 """The longest value to remember. Longer ones rarely recur, and would fill the memory."""
 
@@ -29,23 +32,30 @@ class Memo(dict[Any, Any]):
     def __init__(
         self,
         convert: Callable[[Any], Any],
-        limit: int = 4096,
         may_be_shared: Callable[[Any], bool] = lambda value: True,
     ) -> None:
         super().__init__()
         self._convert = convert
-        self._limit = limit
         self._may_be_shared = may_be_shared
 
     def __missing__(self, wire: Any) -> Any:
         value = self._convert(wire)
         # If another thread clears the memo at the same time, a value is only converted again.
-        is_long = isinstance(wire, str | bytes) and len(wire) > _LONGEST_KEY
+        is_long = isinstance(wire, (str, bytes)) and len(wire) > _LONGEST_KEY
         if not is_long and self._may_be_shared(value):
-            if len(self) >= self._limit:
+            if len(self) >= _MOST_VALUES:
                 self.clear()
             self[wire] = value
         return value
+
+
+class DayMemo(Memo):
+    """Converts dates and date-times, and remembers the days: their times of day may all differ."""
+
+    def __missing__(self, wire: Any) -> Any:
+        if wire and values.AFTER_MIDNIGHT.fullmatch(wire):
+            return self[wire[:10]][0], wire
+        return super().__missing__(wire)
 
 
 class RankingValues:
@@ -130,13 +140,14 @@ def _converters_of(model: type) -> dict[str, Callable[[object], Any]]:
     return {name: _CONVERTERS[types[name]] for name in types if name != "extra"}
 
 
-def _optional_string(value: object) -> str | None:
-    return None if value is None else values.string(value)
+def optional(convert: Callable[[object], M], value: object) -> M | None:
+    """Convert a value that may be null."""
+    return None if value is None else convert(value)
 
 
-_CONVERTERS = {
+_CONVERTERS: dict[Any, Callable[[object], Any]] = {
     int: values.integer,
     str: values.string,
-    str | None: _optional_string,
+    str | None: partial(optional, values.string),
 }
 """For each type of a field, the function that converts its value on the wire."""

@@ -26,6 +26,11 @@ _DATE_TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[ T]([0-9]{1,2}):([0-9
 _NO_DATE = re.compile(r"(0000-00(-00([ T]0?0:00:00)?)?)?")
 """The forms of a missing date: an empty string, or a month, date or date-time of zeros."""
 
+AFTER_MIDNIGHT = re.compile(
+    r"(?!0000).{10}[ T](?!0?0:00:00)([01]?[0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+)
+"""The form of a date-time after midnight, whose date may be wrong."""
+
 
 def describe(value: object) -> str:
     """Return a short form of a wire value for an error message."""

@@ -34,8 +34,7 @@ def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:
     for field in attrs.fields(model):
         if field.name in _NOT_ON_THE_WIRE:
             continue
-        words = _WORD.findall(field.name)
-        words = [tokens.get(word, word) for word in words]
+        words = [tokens.get(word, word) for word in _WORD.findall(field.name)]
         name = "_".join(words)
         if model in _CAMEL_CASE:
             name = _NEXT_WORD.sub(lambda match: match[1].upper(), name)

@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from seorep_async.errors import DecodeError, ProtocolError, SeoRepError
 from seorep_async.models import Campaign, Feed, KeywordRanking, RankingTotals
-from seorep_async.normalisation import FeedPage, ModelPage
+from seorep_async.normalisation import Decoder, FeedPage, ModelPage
 from seorep_async.reports import RankingReport
 from seorep_async.settings import EngineNames
 from seorep_async.tables.output_tables import totals_values
@@ -250,6 +250,22 @@ def test_an_unknown_field_on_3_mb_makes_no_call_per_row(
     sys.setprofile(None)
     assert len(page.items) == 2_000
     assert calls["call"] < 1_500
+
+
+def test_times_of_day_that_all_differ_need_one_call_each() -> None:
+    row = wire_row(KeywordRanking, 1, "older")
+    midnight = dt.datetime(2023, 3, 26)
+    moments = [midnight + dt.timedelta(seconds=number) for number in range(1, 20_001)]
+    rows = [row | {"lastResultsDate": str(moment)} for moment in moments]
+    body = json.dumps({"data": rows}).encode()
+    read_page: FeedPage[KeywordRanking] = FeedPage(Decoder(EngineNames()), KeywordRanking, 1)
+    calls = Counter[str]()
+    sys.setprofile(lambda frame, event, arg: calls.update([event]))
+    page = read_page(body)
+    sys.setprofile(None)
+    assert len(page.items) == 20_000
+    # One call per row finds the day.
+    assert calls["call"] < 25_000
 
 
 # --- Any other body is refused with our errors, or accepted unchanged

@@ -427,6 +427,72 @@ def test_ever_new_names_of_fields_soon_make_no_more_types(
     assert 0 < max(readers) < 40
 
 
+def test_names_that_only_one_row_has_get_no_fields(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reader = Decoder(EngineNames())
+    wires = [wire_row(KeywordRanking, number) for number in range(LONG)]
+    pages = []
+    for page in range(5):
+        rows = [wire | {f"own_{page}_{place}": 1} for place, wire in enumerate(wires)]
+        pages.append(as_bytes(envelope(rows, "flat")))
+    unknown_fields = []
+    make = msgspec.defstruct
+
+    def make_and_note(name: str, fields: Any, *args: Any, **options: Any) -> Any:
+        unknown_fields.append(sum(field[0].startswith("unknown_") for field in fields))
+        return make(name, fields, *args, **options)
+
+    monkeypatch.setattr(msgspec, "defstruct", make_and_note)
+    for body in pages:
+        FeedPage(reader, KeywordRanking, 1)(body)
+    unknown_fields.clear()
+    FeedPage(reader, KeywordRanking, 1)(pages[0])
+    # No new types are made in vain.
+    assert unknown_fields == []
+    alike = as_bytes(envelope([wire | {"type": "real"} for wire in wires], "flat"))
+    decode_page: FeedPage[Any] = FeedPage(reader, KeywordRanking, 1)
+    decode_page(alike)
+    assert decode_page.documented(alike) == by_reference(alike, KeywordRanking)
+    assert max(unknown_fields) == 1
+
+
+DATE_TIMES = [
+    "2023-03-26 14:05:33",
+    "2023-03-26T3:04:05",
+    "2023-03-26 0:00:01",
+    "2023-03-26 00:00:00",
+    "2023-03-26T0:00:00",
+    "2023-03-26 24:00:00",
+    "2023-03-26 10:60:00",
+    "2023-03-26  3:04:05",
+    "2023-03-26 3:4:5",
+    "2023-02-30 10:00:00",
+    "0000-00-00 0:00:00",
+    "0000-00-00 10:00:00",
+    "0000-01-01 10:00:00",
+    "2023-03-26 10:00:00\n",
+    "20230326.. 10:00:00",
+    "\u0662023-03-26 10:00:00",
+    "2023-03",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", DATE_TIMES)
+@pytest.mark.parametrize("is_used", [False, True], ids=["fresh decoder", "used decoder"])
+def test_times_of_day_are_read_as_by_the_reference(text: str, is_used: bool) -> None:
+    reader = Decoder(EngineNames())
+    older = wire_row(KeywordRanking, 1, "older")
+    if is_used:
+        FeedPage(reader, KeywordRanking, 1)(as_bytes(envelope([older], "flat")))
+    body = as_bytes(envelope([older | {"lastResultsDate": text}], "flat"))
+    page = by_decoder(body, KeywordRanking, reader)
+    expected = by_reference(body, KeywordRanking)
+    assert page == expected
+    assert types_within(page) == types_within(expected)
+
+
 @every_feed
 def test_the_converter_reads_only_the_slice_of_a_refused_row(
     row: type, monkeypatch: pytest.MonkeyPatch
