@@ -68,9 +68,6 @@ def _notebook_line() -> Callable[[PullProgress], None]:
         # a pull that fails before the campaigns are listed must leave no empty bar behind
         elif progress.total:
             handle = display(data, raw=True, display_id=True)
-        # the next pull with this bar may run in another cell
-        if progress.stage is Stage.DONE:
-            handle = None
 
     return show
 

@@ -18,9 +18,7 @@ class Terminal(io.StringIO):
         return True
 
 
-async def pull(
-    tmp_path: Path, account: Account | None = None, bar: ProgressBar | None = None
-) -> None:
+async def pull(tmp_path: Path, account: Account | None = None) -> None:
     async with served(account or Account(hidden={2: 404})) as (client, _):
         await pull_to(
             client,
@@ -28,7 +26,7 @@ async def pull(
             "2023-03-01",
             "2023-03-31",
             out=tmp_path / "x.csv",
-            on_progress=bar or ProgressBar(),
+            on_progress=ProgressBar(),
         )
 
 
@@ -87,12 +85,3 @@ async def test_a_failed_pull_leaves_no_empty_bar(tmp_path: Path, notebook: Displ
     with pytest.raises(AuthenticationError):
         await pull(tmp_path, Account(lists=False))
     assert notebook.outputs == []
-
-
-async def test_each_pull_of_a_bar_has_a_line(tmp_path: Path, notebook: Display) -> None:
-    bar = ProgressBar()
-    await pull(tmp_path, bar=bar)
-    await pull(tmp_path, Account(), bar=bar)
-    first_line, second_line = notebook.outputs
-    assert "done, 1 row, 1 failed" in first_line
-    assert "done, 2 rows" in second_line
