@@ -1,4 +1,4 @@
-"""The analyst's guide in a real kernel, cell by cell."""
+"""The analyst's guide in a real kernel without ipywidgets, cell by cell."""
 
 import re
 from pathlib import Path

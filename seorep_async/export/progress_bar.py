@@ -18,14 +18,14 @@ _CLEAR_LINE = "\r\x1b[K"
 class ProgressBar:
     """Shows the progress of a pull: `pull_to(…, on_progress=ProgressBar())`.
 
-    In a notebook it is a line below the cell. On a terminal it is a line on stderr. Elsewhere
-    nothing is shown.
+    In a notebook it is a widget, or a line if ipywidgets is missing. On a terminal it is a line on
+    stderr. Elsewhere nothing is shown.
     """
 
     def __init__(self) -> None:
         self._show: Callable[[PullProgress], None] | None = None
         if _is_in_notebook():
-            self._show = _notebook_line()
+            self._show = _notebook_bar() or _notebook_line()
         elif sys.stderr is not None and sys.stderr.isatty():
             self._show = _line(sys.stderr)
 
@@ -46,10 +46,46 @@ def in_words(progress: PullProgress) -> str:
     return ", ".join(parts)
 
 
+def _part_done(progress: PullProgress) -> tuple[int, int]:
+    """Return how much of the bar is filled, and its length."""
+    # all reports have arrived before these stages
+    if progress.stage in (Stage.WRITING, Stage.DONE):
+        return 1, 1
+    return progress.done, progress.total or 1
+
+
 def _is_in_notebook() -> bool:
     # IPython adds this function to the built-ins; only a notebook's shell has a kernel
     get_shell = getattr(builtins, "get_ipython", None)
     return get_shell is not None and getattr(get_shell(), "kernel", None) is not None
+
+
+def _notebook_bar() -> Callable[[PullProgress], None] | None:
+    """Return a function that updates a widget, or None if ipywidgets is missing."""
+    try:
+        widgets = require("ipywidgets")
+    except ImportError:
+        return None
+    bar = widgets.IntProgress(min=0, max=1)
+    label = widgets.Label()
+    box = widgets.HBox([bar, label])
+    display = require("IPython.display").display
+    is_displayed = False
+
+    def show(progress: PullProgress) -> None:
+        nonlocal is_displayed
+        # a pull that fails before the campaigns are listed must leave no empty bar behind
+        if not is_displayed and progress.total:
+            display(box)
+            is_displayed = True
+        filled, total = _part_done(progress)
+        bar.max = total
+        bar.value = filled
+        if progress.stage is Stage.DONE:
+            bar.bar_style = "warning" if progress.failures else "success"
+        label.value = in_words(progress)
+
+    return show
 
 
 def _notebook_line() -> Callable[[PullProgress], None]:
@@ -65,7 +101,6 @@ def _notebook_line() -> Callable[[PullProgress], None]:
         data = {"text/plain": _text_bar(progress)}
         if handle is not None:
             handle.update(data, raw=True)
-        # a pull that fails before the campaigns are listed must leave no empty bar behind
         elif progress.total:
             handle = display(data, raw=True, display_id=True)
 
@@ -84,9 +119,7 @@ def _line(stream: TextIO) -> Callable[[PullProgress], None]:
 
 
 def _text_bar(progress: PullProgress) -> str:
-    filled = _BAR_LETTERS
-    # all reports have arrived before these stages
-    if progress.stage not in (Stage.WRITING, Stage.DONE):
-        filled = _BAR_LETTERS * progress.done // (progress.total or 1)
+    done, total = _part_done(progress)
+    filled = _BAR_LETTERS * done // total
     bar = "".ljust(filled, "█").ljust(_BAR_LETTERS, "░")
     return f"{bar} {in_words(progress)}"

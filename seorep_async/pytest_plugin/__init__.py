@@ -118,10 +118,12 @@ def seorep_sandbox(
 
     options = _options(request, "seorep_sandbox", "campaigns=5")
     known_names = inspect.signature(Sandbox).parameters
-    for name in options.keys() - known_names.keys():
-        raise pytest.UsageError(
-            f"a sandbox has no option {name!r}; it has {', '.join(known_names)}"
-        )
+    for name in options:
+        if name not in known_names:
+            options_of_sandbox = ", ".join(known_names)
+            raise pytest.UsageError(
+                f"a sandbox has no option {name!r}; it has {options_of_sandbox}"
+            )
     return seorep_make_sandbox(**options)
 
 

@@ -5,6 +5,7 @@ import io
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,51 @@ async def test_a_log_has_no_bar(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().err == ""
 
 
+class Widgets:
+    """A stand-in for ipywidgets and IPython.display."""
+
+    def __init__(self) -> None:
+        self.bar = SimpleNamespace()
+        self.label = SimpleNamespace()
+        self.displayed: list[Any] = []
+
+    def IntProgress(self, **_: int) -> SimpleNamespace:
+        return self.bar
+
+    def Label(self) -> SimpleNamespace:
+        return self.label
+
+    def HBox(self, children: list[Any]) -> list[Any]:
+        return children
+
+    def display(self, box: Any) -> None:
+        self.displayed.append(box)
+
+
+@pytest.fixture
+def widgets(monkeypatch: pytest.MonkeyPatch) -> Widgets:
+    """Let the program run in a notebook."""
+    widgets = Widgets()
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setattr(builtins, "get_ipython", lambda: shell, raising=False)
+    monkeypatch.setattr(progress_bar, "require", lambda _: widgets)
+    return widgets
+
+
+async def test_a_notebook_has_a_widget(tmp_path: Path, widgets: Widgets) -> None:
+    await pull(tmp_path)
+    assert widgets.displayed == [[widgets.bar, widgets.label]]
+    assert widgets.label.value == "done, 1 row, 1 failed"
+    assert (widgets.bar.value, widgets.bar.max) == (1, 1)
+    assert widgets.bar.bar_style == "warning"
+
+
+async def test_a_failed_pull_leaves_no_empty_bar(tmp_path: Path, widgets: Widgets) -> None:
+    with pytest.raises(AuthenticationError):
+        await pull(tmp_path, Account(lists=False))
+    assert widgets.displayed == []
+
+
 class Display:
     """A stand-in for IPython.display: one output, which is updated."""
 
@@ -63,25 +109,18 @@ class Display:
         self.outputs[-1] = data["text/plain"]
 
 
-@pytest.fixture
-def notebook(monkeypatch: pytest.MonkeyPatch) -> Display:
-    """Let the program run in a notebook."""
-    display = Display()
-    shell = SimpleNamespace(kernel=object())
-    monkeypatch.setattr(builtins, "get_ipython", lambda: shell, raising=False)
-    monkeypatch.setattr(progress_bar, "require", lambda _: display)
-    return display
-
-
-async def test_a_notebook_has_one_line(
-    tmp_path: Path, notebook: Display, capsys: pytest.CaptureFixture[str]
+@pytest.mark.usefixtures("widgets")
+async def test_a_notebook_without_widgets_has_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    display = Display()
+
+    def require(name: str) -> Display:
+        if name == "ipywidgets":
+            raise ImportError
+        return display
+
+    monkeypatch.setattr(progress_bar, "require", require)
     await pull(tmp_path)
-    assert notebook.outputs == [f"{'█' * 20} done, 1 row, 1 failed"]
+    assert display.outputs == [f"{'█' * 20} done, 1 row, 1 failed"]
     assert capsys.readouterr().out == ""
-
-
-async def test_a_failed_pull_leaves_no_empty_bar(tmp_path: Path, notebook: Display) -> None:
-    with pytest.raises(AuthenticationError):
-        await pull(tmp_path, Account(lists=False))
-    assert notebook.outputs == []
