@@ -23,15 +23,13 @@ class ProgressBar:
     """
 
     def __init__(self) -> None:
-        self._show: Callable[[PullProgress], None] | None = None
-        if _is_in_notebook():
-            self._show = _notebook_bar() or _notebook_line()
-        elif sys.stderr is not None and sys.stderr.isatty():
-            self._show = _line(sys.stderr)
+        self._show = _display_of_one_pull()
 
     def __call__(self, progress: PullProgress) -> None:
-        if self._show is not None:
-            self._show(progress)
+        self._show(progress)
+        if progress.stage is Stage.DONE:
+            # the next pull with this bar may run in another cell
+            self._show = _display_of_one_pull()
 
 
 def in_words(progress: PullProgress) -> str:
@@ -44,6 +42,18 @@ def in_words(progress: PullProgress) -> str:
     if progress.failures:
         parts.append(f"{progress.failures:,} failed")
     return ", ".join(parts)
+
+
+def _display_of_one_pull() -> Callable[[PullProgress], None]:
+    if _is_in_notebook():
+        return _notebook_bar() or _notebook_line()
+    if sys.stderr is not None and sys.stderr.isatty():
+        return _line(sys.stderr)
+    return _nowhere
+
+
+def _nowhere(_: PullProgress) -> None:
+    """Show nothing."""
 
 
 def _part_done(progress: PullProgress) -> tuple[int, int]:

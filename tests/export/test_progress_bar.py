@@ -19,7 +19,9 @@ class Terminal(io.StringIO):
         return True
 
 
-async def pull(tmp_path: Path, account: Account | None = None) -> None:
+async def pull(
+    tmp_path: Path, account: Account | None = None, bar: ProgressBar | None = None
+) -> None:
     async with served(account or Account(hidden={2: 404})) as (client, _):
         await pull_to(
             client,
@@ -27,7 +29,7 @@ async def pull(tmp_path: Path, account: Account | None = None) -> None:
             "2023-03-01",
             "2023-03-31",
             out=tmp_path / "x.csv",
-            on_progress=ProgressBar(),
+            on_progress=bar or ProgressBar(),
         )
 
 
@@ -109,10 +111,9 @@ class Display:
         self.outputs[-1] = data["text/plain"]
 
 
-@pytest.mark.usefixtures("widgets")
-async def test_a_notebook_without_widgets_has_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def display(widgets: Widgets, monkeypatch: pytest.MonkeyPatch) -> Display:
+    """Let the program run in a notebook without ipywidgets."""
     display = Display()
 
     def require(name: str) -> Display:
@@ -121,6 +122,22 @@ async def test_a_notebook_without_widgets_has_one_line(
         return display
 
     monkeypatch.setattr(progress_bar, "require", require)
+    return display
+
+
+async def test_a_notebook_without_widgets_has_one_line(
+    tmp_path: Path, display: Display, capsys: pytest.CaptureFixture[str]
+) -> None:
     await pull(tmp_path)
     assert display.outputs == [f"{'█' * 20} done, 1 row, 1 failed"]
     assert capsys.readouterr().out == ""
+
+
+async def test_each_pull_of_a_bar_has_a_line(tmp_path: Path, display: Display) -> None:
+    bar = ProgressBar()
+    await pull(tmp_path, bar=bar)
+    await pull(tmp_path, Account(), bar=bar)
+    assert [line.split(" ", 1)[1] for line in display.outputs] == [
+        "done, 1 row, 1 failed",
+        "done, 2 rows",
+    ]
