@@ -52,7 +52,8 @@ OTHERS = {
     "Stats": """
         requests: int, attempts: int, retries: Mapping[str, int], throttled: int,
         bytes_received: int, in_flight: int, concurrency: int, pace: float | None,
-        waited: Mapping[str, float], account: str, page_sizes: Mapping[str, int]
+        waited: Mapping[str, float], account: str, page_sizes: Mapping[str, int],
+        outage: float | None
     """,
     "RawAnswer": """
         method: str, path: str, status: int, body: bytes, headers: Mapping[str, str], number: int,
