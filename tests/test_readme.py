@@ -12,9 +12,9 @@ import pytest
 import seorep_async
 from seorep_async import guides
 from seorep_async.cli.app import run, seorep
-from tests.test_guides import Block, blocks, place, run_page
+from tests.test_guides import Block, account, blocks, place, run_page
 
-__all__ = ["place"]
+__all__ = ["account", "place"]
 
 REPO = Path(__file__).parent.parent
 README = (REPO / "README.md").read_text(encoding="utf-8")
