@@ -312,9 +312,8 @@ class _Run(Generic[R]):
             error: SeoRepError | None = None
             if self.key.refusal is not None:
                 error = self._stopped_error()
-            elif self._succeeded == 0 or self._is_service_down:
-                # A deferred id fails with its first error, and is not tried again. A new id has no
-                # error, and begins.
+            elif item.error is not None and (self._succeeded == 0 or self._is_service_down):
+                # A deferred id fails with its first error, and is not tried again.
                 error = item.error
             if error is None:
                 self._begun[item.number] = item

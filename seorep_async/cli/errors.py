@@ -11,7 +11,6 @@ import click
 
 from seorep_async import errors
 from seorep_async.errors import SeoRepError, one_line
-from seorep_async.profiles import API_KEY
 
 
 class ExitCode(enum.IntEnum):
@@ -158,8 +157,9 @@ def _hint(error: SeoRepError) -> str:
 
 def _advice_on_key(error: SeoRepError) -> str:
     advice = "run seorep login"
-    if API_KEY in os.environ:
-        advice = f"correct {API_KEY}, or if you passed --profile, run seorep login"
+    variable = _OPTIONS["api_key"]
+    if variable in os.environ:
+        advice = f"correct {variable}, or if you passed --profile, run seorep login"
     # the key may be right, but not for this campaign
     if error.status == 403 and error.subject:
         advice = f"if other ids are refused as well, {advice}"

@@ -110,10 +110,9 @@ class Pace:
         self.delivered.accepted += 1
         self.rate.accepted_in_a_row += 1
         self.refusals.accept()
-        if self.subjects.may_be_cause(subject):
+        if self.subjects.accept(subject):
             # The subject was not the cause of its refusals, so the rate was.
             self.rate_refused_at = now
-        self.subjects.accept(subject)
         if self.breaker.accept(started, now):
             if self.breaker.state is Circuit.OPEN_BY_REFUSALS:
                 self._cut(now)

@@ -174,10 +174,12 @@ class RefusedSubjects:
         refused = self._refused.get(subject)
         return refused is not None and refused.repeats >= _REPEATS
 
-    def accept(self, subject: Subject | None) -> None:
+    def accept(self, subject: Subject | None) -> bool:
+        """Forget a subject's refusals. Return whether it had seemed to be the cause of them."""
+        refused = self._refused.pop(subject, None)
+        was_suspected = refused is not None and self._accepted > refused.accepted_before
         self._accepted += 1
-        if subject is not None:
-            self._refused.pop(subject, None)
+        return was_suspected
 
     def refuse(self, subject: Subject | None, now: float) -> None:
         if subject is None:
