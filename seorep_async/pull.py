@@ -355,7 +355,7 @@ class _Run(Generic[R]):
         if item is None or item.reading is not reading:
             # The id has ended, or another reading has replaced this one.
             return None
-        # smaller pages don't help if the service is down
+        # Smaller pages don't help if the service is down.
         if reading.may_be_too_large(error) and not self._is_service_down:
             self._log_new_reading(item, "at the default page size", error)
             item.reading = reading.at_default_size()

@@ -26,11 +26,10 @@ from seorep_async.history import CampaignChanges, Change, Changes, CountedChange
 from seorep_async.history.change_file import (
     ChangeFile,
     engine_called,
-    is_cut,
     names_of_engines,
     with_names_of_engines,
 )
-from seorep_async.history.comparing import ENGINES
+from seorep_async.history.comparing import ENGINES, is_cut
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.tables.optional import require
 

@@ -18,7 +18,7 @@ from seorep_async.errors import ExportError
 from seorep_async.export.files import check_file, has_content, refusal, replacing
 from seorep_async.export.formats import SHEET_ROWS
 from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
-from seorep_async.history.comparing import ENGINES, KINDS, Change, Changes
+from seorep_async.history.comparing import ENGINES, KINDS, Change, is_cut
 from seorep_async.history.counting import CampaignChanges, CountedChanges
 from seorep_async.resources.arguments import check_engine_names
 from seorep_async.tables.columns import Column, Columns, ColumnType, Table, columns_of_model
@@ -107,11 +107,6 @@ def write_changes(
     if rows and isinstance(rows[0], CampaignChanges):
         return file.write(rows, CampaignChanges)
     return file.write(with_names_of_engines(rows, names), Change, with_counts=not is_cut(changes))
-
-
-def is_cut(changes: object) -> bool:
-    """Return whether a limit or a slice has left out changes, so that counts would be too low."""
-    return isinstance(changes, Changes) and len(changes) < changes.total
 
 
 def with_names_of_engines(

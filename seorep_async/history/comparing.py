@@ -554,12 +554,17 @@ def compare(history: History, request: ComparisonRequest) -> tuple[Changes, Sequ
             if related.total:
                 count = counted(related.total, "change")
                 notes.append(f"Not included: {count} of kind {related_kind} ({meaning}).")
-    is_cut = 0 < len(result) < result.total
     # a kind such as `lost` has no changes with both ranks
     may_have_moved = request.kinds is None or {"rose", "fell"}.intersection(request.kinds)
-    if is_cut and may_have_moved and all(change.moved is None for change in result):
+    shows_a_part = len(result) > 0 and is_cut(result)
+    if shows_a_part and may_have_moved and all(change.moved is None for change in result):
         notes.append(_ONLY_UNRANKED)
     return result, notes
+
+
+def is_cut(changes: object) -> bool:
+    """Return whether a limit or a slice has left out changes, so that counts would be too low."""
+    return isinstance(changes, Changes) and len(changes) < changes.total
 
 
 def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:

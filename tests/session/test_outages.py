@@ -87,6 +87,16 @@ def test_503s_just_after_the_first_successes_leave_no_crawl(limit: str, begins: 
     assert figures.rate(begins + 10, begins + 16) >= 2
 
 
+async def assert_timed(watched: Session, calling: Session) -> None:
+    """Let a client call through an outage of 30 seconds. The stats of another one must time it."""
+    calls = [asyncio.create_task(call_again_and_again(calling)) for _ in range(20)]
+    await asyncio.sleep(20)
+    assert watched.stats.outage == pytest.approx(20, abs=1)
+    await asyncio.sleep(20)
+    assert watched.stats.outage is None
+    await cancel_all(calls)
+
+
 async def test_the_stats_of_any_client_time_an_outage() -> None:
     service = SimulatedService(latency=0.05, outage="refused")
     limits = Limits()
@@ -97,23 +107,13 @@ async def test_the_stats_of_any_client_time_an_outage() -> None:
         await calling.send(page())
         assert waiting.stats.outage is None
         service.down = (here().now, here().now + 30)
-        calls = [asyncio.create_task(call_again_and_again(calling)) for _ in range(20)]
-        await asyncio.sleep(20)
-        assert waiting.stats.outage == pytest.approx(20, abs=1)
-        await asyncio.sleep(20)
-        assert waiting.stats.outage is None
-        await cancel_all(calls)
+        await assert_timed(waiting, calling)
 
 
 async def test_503s_without_a_known_limit_are_an_outage_in_the_stats() -> None:
     service = SimulatedService(latency=0.05, down=(0, 30))
     async with session_above(service) as session:
-        calls = [asyncio.create_task(call_again_and_again(session)) for _ in range(20)]
-        await asyncio.sleep(20)
-        assert session.stats.outage == pytest.approx(20, abs=1)
-        await asyncio.sleep(20)
-        assert session.stats.outage is None
-        await cancel_all(calls)
+        await assert_timed(session, session)
 
 
 async def test_a_refused_rate_is_no_outage() -> None:
