@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 from collections.abc import Sequence
 
 import click
@@ -12,22 +13,6 @@ from seorep_async.cli import commands, pull, resources
 from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.options import Group, later
 
-_PRINT_RANKS = " `seorep pull -o - --campaign ID --month last` prints the ranks of a campaign."
-_COMPARE = " `seorep changes DATABASE` compares two days of a database."
-_QUERY = " Any program for DuckDB queries a database of pulls: see `seorep guide history`."
-_STORE_KEY = " `seorep login` stores an address and a key."
-ADVICE = {
-    "rankings": _PRINT_RANKS,
-    "compare": _COMPARE,
-    "history": f"{_COMPARE}{_QUERY}",
-    "sql": _QUERY,
-    "auth": _STORE_KEY,
-    "config": _STORE_KEY,
-    "export": " `seorep pull -o FILE` writes a file or a database.",
-    "serve": " `seorep mcp` serves agents, and `seorep sandbox` a copy of the service.",
-    "test": " `seorep doctor` checks the settings and the connection.",
-}
-"""Advice for commands that people try but that don't exist."""
 _EPILOGUE = """
 Environment:
   SEOREP_BASE_URL        address of the service: https://api.example.com
@@ -72,7 +57,6 @@ seorep: Group = Group(
         commands.guide,
     ],
     advice=" `seorep --help` lists the commands.",
-    advice_by_name=ADVICE,
     help="Pull the rankings of many campaigns at once, from the service or from a sandbox.",
     epilog=_EPILOGUE,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -131,9 +115,4 @@ def _unset_zero_window_size() -> None:
 
 def _asks_for_json(arguments: Sequence[str]) -> bool:
     """Return whether errors must be printed as JSON as well."""
-    options = list(arguments)
-    # words after "--" are not options
-    if "--" in options:
-        options = options[: options.index("--")]
-    after_format = options[options.index("--format") + 1 :] if "--format" in options else []
-    return "--json" in options or "--format=json" in options or after_format[:1] == ["json"]
+    return re.search(r"--json\b|--format[ =]json\b", " ".join(arguments)) is not None

@@ -14,7 +14,6 @@ import urllib.parse
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import click
 
 from seorep_async.cli.connection import Connection, connect
@@ -258,10 +257,6 @@ def _add_unknown_fields(findings: Findings, name: str, items: Sequence[Any]) -> 
     fields = set()
     for item in items:
         fields.update(item.extra)
-        for field in attrs.fields(type(item)):
-            value = getattr(item, field.name)
-            if attrs.has(type(value)):
-                fields.update(f"{field.name}.{unknown}" for unknown in value.extra)
     if fields:
         names = ", ".join(sorted(fields)[:_LISTED_FIELDS])
         findings.note(name, f"undocumented fields, stored in extra: {names}")

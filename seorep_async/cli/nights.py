@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import datetime as dt
 import json
 import shlex
@@ -116,33 +115,15 @@ class _IncompletePull:
     command: str
 
     @property
-    def cause(self) -> str:
-        """The campaigns and their errors."""
-        noun = "campaign" if len(self.campaigns) == 1 else "campaigns"
-        return f"{noun} {listed(self.campaigns)}: {', '.join(self.errors)}"
-
-    @property
-    def repeated_failure(self) -> str:
-        """The failures that later pulls repeat, after which only the newest pull is listed."""
-        if self.may_succeed:
-            return self.words
-        # no pull of another month fetches what a month lacks
-        _, month_length = calendar.monthrange(self.end_date.year, self.end_date.month)
-        if self.start_date.day == 1 and self.end_date.day == month_length:
-            return f"{self.start_date}: {self.cause}"
-        return self.cause
-
-    @property
     def words(self) -> str:
-        """The night, its failed reports, and what to do about them."""
+        """The night, its failed reports, and how to fetch them."""
         failed = f"{counted(self.failed_reports, 'report')} failed"
-        advice = "to fetch only what failed"
-        if not self.may_succeed:
-            advice = "a retry would fail again; when the cause is gone"
+        noun = "campaign" if len(self.campaigns) == 1 else "campaigns"
+        cause = f"{noun} {listed(self.campaigns)}: {', '.join(self.errors)}"
         window = f"{self.start_date} to {self.end_date}"
         return (
-            f"night of {self.snapshot_date}, {window}: {failed} ({self.cause}); {advice}, with the "
-            f"pull's other options: {self.command}"
+            f"night of {self.snapshot_date}, {window}: {failed} ({cause}); to fetch only what "
+            f"failed, with the pull's other options: {self.command}"
         )
 
 
@@ -162,7 +143,11 @@ def add_nights(findings: Findings, out: str, account: str | None, today: dt.date
             values = {"account": name, "feeds": feeds, "tables": tables}
             rows = database.connection.execute(_INCOMPLETE_PULLS, values).fetchall()
             pulls = [_incomplete_pull(out, name, *row) for row in rows]
-            _add_account(findings, name, nights, missing)
+            count = counted(len(nights), "night")
+            findings.fact("nights", f"{name}: {count}, the newest of {nights[-1]}")
+            if missing:
+                advice = "`seorep guide command` says how to pull them later"
+                findings.note("nights", f"{name}: missing nights: {listed(missing)}; {advice}")
             _add_incomplete(findings, name, pulls)
             facts.append(
                 {
@@ -188,19 +173,6 @@ def _why_no_night(database: History, account: str | None) -> str:
     return f"{name}: no night has reports"
 
 
-def _add_account(
-    findings: Findings, account: str, nights: Sequence[dt.date], missing: Sequence[dt.date]
-) -> None:
-    count = counted(len(nights), "night")
-    findings.fact("nights", f"{account}: {count}, the newest of {nights[-1]}")
-    if missing:
-        findings.note(
-            "nights",
-            f"{account}: missing nights: {listed(missing)}; `seorep guide command` says how to "
-            "pull them later",
-        )
-
-
 def _is_ok(
     missing: Sequence[dt.date],
     pulls: Sequence[_IncompletePull],
@@ -213,21 +185,21 @@ def _is_ok(
 
 
 def _add_incomplete(findings: Findings, account: str, pulls: Sequence[_IncompletePull]) -> None:
-    # A campaign that stays forbidden fails every night. Only the newest is listed, because its
-    # lines would hide what is new.
-    pulls_by_failure: dict[str, list[_IncompletePull]] = {}
-    for pull in pulls:
-        pulls_by_failure.setdefault(pull.repeated_failure, []).append(pull)
-    groups = list(pulls_by_failure.values())
-    for newest, *earlier in groups[:_LISTED_PULLS]:
-        line = f"{account}, {newest.words}"
-        if earlier:
-            line += f"; and so in {counted(len(earlier), 'earlier pull')}"
-        findings.note("nights", line)
-    if len(groups) > _LISTED_PULLS:
-        earlier_pulls = counted(len(groups) - _LISTED_PULLS, "earlier pull")
+    """Name the newest pulls that a retry may complete, and count the others."""
+    retryable_pulls = [pull for pull in pulls if pull.may_succeed]
+    for pull in retryable_pulls[:_LISTED_PULLS]:
+        findings.note("nights", f"{account}, {pull.words}")
+    if len(retryable_pulls) > _LISTED_PULLS:
+        earlier = counted(len(retryable_pulls[_LISTED_PULLS:]), "earlier pull")
+        findings.note("nights", f"{account}: {earlier} with failed reports; --json lists them all")
+    # a campaign that stays forbidden fails every night, and a line a night would hide what is new
+    others = [pull for pull in pulls if not pull.may_succeed]
+    campaign_ids = sorted({campaign for pull in others for campaign in pull.campaigns})
+    if others:
         findings.note(
-            "nights", f"{account}: {earlier_pulls} with failed reports; --json lists them all"
+            "nights",
+            f"{account}: {counted(len(others), 'pull')} with reports that would fail again "
+            f"(campaigns: {listed(campaign_ids)}); --json has the commands that fetch them",
         )
 
 

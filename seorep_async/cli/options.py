@@ -102,25 +102,21 @@ def command(help: str, *, name: str | None = None, examples: str = "") -> Callab
     The help is not a docstring, because Python can run without docstrings.
     """
     epilog = f"\b\nExamples:\n{examples}" if examples else None
-    return click.command(name, cls=Command, help=help, epilog=epilog)
+    # the whole first line is in the list of commands; click would cut it
+    first_line, _, _ = help.partition("\n")
+    return click.command(name, cls=Command, help=help, short_help=first_line, epilog=epilog)
 
 
 class Group(click.Group):
     """A group that shows its help without a command, and suggests one for an unknown name.
 
-    Its help shows the whole first line of each command's help; click would cut it.
-
     Args:
         advice: what to do instead of a missing command.
-        advice_by_name: what to do instead, for names that people try.
     """
 
-    def __init__(
-        self, *, advice: str = "", advice_by_name: Mapping[str, str] | None = None, **more: Any
-    ) -> None:
-        super().__init__(**more)
+    def __init__(self, *, advice: str, help: str, **more: Any) -> None:
+        super().__init__(help=help, short_help=help, **more)
         self._advice = advice
-        self._advice_by_name = advice_by_name or {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # Click 8.2 and later raise the help as the text of an error, and 8.1 exits with 0.
@@ -132,22 +128,12 @@ class Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         subcommand = super().get_command(ctx, cmd_name)
         if subcommand is None and not ctx.resilient_parsing and not cmd_name.startswith("-"):
-            advice = self._advice_by_name.get(cmd_name)
-            if advice is None:
-                advice = suggestion(cmd_name, self.list_commands(ctx)) or self._advice
+            advice = suggestion(cmd_name, self.list_commands(ctx)) or self._advice
             ctx.fail(f"There is no command {cmd_name!r}.{advice}")
         return subcommand
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        lines = []
-        for name, subcommand in self.commands.items():
-            first_line, _, _ = str(subcommand.help).partition("\n")
-            lines.append((name, first_line))
-        with formatter.section("Commands"):
-            formatter.write_dl(lines)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(self.epilog or "")
@@ -194,12 +180,13 @@ def page_size(value: str) -> int | str:
 
 def day(value: str) -> dt.date:
     """Read a date such as 2023-01-31."""
+    # in other centuries, the days before a date or the months after it may not exist
+    if not re.fullmatch(r"(19|20)\d\d-\d\d-\d\d", value, re.ASCII):
+        raise click.BadParameter(f"{value!r} is not a date such as 2023-01-31.")
     try:
-        return dt.datetime.strptime(value, "%Y-%m-%d").date()
+        return dt.date.fromisoformat(value)
     except ValueError:
-        if re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII):
-            raise click.BadParameter(f"the date {value} does not exist.") from None
-        raise click.BadParameter(f"{value!r} is not a date such as 2023-01-31.") from None
+        raise click.BadParameter(f"the date {value} does not exist.") from None
 
 
 def name_and_value(pair: str) -> tuple[str, str]:

@@ -25,8 +25,6 @@ from seorep_async.session import Stats
 
 _TICK_SECONDS = 0.5
 _LINE_SECONDS = 60.0
-_QUIET_SECONDS = 10.0
-"""After this time without a response, the progress says so."""
 _SPEED_SECONDS = 120.0
 """The time over which the speed is measured to estimate the remaining time."""
 _WIDTH_OF_BAR = 20
@@ -129,7 +127,6 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
     waiting = ""
     stats_before = client.stats
     line_at = time.monotonic()
-    received_at = time.monotonic()
     while True:
         await asyncio.sleep(_TICK_SECONDS)
         state = display.state
@@ -146,14 +143,7 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
         # something arrives.
         if new_waiting or state != previous_state:
             waiting = new_waiting
-        if stats.bytes_received != stats_before.bytes_received or not stats.in_flight:
-            received_at = time.monotonic()
-        quiet_seconds = time.monotonic() - received_at
-        if quiet_seconds < _QUIET_SECONDS:
-            words = display.details(waiting, bar.tasks[0].time_remaining)
-        else:
-            # requests that hang have ended their waits, so they need a reason of their own
-            words = display.details(f"no response for {duration(quiet_seconds)}", None)
+        words = display.details(waiting, bar.tasks[0].time_remaining)
         stats_before = stats
         previous_state = state
         bar.update(task, description=display.activity, words=words)

@@ -6,13 +6,10 @@ import calendar
 import csv
 import datetime as dt
 import functools
-import io
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import click
@@ -35,8 +32,6 @@ Days = tuple[dt.date, dt.date]
 FEEDS = ("campaign", "campaign-by-date", "keyword-by-date")
 _ID_COLUMNS = ("campaign_id", "id")
 _DEFAULT_MONTHS = 3
-_OTHER_MONTHS = ("%m/%Y", "%m.%Y", "%m-%Y", "%Y/%m", "%Y.%m", "%b %Y", "%B %Y")
-"""Spellings of a month that people try."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +39,13 @@ class PullArguments:
     """The options of a pull: what is pulled, how, and what is shown."""
 
     out: str | None
-    feed: tuple[str, ...]
+    feeds: tuple[str, ...]
     start: dt.date | None
     end: dt.date | None
     last: tuple[int, str] | None
     month: str | None
-    campaign: tuple[tuple[int, ...], ...]
-    exclude: tuple[tuple[int, ...], ...]
+    campaign_ids: list[int] | None
+    exclude: list[int] | None
     groups: tuple[str, ...]
     filter: str | None
     compare_previous_period: bool
@@ -71,27 +66,16 @@ class PullArguments:
     verbose: bool
 
     @property
-    def feeds(self) -> tuple[str, ...]:
-        """The feeds, each once."""
-        return tuple(dict.fromkeys(self.feed or ("campaign",)))
-
-    @property
     def to_stdout(self) -> bool:
         return self.out == "-"
 
     @property
-    def limit(self) -> int | None:
-        """The rows of one request, if a number was given."""
-        return self.page_size if isinstance(self.page_size, int) else None
-
-    @property
     def settings(self) -> dict[str, Any]:
         """The settings of the client that the options replace."""
-        if self.page_size == "find":
-            return {"page_size": "find"}
-        if self.page_size == "default":
-            return {"page_size": None}
-        return {}
+        if self.page_size is None:
+            return {}
+        # without this setting, the service's default applies
+        return {"page_size": None if self.page_size == "default" else self.page_size}
 
     def target(self, window: Days) -> str:
         """Return the target. Without `-o`, it is a file named after the feed and the period."""
@@ -101,15 +85,6 @@ class PullArguments:
         if len(self.feeds) == 1:
             parts.append(self.feeds[0])
         return f"{'-'.join(parts)}-{_period(window)}.csv"
-
-    @property
-    def campaign_ids(self) -> list[int] | None:
-        """The campaigns to pull, or None for all."""
-        return list(chain.from_iterable(self.campaign)) or None
-
-    @property
-    def excluded_ids(self) -> list[int]:
-        return list(chain.from_iterable(self.exclude))
 
     def windows(self, today: dt.date) -> list[Days]:
         """Return the first and the last day of each pull.
@@ -130,16 +105,11 @@ class PullArguments:
             )
         # a missed night that is pulled later covers the same days as if it had been in time
         night = self.snapshot_date or today
-        try:
-            if self.month is not None:
-                return _months(self.month, night)
-            if self.last is not None:
-                return [_last(*self.last, night)]
-            return [self._from_to(night)]
-        except OverflowError:
-            raise click.UsageError(
-                f"--snapshot-date {night}: the days before it would begin before the year 1."
-            ) from None
+        if self.month is not None:
+            return _months(self.month, night)
+        if self.last is not None:
+            return [_last(*self.last, night)]
+        return [self._from_to(night)]
 
     def _from_to(self, today: dt.date) -> Days:
         last_day = self.end or _end_of_last_month(today)
@@ -157,8 +127,6 @@ class PullArguments:
         """
         target = self.target(windows[0]).lower()
         is_by_month = len(windows) > 1 or self.skip_complete
-        if self.quiet and self.verbose:
-            raise click.UsageError("--quiet and --verbose can't be combined; give one of them.")
         if self.retry_failed and self.skip_complete:
             raise click.UsageError("--retry-failed and --skip-complete can't be combined.")
         if target.endswith(".xls"):
@@ -222,7 +190,7 @@ def _first_day_of_months(number: int, last_day: dt.date) -> dt.date:
     """Return the first day of a period of months that ends with the month of `last_day`."""
     # months are numbered from year 0, with January as 0, so that subtraction crosses years
     year, month = divmod(last_day.year * 12 + last_day.month - number, 12)
-    return dt.date(year, month + 1, 1) if year > 0 else dt.date.min
+    return dt.date(year, month + 1, 1)
 
 
 def _months(value: str, today: dt.date) -> list[Days]:
@@ -246,38 +214,18 @@ def _month(value: str, today: dt.date) -> Days:
     if value == "last":
         return _whole_month(_end_of_last_month(today))
     try:
-        return _whole_month(dt.datetime.strptime(value, "%Y-%m").date())
-    except (ValueError, OverflowError):
+        return _whole_month(day(f"{value}-01"))
+    except click.BadParameter:
         raise click.UsageError(
-            f"--month: {value!r} is neither a month (2023-03, this, last) nor a range "
-            f"(2021-01..2022-12).{_likely_month(value)}"
+            f"--month: {value!r} is neither a month (2023-03, this, last) nor a range of a pull "
+            "(2021-01..2022-12)."
         ) from None
-
-
-def _likely_month(value: str) -> str:
-    """Return a suggestion for a month in another spelling, or an empty string."""
-    for spelling in _OTHER_MONTHS:
-        try:
-            month = dt.datetime.strptime(value, spelling)
-        except ValueError:
-            continue
-        return f" Did you mean {month:%Y-%m}?"
-    return ""
 
 
 def last_days_of_months(value: str, today: dt.date) -> Days:
     """Read a month. Return the last day of the month before it, and its own last day."""
-    try:
-        if value == "last":
-            day = _end_of_last_month(today)
-        else:
-            day = dt.datetime.strptime(value, "%Y-%m").date()
-        first_day, last_day = _whole_month(day)
-        return first_day - dt.timedelta(1), last_day
-    except (ValueError, OverflowError):
-        raise click.UsageError(
-            f"--month: {value!r} is not a month such as 2023-03, or last.{_likely_month(value)}"
-        ) from None
+    first_day, last_day = _month(value, today)
+    return first_day - dt.timedelta(1), last_day
 
 
 def _period(window: Days) -> str:
@@ -308,53 +256,51 @@ def read_period(value: str) -> tuple[int, str]:
 # --- Campaigns
 
 
-def read_ids(value: str) -> tuple[int, ...]:
+def read_ids(value: str) -> list[int]:
     """Read ids separated by commas, or the ids in an @FILE.
 
     The file has one id per line, or is a CSV with a column campaign_id or id.
     """
-    # @ for a file, as in curl
+    # @ for a file, as in curl; click takes @- for stdin
     if not value.startswith("@"):
-        return tuple(campaign_id(part) for part in value.split(","))
-    name = "stdin" if value == "@-" else value[1:]
-    lines = _lines_of(value[1:], name)
-    header = [cell.strip() for cell in lines[0][1]] if lines else []
-    id_columns = [header.index(title) for title in _ID_COLUMNS if title in header]
-    if id_columns:
-        # a CSV with a header: its other columns, such as a company, are ignored
-        column = id_columns[0]
-        lines = [(number, cells[column : column + 1]) for number, cells in lines[1:]]
-    advice = " Give one id a line, or a CSV with a column campaign_id."
-    ids = []
-    for number, cells in lines:
-        # a line may end with a comment, such as the company's name
-        text = ",".join(cells).partition("#")[0]
-        ids.append(campaign_id(text, f"{name}, line {number}: ", advice))
-    if not ids:
-        raise click.BadParameter(f"there are no ids in {name}.")
-    return tuple(ids)
-
-
-def _lines_of(path: str, name: str) -> list[tuple[int, list[str]]]:
-    """Return the numbers and cells of a file's lines, except empty lines and comments."""
+        return [campaign_id(part) for part in value.split(",")]
+    path = value.removeprefix("@")
     try:
-        text = _text_of(path)
-        reader = csv.reader(io.StringIO(text), strict=True)
-        lines = [(reader.line_num, cells) for cells in reader]
+        with click.open_file(path, encoding="utf-8-sig") as file:
+            reader = csv.reader(file, strict=True)
+            rows = [(reader.line_num, row) for row in reader if row]
     except (OSError, ValueError, csv.Error) as error:
         problem = getattr(error, "strerror", None) or error
-        raise click.BadParameter(f"can't read {name}: {problem}.") from None
-    return [
-        (number, cells)
-        for number, cells in lines
-        if "".join(cells).strip() and not cells[0].strip().startswith("#")
-    ]
+        raise click.BadParameter(f"can't read {path}: {problem}.") from None
+    column = slice(None)
+    for title in _ID_COLUMNS:
+        if rows and title in rows[0][1]:
+            # a CSV with a header: its other columns, such as a company, are ignored
+            _, header = rows.pop(0)
+            column = slice(header.index(title), header.index(title) + 1)
+    advice = " Give one id a line, or a CSV with a column campaign_id."
+    ids = []
+    for number, row in rows:
+        # a line may end with a comment, such as the company's name
+        text = ",".join(row[column]).partition("#")[0].strip()
+        if text:
+            ids.append(campaign_id(text, f"{path}, line {number}: ", advice))
+    if not ids:
+        raise click.BadParameter(f"there are no ids in {path}.")
+    return ids
 
 
-def _text_of(path: str) -> str:
-    if path != "-":
-        return Path(path).read_text("utf-8-sig")
-    return "" if sys.stdin is None else sys.stdin.read()
+def _in_one_list(
+    context: click.Context, parameter: click.Parameter, lists: Sequence[list[int]]
+) -> list[int] | None:
+    """Return the ids of a repeated option, or None without it."""
+    return list(chain.from_iterable(lists)) or None
+
+
+def _without_repeats(
+    context: click.Context, parameter: click.Parameter, values: Sequence[str]
+) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(values))
 
 
 # --- The command
@@ -391,9 +337,12 @@ _display_option = functools.partial(option, section="What is shown")
 )
 @_content_option(
     "--feed",
+    "feeds",
     metavar="FEED",
     type=click.Choice(FEEDS),
     multiple=True,
+    default=("campaign",),
+    callback=_without_repeats,
     help="Report to pull: a row for each keyword (campaign), each date of a campaign "
     "(campaign-by-date), or each date of a keyword (keyword-by-date); repeatable.  "
     "[default: campaign]",
@@ -428,9 +377,11 @@ _display_option = functools.partial(option, section="What is shown")
 )
 @_content_option(
     "--campaign",
+    "campaign_ids",
     metavar="IDS",
     type=read_ids,
     multiple=True,
+    callback=_in_one_list,
     help="Campaigns to pull, such as 3 or 1,2,3, or @FILE to read their ids, one a line; "
     "repeatable.  [default: all campaigns]",
 )
@@ -439,6 +390,7 @@ _display_option = functools.partial(option, section="What is shown")
     metavar="IDS",
     type=read_ids,
     multiple=True,
+    callback=_in_one_list,
     help="Campaigns to leave out, in the same forms.",
 )
 @_content_option(

@@ -46,7 +46,7 @@ _CONTENTS = (
     "feeds",
     "groups",
     "filter",
-    "limit",
+    "exclude",
     "compare_previous_period",
     "snapshot_date",
 )
@@ -165,7 +165,6 @@ def _export_options(arguments: PullArguments) -> ExportOptions:
     options: Any = {
         name: getattr(arguments, name) for name in _CONTENTS if getattr(arguments, name)
     }
-    options["exclude"] = arguments.excluded_ids
     # without a name, the database may still have one for the account
     options["account"] = arguments.account
     return cast(ExportOptions, options)
@@ -252,12 +251,8 @@ async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullP
     last = None
     out = None if arguments.to_stdout else task.target
     for first_day, last_day in windows:
-        is_alike = len(previews) >= _ESTIMATED_MONTHS
-        if arguments.retry_failed:
-            # Each month has its own failures. They can't be looked up while an unfinished pull is
-            # staged, because that one must come first.
-            is_alike = last is not None and last.staged is not None and not last.staged.ended
-        if last is None or not is_alike:
+        # in a retry, each month has its own failures
+        if last is None or arguments.retry_failed or len(previews) < _ESTIMATED_MONTHS:
             last = await preview(
                 task.client,
                 arguments.campaign_ids,

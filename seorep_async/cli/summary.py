@@ -20,7 +20,7 @@ from seorep_async.cli.pull import Days, PullArguments
 from seorep_async.errors import PullPausedError, counted, duration, one_line
 from seorep_async.export import PullFailure, PullPreview, PullSummary
 from seorep_async.export.progress import fails_again, id_in_text
-from seorep_async.history.source import PulledWindow
+from seorep_async.history.source import PulledWindow, listed
 from seorep_async.session import Stats
 
 _LISTED_IDS = 20
@@ -143,30 +143,28 @@ def code_of_pulls(pulls: Sequence[PullSummary], *, is_retry: bool) -> ExitCode:
 
 def show_early_end(run: PullRun, console: Console) -> None:
     """If a run ended early, print how far it came and how to continue."""
-    if run.ended_by is None:
-        return
-    left = f"{counted(len(run.windows_left), 'month is', 'months are')} left"
+    left = f"; {counted(len(run.windows_left), 'month is', 'months are')} left"
     if isinstance(run.ended_by, KeyboardInterrupt):
-        if run.arguments.to_stdout:
-            messages().print("Interrupted.")
-            return
-        place = f"; {left}" if run.by_month else run.place
-        advice = "Repeat the command without --restart to resume, or with it to start over."
-        messages().print(f"Interrupted{place}.\n{advice}")
+        place = left if run.by_month else run.place
+        advice = ""
+        if not run.arguments.to_stdout:
+            advice = "\nRepeat the command without --restart to resume, or with it to start over."
+        messages().print(f"Interrupted{place}.{advice}")
     # the error itself says how far a single pull came
-    elif not run.by_month:
+    elif run.ended_by is None or not run.by_month:
         return
     elif isinstance(run.ended_by, PullPausedError):
         requests = counted(run.stats.attempts, "request")
         console.print(
-            f"Paused at --max-requests, after {requests}{run.place}; {left}. "
+            f"Paused at --max-requests, after {requests}{run.place}{left}. "
             "Repeat the command to go on."
         )
-    elif run.code is ExitCode.UNAVAILABLE:
-        option = "" if run.arguments.skips_pulled_months else " with --skip-complete"
-        messages().print(f"Stopped; {left}. Repeat the command{option} to go on.")
     else:
-        messages().print(f"Stopped; {left}.")
+        advice = ""
+        if run.code is ExitCode.UNAVAILABLE:
+            option = "" if run.arguments.skips_pulled_months else " with --skip-complete"
+            advice = f" Repeat the command{option} to go on."
+        messages().print(f"Stopped{left}.{advice}")
 
 
 def show_failures(run: PullRun) -> None:
@@ -191,14 +189,14 @@ def show_failures(run: PullRun) -> None:
         else:
             reason = reason_without_id
             objects = f"{objects}s"
-        _print_failure(f"{objects} {_listed(sorted(reasons))}: {reason}")
+        _print_failure(f"{objects} {listed(sorted(reasons))}: {reason}")
     if run.lacking:
         noun = "campaign" if len(run.lacking_ids) == 1 else "campaigns"
         count = counted(sum(feed.failed_reports for feed in run.lacking), "report")
         target = shlex.quote(str(run.arguments.out))
         _print_failure(
-            f"skipped months lack {count} of {noun} {_listed(sorted(run.lacking_ids))}; "
-            f"`seorep doctor -o {target}` prints the commands that fetch them"
+            f"skipped months lack {count} of {noun} {listed(sorted(run.lacking_ids))}; "
+            f"`seorep doctor -o {target} --json` has the commands that fetch them"
         )
 
 
@@ -211,13 +209,6 @@ def _reason_of(failure: PullFailure) -> str:
     if failure.status is not None:
         message = f"{message} (status {failure.status})"
     return one_line(message)
-
-
-def _listed(ids: Sequence[int]) -> str:
-    listed = ", ".join(map(str, ids[:_LISTED_IDS]))
-    if len(ids) > _LISTED_IDS:
-        return f"{listed} and {len(ids) - _LISTED_IDS:,} more"
-    return listed
 
 
 def show_summary(run: PullRun, source: str, console: Console) -> None:
@@ -355,11 +346,10 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
             counts = f"{counts}, {counted(run.missing_reports, 'report')} failed"
         elif run.arguments.retry_failed and not run.campaign_ids:
             counts = "nothing to retry, no requested report failed last time"
-    elif run.arguments.retry_failed:
-        # an earlier try may have written a part of the night
-        counts = f"nothing more written{_early_end(run)}"
     else:
-        counts = f"nothing written{_early_end(run)}"
+        counts = "nothing written"
+        if run.ended_by is not None:
+            counts = f"{counts}, {facts_of_error(run.ended_by)['kind']}{run.place}"
     return f"{_now()}: {one_line(account)}, night of {night}: {counts}; exit code {code:d}"
 
 
@@ -371,16 +361,6 @@ def show_unbegun_line(error: BaseException, code: int) -> None:
 
 def _now() -> str:
     return f"{dt.datetime.now(dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _early_end(run: PullRun) -> str:
-    """Return the kind of error that ended a run, and how far the run came."""
-    if run.ended_by is None:
-        return ""
-    kind = "interrupted"
-    if not isinstance(run.ended_by, KeyboardInterrupt):
-        kind = type(run.ended_by).__name__
-    return f", {kind}{run.place}"
 
 
 # --- As JSON

@@ -18,7 +18,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from seorep_async import guides, history
-from seorep_async.cli.app import ADVICE, run, seorep as command
+from seorep_async.cli.app import run, seorep as command
 from seorep_async.cli.calls import MODELS
 from seorep_async.cli.commands import KINDS, TABLES
 from seorep_async.cli.formatting import fields_of
@@ -126,10 +126,6 @@ def test_values_are_those_of_the_library() -> None:
     assert list(TABLES) == [table.name for table in all_tables()]
     assert KINDS == KINDS_OF_HISTORY
     assert set(FEEDS) == {feed.value for feed in Feed}
-
-
-def test_existing_commands_have_no_advice() -> None:
-    assert not set(ADVICE) & {words[0] for words in COMMANDS if words}
 
 
 @pytest.mark.parametrize("resource", [Campaigns, Users, Keywords, Backlinks])

@@ -24,17 +24,9 @@ def test_the_last_days_of_two_months_are_compared(month: str, before: str, after
     assert [str(day) for day in last_days_of_months(month, TODAY)] == [before, after]
 
 
-@pytest.mark.parametrize("month", ["2023-13", "0001-01", "9999-12", "this", "2023-01..2023-02"])
+@pytest.mark.parametrize("month", ["2023-13", "0001-01", "9999-12", "2023-01..2023-02"])
 def test_other_words_are_no_month(month: str) -> None:
-    with pytest.raises(click.UsageError, match="is not a month such as 2023-03, or last"):
-        last_days_of_months(month, TODAY)
-
-
-@pytest.mark.parametrize(
-    "month", ["10/2026", "2026/10", "10.2026", "10-2026", "Oct 2026", "October 2026"]
-)
-def test_a_month_that_is_written_otherwise_is_suggested(month: str) -> None:
-    with pytest.raises(click.UsageError, match=r"Did you mean 2026-10\?"):
+    with pytest.raises(click.UsageError, match="is neither a month"):
         last_days_of_months(month, TODAY)
 
 
@@ -43,11 +35,8 @@ def test_a_month_that_is_written_otherwise_is_suggested(month: str) -> None:
     [
         ("2023-03-01", "2023-03-31", ("campaign",), "rankings-campaign-2023-03.csv"),
         ("2024-02-01", "2024-02-29", ("campaign",), "rankings-campaign-2024-02.csv"),
-        ("2024-02-01", "2024-02-28", (), "rankings-campaign-2024-02-01_2024-02-28.csv"),
-        ("2023-03-01", "2023-03-01", (), "rankings-campaign-2023-03-01_2023-03-01.csv"),
-        ("2023-01-01", "2023-03-31", (), "rankings-campaign-2023-01-01_2023-03-31.csv"),
-        ("9999-12-01", "9999-12-31", (), "rankings-campaign-9999-12.csv"),
-        ("0001-01-01", "0001-01-31", (), "rankings-campaign-0001-01.csv"),
+        ("2024-02-01", "2024-02-28", ("campaign",), "rankings-campaign-2024-02-01_2024-02-28.csv"),
+        ("2023-01-01", "2023-03-31", ("campaign",), "rankings-campaign-2023-01-01_2023-03-31.csv"),
         (
             "2023-03-01",
             "2023-03-31",
@@ -66,6 +55,6 @@ def test_a_default_file_names_feed_and_period(
     first_day: str, last_day: str, feeds: tuple[str, ...], name: str
 ) -> None:
     values: dict[str, Any] = dict.fromkeys(PullArguments.__dataclass_fields__)
-    arguments = PullArguments(**{**values, "feed": feeds})
+    arguments = PullArguments(**{**values, "feeds": feeds})
     window = (dt.date.fromisoformat(first_day), dt.date.fromisoformat(last_day))
     assert arguments.target(window) == name

@@ -190,17 +190,3 @@ def test_a_log_has_the_progress_of_a_pull_and_why_it_waits(
         output,
         re.MULTILINE,
     )
-
-
-def test_a_log_says_for_how_long_no_response_has_come(
-    seorep: Seorep, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
-    monkeypatch.setattr(progress, "_TICK_SECONDS", 0.001)
-    monkeypatch.setattr(progress, "_QUIET_SECONDS", 0.1)
-    output = seorep("pull", "-s", "campaigns=1", "-s", "keywords=1", "-s", "latency=0.3").err
-    assert re.search(
-        r"^Pulling campaign: 0/1 campaign · no response for 0\.[1-3]\d* s · 0 rows$",
-        output,
-        re.MULTILINE,
-    )
