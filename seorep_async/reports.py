@@ -14,8 +14,8 @@ import attrs
 from seorep_async.errors import NotFoundError, SeoRepError, counted
 from seorep_async.models import Feed, RankingTotals
 from seorep_async.models.model import Model, extra_field, first_items
-from seorep_async.tables.columns import Column, Columns, Table, important_first
-from seorep_async.tables.html import SHOWN_ROWS, html_table
+from seorep_async.tables.columns import Column, Columns, Table
+from seorep_async.tables.html import SHOWN_ROWS, html_table, is_important
 from seorep_async.tables.output_tables import TOTALS, table_of, totals_values
 from seorep_async.tables.tabular import TableList, Tabular
 
@@ -101,7 +101,7 @@ class RankingReport(Model, Tabular, Generic[R_co]):
         return _table(self.feed), [column_values(self)]
 
     def _frame_columns(self, table: Table) -> Sequence[Column]:
-        return important_first(table)
+        return _constants_last(table, ())
 
     def _repr_html_(self) -> str:
         subject = f"{self.feed.object_name.title()} {self.id}"
@@ -347,7 +347,29 @@ class _Rows(Tabular):
         return _table(self.feed), map(column_values, self.reports)
 
     def _frame_columns(self, table: Table) -> Sequence[Column]:
-        return important_first(table, ("campaign_id", "keyword_id"))
+        return _constants_last(table, ("campaign_id", "keyword_id"))
+
+
+def _constants_last(table: Table, varying: Sequence[str]) -> list[Column]:
+    """Return a frame's columns in order: ids, phrase or date, ranks, others, and constants.
+
+    Args:
+        table: the table of the feed.
+        varying: the names of the ids that differ between rows. All other leading columns are equal
+            in all rows.
+    """
+    lead = table.columns[: table.lead]
+    ids = [column for column in lead if column.name in varying]
+    constants = [column for column in lead if column.name not in varying]
+    columns_after_lead = sorted(table.columns[table.lead :], key=_place_in_frame)
+    return [*ids, *columns_after_lead, *constants]
+
+
+def _place_in_frame(column: Column) -> int:
+    if not is_important(column.name):
+        return 2
+    # Changes are null unless they were requested.
+    return 1 if column.name.endswith("_change") else 0
 
 
 @cache

@@ -27,7 +27,7 @@ used if neither the environment nor the options name another.
   base_url = "https://api.example.com"
   key = "…"
   account = "Acme"                    # the name in every row
-  report_engines = "Google, Bing"     # in pages and changes
+  report_engines = "Google, Bing"     # in workbooks, pages and changes
   requests_per_second = 5             # and any other setting, as with -c
 
 Exit codes:

@@ -58,6 +58,7 @@ class PullArguments:
     max_requests: int | None
     force: bool
     format: str | None
+    engines: str | None
     dry_run: bool
     json: bool
     quiet: bool
@@ -461,13 +462,20 @@ _display_option = functools.partial(option, section="What is shown")
 @_run_option(
     "--force",
     is_flag=True,
-    help="Replace files that no pull wrote. Begin an account, although "
+    help="Replace files that no pull wrote, or that a person changed. Begin an account, although "
     "the database has it under a similar name.",
 )
 @_run_option(
     "--format",
     type=click.Choice(("csv", "jsonl")),
     help="Format of -o -: csv or jsonl.  [default: csv]",
+)
+@_run_option(
+    "--engines",
+    metavar="NAMES",
+    type=not_empty,
+    help="Names of engine A and engine B in a workbook, such as 'Google, Bing'.  "
+    "[default: report_engines of --profile, SEOREP_REPORT_ENGINES, or the profile's]",
 )
 @_display_option(
     "--dry-run",

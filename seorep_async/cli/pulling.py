@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import os
 import time
 from collections.abc import Sequence
 from typing import Any, cast
@@ -14,6 +15,7 @@ from rich.console import Console
 
 from seorep_async.cli import signals, summary
 from seorep_async.cli.connection import Connection, connect
+from seorep_async.cli.engine_names import find_engine_names
 from seorep_async.cli.errors import ExitCode, UsageError, option_of
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, failed, messages, write
@@ -38,6 +40,7 @@ from seorep_async.export.opening import Place, opened_target
 from seorep_async.export.request import ExportOptions, ExportRequest
 from seorep_async.export.staging import Beginning
 from seorep_async.history.source import PulledWindow, pulled_windows
+from seorep_async.profiles import REPORT_ENGINES
 
 _CONTENTS = (
     "feeds",
@@ -75,6 +78,7 @@ class _Task:
         target: the path of the target, or `-`.
         options: the library's arguments.
         console: shows everything except failures.
+        engine_names: names of engine A and B for the headers of a workbook, or None.
     """
 
     arguments: PullArguments
@@ -82,6 +86,7 @@ class _Task:
     target: str
     options: ExportOptions
     console: Console
+    engine_names: tuple[str, str] | None
 
     @property
     def flags(self) -> dict[str, Any]:
@@ -108,8 +113,20 @@ def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> 
     # warnings are printed even with --quiet
     log_console = messages() if arguments.quiet else console
     with logged(log_console, verbose=arguments.verbose) as warnings:
-        running = _run(arguments, windows, connect(service), console, warnings)
+        engine_names = None
+        if arguments.target(windows[0]).lower().endswith(".xlsx"):
+            engine_names = _engine_names(arguments, service)
+        running = _run(arguments, windows, connect(service), console, warnings, engine_names)
         return wait_for(running)
+
+
+def _engine_names(arguments: PullArguments, service: Service) -> tuple[str, str] | None:
+    """Return the names of engine A and B for the headers of a workbook, or None."""
+    are_named = arguments.engines or REPORT_ENGINES in os.environ
+    # the sandbox has no profile, so only the option or the variable can name its engines
+    if service.embedded is not None and not are_named:
+        return None
+    return find_engine_names(arguments.engines, service.profile)
 
 
 async def _run(
@@ -118,12 +135,13 @@ async def _run(
     connection: Connection,
     console: Console,
     warnings: Sequence[str],
+    engine_names: tuple[str, str] | None,
 ) -> ExitCode:
     async with connection.opened(**arguments.settings) as client:
         # several months share one target
         target = arguments.target(windows[0])
         options = _export_options(arguments)
-        task = _Task(arguments, client, target, options, console)
+        task = _Task(arguments, client, target, options, console, engine_names)
         months = _Months(list(windows))
         by_month = len(windows) > 1
         if by_month or arguments.skip_complete:
@@ -325,6 +343,7 @@ async def _pull_one(task: _Task, window: Days, display: Display) -> PullSummary:
         last_day,
         out=task.target,
         max_requests=requests_left,
+        engine_names=task.engine_names,
         on_progress=show,
         **task.flags,
         **task.options,

@@ -150,10 +150,9 @@ def has_content(file: Path) -> bool:
     return file.exists() and file.stat().st_size > 0
 
 
-def overwriting(out: Path, file: Path) -> ConfigurationError:
+def overwriting(out: Path, file: Path, problem: str) -> ConfigurationError:
     """Return the error for a file that may not be replaced, because somebody may need it."""
-    problem = f"{file.name} exists, and no pull wrote it"
-    return refusal(out, f"{problem}; name another file, or replace it with force=True")
+    return refusal(out, f"{file.name} {problem}; name another file, or replace it with force=True")
 
 
 def check_file(out: Path, file: Path) -> None:
@@ -255,7 +254,7 @@ class Files(Target):
             file = self.file(table)
             check_file(self.out, file)
             if not self.force and has_content(file) and not self._is_from_a_pull(file):
-                raise overwriting(self.out, file)
+                raise overwriting(self.out, file, "exists, and no pull wrote it")
 
     def _is_from_a_pull(self, file: Path) -> bool:
         names = list(self.format.read(file))[:COMMON_COLUMNS]

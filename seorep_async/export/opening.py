@@ -39,10 +39,12 @@ class Place:
 
     Attributes:
         force: whether to replace also files that no pull wrote or that somebody changed.
+        engine_names: names of engine A and engine B for a workbook, or None.
     """
 
     out: str | os.PathLike[str]
     force: bool = False
+    engine_names: tuple[str, str] | None = None
 
     def __attrs_post_init__(self) -> None:
         require_booleans(force=self.force)
@@ -140,7 +142,9 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
     # a link is followed once, so that its target is replaced and the link stays
     real_path = Path(os.path.realpath(path))
     if isinstance(format_, WorkbookRows):
-        return WorkbookFile(path, real_path, request, stop, format_, place.force)
+        return WorkbookFile(
+            path, real_path, request, stop, format_, place.force, place.engine_names
+        )
     if isinstance(format_, Text | Parquet):
         return Files(path, real_path, request, stop, format_, place.force)
     if request.feed_search_param is not None:

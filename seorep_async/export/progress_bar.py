@@ -18,8 +18,8 @@ _CLEAR_LINE = "\r\x1b[K"
 class ProgressBar:
     """Shows the progress of a pull: `pull_to(…, on_progress=ProgressBar())`.
 
-    It is a line of text below the cell of a notebook, or on stderr if that is a terminal. Elsewhere
-    nothing is shown.
+    In a notebook it is a widget, or a line if ipywidgets is missing. On a terminal it is a line on
+    stderr. Elsewhere nothing is shown.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ def in_words(progress: PullProgress) -> str:
 
 def _display_of_one_pull() -> Callable[[PullProgress], None]:
     if _is_in_notebook():
-        return _notebook_line()
+        return _notebook_bar() or _notebook_line()
     if sys.stderr is not None and sys.stderr.isatty():
         return _line(sys.stderr)
     return _nowhere
@@ -68,6 +68,34 @@ def _is_in_notebook() -> bool:
     # IPython adds this function to the built-ins; only a notebook's shell has a kernel
     get_shell = getattr(builtins, "get_ipython", None)
     return get_shell is not None and getattr(get_shell(), "kernel", None) is not None
+
+
+def _notebook_bar() -> Callable[[PullProgress], None] | None:
+    """Return a function that updates a widget, or None if ipywidgets is missing."""
+    try:
+        widgets = require("ipywidgets")
+    except ImportError:
+        return None
+    bar = widgets.IntProgress(min=0, max=1)
+    label = widgets.Label()
+    box = widgets.HBox([bar, label])
+    display = require("IPython.display").display
+    is_displayed = False
+
+    def show(progress: PullProgress) -> None:
+        nonlocal is_displayed
+        # a pull that fails before the campaigns are listed must leave no empty bar behind
+        if not is_displayed and progress.total:
+            display(box)
+            is_displayed = True
+        filled, total = _part_done(progress)
+        bar.max = total
+        bar.value = filled
+        if progress.stage is Stage.DONE:
+            bar.bar_style = "warning" if progress.failures else "success"
+        label.value = in_words(progress)
+
+    return show
 
 
 def _notebook_line() -> Callable[[PullProgress], None]:

@@ -51,6 +51,7 @@ from seorep_async.export.staging import (
     columns_of,
 )
 from seorep_async.models import Feed
+from seorep_async.resources.arguments import check_engine_names
 from seorep_async.resources.rankings import FeedOptions
 from seorep_async.tables.columns import FeedTable
 from seorep_async.tables.output_tables import table_of
@@ -69,6 +70,7 @@ async def pull_to(
     retry_failed: bool = False,
     force: bool = False,
     max_requests: int | None = None,
+    engine_names: Sequence[str] | None = None,
     **options: Unpack[ExportOptions],
 ) -> PullSummary:
     """Pull feeds of many campaigns into files or a database.
@@ -85,10 +87,11 @@ async def pull_to(
         restart: first remove all staged reports, without reading them.
         retry_failed: finish this night's last pull of these days: fetch what failed or was not
             requested yet. If there was no such pull, everything is fetched, with a warning.
-        force: also replace files that no pull wrote; or begin a new account in a database that has
-            the same one under a similar name.
+        force: also replace files that no pull wrote, and workbooks that a person changed; or begin
+            a new account in a database that has the same one under a similar name.
         max_requests: stop after this number of requests, retries included. Reports that have begun
             are finished. A resumed pull first looks up one campaign; that request doesn't count.
+        engine_names: the names of engine A and engine B for the headers of a workbook.
         feeds: one or several of the three feeds, or their values, such as `campaign-by-date`.
         groups: without ids, only campaigns of groups with these titles, in any case.
         filter: without ids, only campaigns that the service's filter finds.
@@ -111,7 +114,8 @@ async def pull_to(
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
     tracker = Tracker(client, request.feeds[0], on_progress, max_requests)
     beginning = Beginning(restart=restart, retry_failed=retry_failed)
-    place = Place(out, force=force)
+    names = None if engine_names is None else check_engine_names(engine_names)
+    place = Place(out, force=force, engine_names=names)
     try:
         return await _pulled(client, request, place, beginning, tracker, feed_options(options))
     except asyncio.CancelledError as error:

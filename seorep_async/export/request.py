@@ -68,6 +68,7 @@ _ARGUMENTS_OF_PULL_TO = (
     "retry_failed",
     "force",
     "max_requests",
+    "engine_names",
 )
 """The arguments of `pull_to` itself. A misspelt argument may be meant for one of them."""
 

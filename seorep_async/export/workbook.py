@@ -7,12 +7,16 @@ out which columns have values and how wide they are, then to write the rows.
 from __future__ import annotations
 
 import datetime as dt
+import math
+import re
+import shutil
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 
 import attrs
 
@@ -27,8 +31,9 @@ from seorep_async.export.files import (
     sync_folder,
 )
 from seorep_async.export.formats import WorkbookRows
-from seorep_async.export.pieces import UNFINISHED
+from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.staging import Contents
+from seorep_async.models import Feed
 from seorep_async.tables.columns import (
     Column,
     Columns,
@@ -36,7 +41,7 @@ from seorep_async.tables.columns import (
     FeedTable,
     Table,
     as_json,
-    important_first,
+    plain_tags,
 )
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import (
@@ -47,47 +52,96 @@ from seorep_async.tables.output_tables import (
 
 _LARGEST_INTEGER = 2**53
 """The largest integer that Excel holds exactly: all its numbers are floating-point."""
-_FIRST_YEAR = 1900
-"""The first year of Excel's dates."""
+_FIRST_MONTH = (1900, 3)
+"""Excel has no dates before 1900, and counts those of January and February 1900 wrong."""
 _LONGEST_TEXT = 32_767
 _CUT_MARK = "… (cut)"
 _WIDEST_COLUMN = 50
 _MARGIN = 4
-"""The width of the filter's button in a header, in characters."""
+"""The width of the indent and of the filter's button in a header, in characters."""
+_GAP = 3
+"""The width of the indent in a cell."""
 _NUMBER_FORMATS = {
     # without a format, LibreOffice shows booleans as 1 and 0
     ColumnType.BOOLEAN: '"TRUE";;"FALSE"',
     ColumnType.DATE: "yyyy-mm-dd",
     ColumnType.DATETIME: "yyyy-mm-dd hh:mm:ss",
 }
-_FROZEN = ("company", "keyword_phrase")
-"""First columns of a sheet that stay in view."""
-_NOTE = {"author": "", "width": 280, "height": 130}
-_OPTIONS = {
-    # a row is written to the disk before the next one begins
-    "constant_memory": True,
-    # no string becomes a formula or a link
-    "strings_to_formulas": False,
-    "strings_to_urls": False,
-    "nan_inf_to_errors": True,
+_SIGNED = ("moved", "places")
+"""Columns of places gained (+) or lost (-)."""
+_SIGNED_FORMAT = "+0;-0;0"
+_COLORS = {">": "#0B6E37", "<": "#B42318", "=": "#000000"}
+"""Green above 0, red below, and black at 0.
+
+Black needs a rule as well: where none applies, LibreOffice prints the cells to the right without
+their indent.
+"""
+_HEADER: dict[str, Any] = {
+    "bold": True,
+    "bg_color": "#DCE6F1",
+    "bottom": 1,
+    "text_wrap": True,
+    "valign": "vcenter",
 }
+_HEADER_HEIGHT = 30
+"""The height of two lines of text. Not every program adapts the height of a row to its text."""
+_ALIGNED_TO_THE_RIGHT = (
+    ColumnType.INTEGER,
+    ColumnType.NUMBER,
+    ColumnType.DATE,
+    ColumnType.DATETIME,
+)
+"""The types whose values a spreadsheet aligns to the right."""
+_WIDTHS = {ColumnType.DATE: 15, ColumnType.DATETIME: 24}
+_DAY_ZERO = dt.date(1899, 12, 30)
+_ONE_DAY = dt.timedelta(1)
+_HIDDEN = ("keywords", "pulls")
+"""Sheets for programs and later pulls. People find these columns in the other sheets."""
+_FROZEN = ("company", "keyword_phrase")
+"""Columns that stay in view and are repeated on each printed page."""
+_WIDEST_FROZEN_COLUMN = 32
+_A4 = 9
+_PRINTED = re.compile(r"engine_\w+_ranking|engine_\w+_ranking_change|kinds|fell")
+_ORDER = (
+    "company",
+    "keyword_phrase",
+    "search_location_canonical_name|date|date_precision",
+    "url|group_title|error|message",
+    r"engine_\w+_ranking",
+    r"engine_\w+_ranking_change",
+    r"engine_\w+_ranking_url|engine_\w+_rankings_\w+",
+    "engine|before|after|moved|kinds|changes|places",
+)
+"""The first columns of a sheet, in this order. Of the other columns, constant ones come last."""
+_PROPERTIES = "docProps/core.xml"
+_TITLE = "&L&B&A&B "
+"""The name of the sheet, in bold, at the top of a page."""
+_FOOTER = "&R&P / &N"
+"""The number of the page, and the number of pages."""
 
 
 @attrs.frozen
 class WorkbookFile(Target):
-    """One file with a sheet for each table with rows."""
+    """One file with a sheet for each table with rows.
+
+    Attributes:
+        engine_names: names of engine A and engine B for the headers, or None.
+    """
 
     format: WorkbookRows
     force: bool
+    engine_names: tuple[str, str] | None
 
     def check(self) -> None:
-        """Refuse to replace a file that no pull wrote, unless `force`."""
+        """Refuse to replace a file that no pull wrote, or that a person changed, unless `force`."""
         check_file(self.out, self.path)
         if self.force or not has_content(self.path):
             return
         names = {column.name for column in pulls_table().columns[:COMMON_COLUMNS]}
-        if not names <= self.replaced_pull().keys():
-            raise overwriting(self.out, self.path)
+        if not names <= self.earlier_pull().keys():
+            raise overwriting(self.out, self.path, "exists, and no pull wrote it")
+        if was_changed(self.path):
+            raise overwriting(self.out, self.path, "was changed since a pull wrote it")
 
     def replaced_pull(self) -> Mapping[str, Any]:
         return read_sheet(self.path, pulls_table()) if has_content(self.path) else {}
@@ -96,45 +150,38 @@ class WorkbookFile(Target):
         """Write the workbook in the staging folder, and put it in place in one step."""
         if not contents.received:
             return []
-        with TemporaryDirectory(prefix=UNFINISHED, dir=folder) as temporary_folder:
-            file = Path(temporary_folder, "rows.xlsx")
-            write_workbook(file, _sheets(contents, self.format))
-            sync_file(file)
-            put(file, self.path, permissions_of=self.path)
+        file = unfinished_path(folder, "rows.xlsx")
+        temporary_folder = unfinished_path(folder, "sheets")
+        temporary_folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            # not the present time, so that equal rows always give equal bytes
+            created = contents.request.started_at
+            sheets = _sheets(contents, self.format, self.engine_names)
+            write_workbook(file, sheets, created, temporary_folder)
+        finally:
+            shutil.rmtree(temporary_folder, ignore_errors=True)
+        sync_file(file)
+        # somebody may have saved the workbook while the reports were fetched
+        self.check()
+        put(file, self.path, permissions_of=self.path)
         sync_folder(self.path.parent)
         return [self.out]
 
 
-@attrs.frozen
-class Sheet:
-    """A table as a sheet of a workbook.
-
-    Attributes:
-        parts: reads the rows in parts, each a sequence of values for each column. It can be called
-            several times.
-        may_be_left_out: whether the workbook omits the sheet if it has no rows.
-    """
-
-    table: Table
-    columns: Sequence[Column]
-    parts: Callable[[], Iterator[Columns]]
-    may_be_left_out: bool = False
-
-    def cells(self) -> Iterator[list[list[Any]]]:
-        """Yield the cells in parts, each a list of cells for each column."""
-        for part in self.parts():
-            columns = zip(self.columns, part, strict=True)
-            yield [cells_of(column.type, values) for column, values in columns]
-
-
-def write_workbook(file: Path, sheets: Iterable[Sheet]) -> None:
+def write_workbook(
+    file: Path, sheets: Iterable[Sheet], created: dt.datetime, temporary_folder: Path
+) -> None:
     """Write sheets to a new file, in constant memory.
 
-    Its folder must be private, because it also gets the rows of unfinished sheets.
+    Args:
+        created: the time that the file names for its creation and its last modification.
+        temporary_folder: an empty folder for the rows of unfinished sheets.
     """
-    options = {**_OPTIONS, "tmpdir": str(file.parent)}
+    # a row is written to the disk before the next one begins
+    options = {"constant_memory": True, "tmpdir": str(temporary_folder)}
     workbook = require("xlsxwriter").Workbook(str(file), options)
     try:
+        workbook.set_properties({"created": created})
         workbook.use_zip64()
         for sheet in sheets:
             _write_sheet(workbook, sheet)
@@ -147,118 +194,287 @@ def write_workbook(file: Path, sheets: Iterable[Sheet]) -> None:
 
 
 @attrs.frozen
-class _Names:
-    """The names of campaigns or keywords, for tables that have only their ids."""
+class Sheet:
+    """A table as a sheet of a workbook.
 
-    column: Column
-    id_name: str
-    by_id: Mapping[int, str | None]
+    Attributes:
+        parts: reads the rows in parts, each a sequence of values for each column. It can be called
+            several times.
+        may_be_left_out: whether the workbook omits the sheet if it has no rows.
+        heading: a line at the top of each printed page.
+        engine_names: names of engine A and engine B. With None, headers are the columns' names.
+            Otherwise they are words; if the tuple is empty, these name no engine.
+    """
+
+    table: Table
+    columns: tuple[Column, ...]
+    parts: Callable[[], Iterator[Columns]]
+    may_be_left_out: bool = False
+    heading: str = ""
+    engine_names: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, table: Table, name: str, id_name: str, parts: Iterable[Columns]) -> _Names:
+    def of(
+        cls, table: Table, names: Iterable[_Names], read: Callable[[], Iterator[Columns]]
+    ) -> Self:
+        """Return the sheet of a table, with the names of the campaigns or keywords in it."""
+        lookups = [lookup for lookup in names if lookup.belong_to(table)]
+        columns = (*(lookup.column for lookup in lookups), *table.columns)
+        order = sorted(range(len(columns)), key=lambda index: _place(columns[index].name))
+
+        def parts() -> Iterator[Columns]:
+            for values in read():
+                names_of_rows = [lookup.find(table, values) for lookup in lookups]
+                all_values = [*names_of_rows, *values]
+                yield [all_values[index] for index in order]
+
+        ordered_columns = tuple(columns[index] for index in order)
+        return cls(table, ordered_columns, parts, may_be_left_out=not isinstance(table, FeedTable))
+
+    def in_words(self, text: str) -> str:
+        """Return a column's name or description in words, if the sheet's headers are words."""
+        if self.engine_names is None:
+            return text
+        # `engine_names` may be empty
+        for ordinal, letter, name in zip(
+            ("first", "second"), "ab", self.engine_names, strict=False
+        ):
+            text = text.replace(f"the {ordinal} search engine", name)
+            text = text.replace(f"engine_{letter}_", f"{name} ")
+        return text.replace("_", " ")
+
+
+@attrs.frozen
+class _Names:
+    """Names of campaigns or keywords, for tables that have only their ids.
+
+    Attributes:
+        column: the column of the names.
+        key: the columns of the ids.
+        values: the names by the ids.
+    """
+
+    column: Column
+    key: tuple[str, ...]
+    values: Mapping[tuple[Any, ...], str | None]
+
+    @classmethod
+    def of(cls, table: Table, name: str, key: tuple[str, ...], parts: Iterable[Columns]) -> Self:
         """Read the names from the table that has them."""
-        columns = {column.name: column for column in table.columns}
-        by_id: dict[int, str | None] = {}
-        for part in parts:
-            values = dict(zip(columns, part, strict=True))
-            by_id.update(zip(values[id_name], values[name], strict=True))
-        return cls(columns[name], id_name, by_id)
+        values: dict[tuple[Any, ...], str | None] = {}
+        for columns in parts:
+            names = columns[_position(table, name)]
+            values.update(zip(_keys(table, key, columns), names, strict=True))
+        return cls(_column(table, name), key, values)
+
+    def belong_to(self, table: Table) -> bool:
+        """Return whether a table has the ids but not the names."""
+        names = {column.name for column in table.columns}
+        return names.issuperset(self.key) and self.column.name not in names
+
+    def find(self, table: Table, columns: Columns) -> list[str | None]:
+        """Return the name of each row."""
+        return [self.values.get(key) for key in _keys(table, self.key, columns)]
 
 
-def _sheets(contents: Contents, format_: WorkbookRows) -> Iterator[Sheet]:
+def _keys(table: Table, names: Iterable[str], columns: Columns) -> Iterator[tuple[Any, ...]]:
+    return zip(*(columns[_position(table, name)] for name in names), strict=True)
+
+
+def _place(name: str) -> int:
+    """Return the place of a column in the order of a sheet: names, dates, ranks, then the rest."""
+    for place, pattern in enumerate(_ORDER):
+        if re.fullmatch(pattern, name):
+            return place
+    return len(_ORDER)
+
+
+def _sheets(
+    contents: Contents, format_: WorkbookRows, engine_names: tuple[str, str] | None
+) -> Iterator[Sheet]:
     """Yield the sheets. Rows with the id of a campaign or keyword also have its name."""
 
     def read(table: Table) -> Iterator[Columns]:
         return format_.parts(contents.table(table))
 
-    campaigns = campaigns_table()
-    keywords = keywords_table()
-    names = [
-        _Names.of(campaigns, "company", "campaign_id", read(campaigns)),
-        _Names.of(keywords, "keyword_phrase", "keyword_id", read(keywords)),
-    ]
-    for table in contents.request.tables:
-        yield _sheet(table, names, partial(read, table))
+    companies = _Names.of(campaigns_table(), "company", ("campaign_id",), read(campaigns_table()))
+    names = [companies]
+    if Feed.KEYWORD_BY_DATE in contents.request.feeds:
+        key = ("campaign_id", "keyword_id")
+        names.append(_Names.of(keywords_table(), "keyword_phrase", key, read(keywords_table())))
+    request = contents.request
+    # on paper, nothing else shows the days and the account
+    heading = f"{request.start_date} to {request.end_date}, {request.account}"
+    for table in request.tables:
+        sheet = Sheet.of(table, names, partial(read, table))
+        yield attrs.evolve(sheet, heading=heading, engine_names=engine_names)
 
 
-def _sheet(
-    table: Table, all_names: Iterable[_Names], read: Callable[[], Iterator[Columns]]
-) -> Sheet:
-    table_columns = [column.name for column in table.columns]
-    missing_names = [
-        names
-        for names in all_names
-        if names.id_name in table_columns and names.column.name not in table_columns
-    ]
-    columns = [*(names.column for names in missing_names), *important_first(table)]
-
-    def parts() -> Iterator[Columns]:
-        for part in read():
-            values: dict[str, Sequence[Any]] = dict(zip(table_columns, part, strict=True))
-            for names in missing_names:
-                ids = values[names.id_name]
-                values[names.column.name] = [names.by_id.get(id_) for id_ in ids]
-            yield [values[column.name] for column in columns]
-
-    return Sheet(table, columns, parts, may_be_left_out=not isinstance(table, FeedTable))
+def _position(table: Table, name: str) -> int:
+    return table.columns.index(_column(table, name))
 
 
-def _survey(sheet: Sheet) -> tuple[int, list[int]]:
-    """Read a sheet once. Return the number of rows, and each column's longest cell."""
+def _column(table: Table, name: str) -> Column:
+    return next(column for column in table.columns if column.name == name)
+
+
+@attrs.define
+class _Survey:
+    """The facts about a column that its first reading finds.
+
+    Attributes:
+        width: the characters that the header and the longest cell need.
+        sample: at most two different cells, which show whether the column is empty or constant.
+    """
+
+    width: int
+    sample: set[Any] = attrs.Factory(set)
+
+
+def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
+    """Read a sheet once. Return the number of rows, and the facts about each column."""
+    surveys = []
+    for column in sheet.columns:
+        header = sheet.in_words(column.name)
+        # a header is wrapped into at most two lines
+        longest_word = max(map(len, header.split()))
+        width = (len(header) + longest_word) // 2 + _MARGIN
+        surveys.append(_Survey(max(width, _WIDTHS.get(column.type, 0))))
     row_count = 0
-    longest = [0] * len(sheet.columns)
-    for columns in sheet.cells():
+    for columns in sheet.parts():
+        for survey, column, values in zip(surveys, sheet.columns, columns, strict=True):
+            cells = {*cells_of(column.type, values)}
+            survey.sample = {*islice(survey.sample | cells, 2)}
+            longest = max((len(str(cell)) for cell in cells), default=0)
+            survey.width = max(survey.width, longest + _GAP)
         row_count += len(columns[0])
-        for place, cells in enumerate(columns):
-            lengths = [len(str(cell)) for cell in {*cells} if cell is not None]
-            longest[place] = max([longest[place], *lengths])
-    return row_count, longest
+    return row_count, surveys
 
 
 def _write_sheet(workbook: Any, sheet: Sheet) -> None:
     """Write a table as a sheet, unless it may be left out and has no rows."""
-    row_count, longest = _survey(sheet)
+    # a sheet's file begins with the widths of the columns, so the rows are read twice
+    row_count, surveys = _survey(sheet)
     if not row_count and sheet.may_be_left_out:
         return
-    # empty columns are left out, except those of the key
-    shown = [
-        index
-        for index, column in enumerate(sheet.columns)
-        if longest[index] or column.name in sheet.table.key
-    ]
-    names = [sheet.columns[index].name for index in shown]
     worksheet = workbook.add_worksheet(sheet.table.name)
-    worksheet.add_write_handler(str, _write_string)
-    worksheet.freeze_panes(1, sum(name in _FROZEN for name in names))
-    worksheet.autofilter(0, 0, row_count, len(names) - 1)
-    bold = workbook.add_format({"bold": True})
-    for place, index in enumerate(shown):
+    indexes = _shown(sheet, surveys)
+    names = [sheet.columns[index].name for index in indexes]
+    if sheet.table.name in _HIDDEN:
+        worksheet.hide()
+        # LibreOffice also prints hidden sheets, so the only printed cell is an empty one
+        worksheet.print_area("XFD1")
+    else:
+        _set_printing(worksheet, names, row_count)
+    worksheet.freeze_panes(1, _frozen_count(names))
+    worksheet.set_row(0, _HEADER_HEIGHT)
+    _set_heading(worksheet, sheet.heading)
+    worksheet.autofilter(0, 0, row_count, len(indexes) - 1)
+    for place, index in enumerate(indexes):
         column = sheet.columns[index]
-        width = max(len(column.name) + _MARGIN, longest[index] + 1)
+        layout: dict[str, Any] = {"indent": 1}
+        if column.type in _ALIGNED_TO_THE_RIGHT:
+            # the filter's button covers the end of a header
+            layout = {"align": "right", "indent": 2}
+        header_format = workbook.add_format(layout | _HEADER)
         number_format = _NUMBER_FORMATS.get(column.type, "General")
-        cell_format = workbook.add_format({"num_format": number_format})
-        worksheet.set_column(place, place, min(width, _WIDEST_COLUMN), cell_format)
-        worksheet.write_string(0, place, column.name, bold)
-        worksheet.write_comment(0, place, column.description, _NOTE)
+        if column.name in _SIGNED:
+            number_format = _SIGNED_FORMAT
+            for criteria, color in _COLORS.items():
+                color_format = workbook.add_format({"font_color": color})
+                rule = {"type": "cell", "criteria": criteria, "value": 0, "format": color_format}
+                worksheet.conditional_format(1, place, max(row_count, 1), place, rule)
+        cell_format = workbook.add_format(layout | {"num_format": number_format})
+        widest = _WIDEST_FROZEN_COLUMN if column.name in _FROZEN else _WIDEST_COLUMN
+        worksheet.set_column(place, place, min(surveys[index].width, widest), cell_format)
+        worksheet.write_string(0, place, sheet.in_words(column.name), header_format)
+        note = sheet.in_words(column.description).replace("Null", "Empty").replace("null", "empty")
+        worksheet.write_comment(0, place, note, _note_options(note))
+    _write_rows(worksheet, sheet, indexes)
+
+
+def _shown(sheet: Sheet, surveys: Sequence[_Survey]) -> list[int]:
+    """Return the indexes of the columns that a sheet shows, in the order of the sheet."""
+    indexes = []
+    for index, column in enumerate(sheet.columns):
+        # empty columns are left out, except those of the key
+        if surveys[index].sample - {None} or column.name in sheet.table.key:
+            indexes.append(index)
+
+    def says_little(index: int) -> bool:
+        is_first = _place(sheet.columns[index].name) < len(_ORDER)
+        return len(surveys[index].sample) < 2 and not is_first
+
+    return sorted(indexes, key=says_little)
+
+
+def _write_rows(worksheet: Any, sheet: Sheet, indexes: Sequence[int]) -> None:
+    """Write the rows of a sheet below its header, in the columns with these indexes."""
+    kinds = [column.type for column in sheet.columns]
     row_number = 1
-    for columns in sheet.cells():
-        for row in zip(*(columns[index] for index in shown), strict=True):
-            worksheet.write_row(row_number, 0, row)
+    for columns in sheet.parts():
+        cells = [cells_of(kinds[index], columns[index]) for index in indexes]
+        for row in zip(*cells, strict=True):
+            _write_row(worksheet, row_number, row)
             row_number += 1
 
 
-def _write_string(worksheet: Any, row: int, place: int, text: str, *_: Any) -> int:
-    """Write a string unchanged."""
-    if text.startswith("<r>") and text.endswith("</r>"):
-        # `write_string` would take such a string for rich text, and would not escape it
-        return int(worksheet.write_rich_string(row, place, text[0], text[1], text[2:]))
-    return int(worksheet.write_string(row, place, text))
+def _set_heading(worksheet: Any, heading: str) -> None:
+    """Print the heading, if any, at the top of each page, and page numbers at the bottom."""
+    if heading:
+        # An & begins a code, such as that of the page number. A doubled & would be a plain one, but
+        # openpyxl does not know that.
+        plain_heading = heading.replace("&", "and")
+        worksheet.set_header(f"{_TITLE}{plain_heading}")
+    worksheet.set_footer(_FOOTER)
+
+
+def _frozen_count(names: Sequence[str]) -> int:
+    """Return the number of columns that stay in view. They are the first ones."""
+    return sum(name in _FROZEN for name in names)
+
+
+def _set_printing(worksheet: Any, names: Sequence[str], row_count: int) -> None:
+    """Print names and ranks, with the header and the row's names on each page."""
+    frozen_count = _frozen_count(names)
+    worksheet.repeat_rows(0)
+    if frozen_count:
+        worksheet.repeat_columns(0, frozen_count - 1)
+    worksheet.set_landscape()
+    worksheet.set_paper(_A4)
+    worksheet.fit_to_pages(1, 0)
+    # forty columns don't fit on a page, so of rankings only names and ranks are printed
+    printed_places = [place for place, name in enumerate(names) if _PRINTED.fullmatch(name)]
+    last_place = max(printed_places, default=len(names) - 1)
+    worksheet.print_area(0, 0, row_count, last_place)
+
+
+def _write_row(worksheet: Any, number: int, cells: Iterable[Any]) -> None:
+    """Write each cell with its own type, so no string becomes a number, a formula or a link."""
+    for place, cell in enumerate(cells):
+        if cell is None:
+            continue
+        if isinstance(cell, bool):
+            worksheet.write_boolean(number, place, cell)
+        elif not isinstance(cell, str):
+            worksheet.write_number(number, place, cell)
+        elif cell.startswith("<r>") and cell.endswith("</r>"):
+            # `write_string` would take such a string for rich text, and would not escape it
+            worksheet.write_rich_string(number, place, cell[0], cell[1], cell[2:])
+        else:
+            worksheet.write_string(number, place, cell)
+
+
+def _note_options(description: str) -> dict[str, Any]:
+    """Return the size of a note that shows a whole description."""
+    lines = math.ceil(len(description) / 40) + 1
+    return {"author": "", "width": 280, "height": 18 * lines, "font_size": 9}
 
 
 def cells_of(kind: ColumnType, values: Sequence[Any]) -> list[Any]:
-    """Return the values of a column as cells: None, booleans, numbers, dates and strings.
+    """Return the values of a column as cells: None, booleans, numbers and strings.
 
-    A value that Excel can't hold with its type becomes text.
+    A date becomes a number of days. A value that Excel can't hold as a number becomes text.
     """
     convert = _CELLS[kind]
     return [None if value is None else convert(value) for value in values]
@@ -266,22 +482,55 @@ def cells_of(kind: ColumnType, values: Sequence[Any]) -> list[Any]:
 
 def _number(value: float) -> float | str:
     is_exact = isinstance(value, float) or abs(value) <= _LARGEST_INTEGER
-    return value if is_exact else str(value)
+    # Excel has neither NaN nor infinity
+    if is_exact and math.isfinite(value):
+        return value
+    return str(value)
 
 
-def _date(value: dt.date) -> dt.date | str:
-    return value.isoformat() if value.year < _FIRST_YEAR else value
+@lru_cache(1 << 12)
+def _day(value: dt.date) -> float | str:
+    """Return a date or a time as Excel's number of days, or as text if it is too early."""
+    if (value.year, value.month) < _FIRST_MONTH:
+        return value.isoformat()
+    time_of_day = dt.timedelta()
+    if isinstance(value, dt.datetime):
+        time_of_day = value - dt.datetime.combine(value, dt.time())
+        value = value.date()
+    return (value - _DAY_ZERO).days + time_of_day / _ONE_DAY
+
+
+def _tags(value: Any) -> str | None:
+    # staged tags are JSON already
+    return _fields(value if isinstance(value, list) else plain_tags(value))
 
 
 def _fields(value: Any) -> str | None:
-    return _json(value) if value else None
+    return _json_text(value) if value else None
 
 
-def _json(value: Any) -> str:
-    return _text(as_json(value))
+def _json_text(value: Any) -> str:
+    return _cut(as_json(value))
 
 
-def _text(text: str) -> str:
+def _text(value: str) -> str | None:
+    return _cut(value) or None
+
+
+_CELLS: dict[ColumnType, Callable[[Any], Any]] = {
+    ColumnType.INTEGER: _number,
+    ColumnType.NUMBER: _number,
+    ColumnType.STRING: _text,
+    ColumnType.BOOLEAN: bool,
+    ColumnType.DATE: _day,
+    ColumnType.DATETIME: _day,
+    ColumnType.TAGS: _tags,
+    ColumnType.FIELDS: _fields,
+    ColumnType.ANY: _json_text,
+}
+
+
+def _cut(text: str) -> str:
     """Return a string that fits into a cell. A longer one is cut and marked.
 
     Excel counts UTF-16 units, of which a character has one or two.
@@ -297,17 +546,19 @@ def _text(text: str) -> str:
     return kept.decode("utf-16-le", errors="ignore") + _CUT_MARK
 
 
-_CELLS: dict[ColumnType, Callable[[Any], Any]] = {
-    ColumnType.INTEGER: _number,
-    ColumnType.NUMBER: _number,
-    ColumnType.STRING: _text,
-    ColumnType.BOOLEAN: bool,
-    ColumnType.DATE: _date,
-    ColumnType.DATETIME: _date,
-    ColumnType.TAGS: _fields,
-    ColumnType.FIELDS: _fields,
-    ColumnType.ANY: _json,
-}
+def was_changed(file: Path) -> bool:
+    """Return whether a program saved a workbook after a pull had written it.
+
+    A pull writes the same time for creation and modification. A program that saves a workbook
+    changes the time of modification, or leaves both out.
+    """
+    with zipfile.ZipFile(file) as archive:
+        if _PROPERTIES not in archive.namelist():
+            return True
+        tree = require("openpyxl.xml.functions").fromstring(archive.read(_PROPERTIES))
+    properties = require("openpyxl.packaging.core").DocumentProperties.from_tree(tree)
+    # LibreOffice can be set to keep the times, but it always writes a number of revisions
+    return properties.created != properties.modified or properties.revision is not None
 
 
 def read_sheet(file: Path, table: Table) -> dict[str, Any]:
@@ -315,8 +566,9 @@ def read_sheet(file: Path, table: Table) -> dict[str, Any]:
 
     If the sheet has only a header, all values are None. Without such a sheet, the result is empty.
     """
+    openpyxl = require("openpyxl")
     try:
-        workbook = require("openpyxl").load_workbook(file, read_only=True)
+        workbook = openpyxl.load_workbook(file, read_only=True)
     except Exception:  # any error of a file that is not a workbook
         return {}
     try:
@@ -324,17 +576,23 @@ def read_sheet(file: Path, table: Table) -> dict[str, Any]:
             return {}
         # Older versions of openpyxl keep the file open until the last row is read.
         rows = [*workbook[table.name].iter_rows(max_row=2, values_only=True)]
+        header = rows[0] if rows else ()
+        cells = rows[1] if len(rows) == 2 else [None] * len(header)
+        kinds = {column.name: column.type for column in table.columns}
+        # headers may have spaces instead of underscores
+        names = [str(name).replace(" ", "_") for name in header]
+        return {
+            name: _read_value(kinds.get(name), cell)
+            for name, cell in zip(names, cells, strict=True)
+        }
     finally:
         workbook.close()
-    if not rows:
-        return {}
-    header, *first_rows = rows
-    row = dict.fromkeys(header)
-    for cells in first_rows:
-        row = dict(zip(header, cells, strict=True))
-    dates = [column.name for column in table.columns if column.type is ColumnType.DATE]
-    for name, cell in row.items():
-        # a sheet adds a time to dates
-        if name in dates and isinstance(cell, dt.datetime):
-            row[name] = cell.date()
-    return row
+
+
+def _read_value(kind: ColumnType | None, cell: Any) -> Any:
+    """Return a cell's value in the table. A sheet adds a time to dates, and escapes strings."""
+    if kind is ColumnType.DATE and isinstance(cell, dt.datetime):
+        return cell.date()
+    if isinstance(cell, str):
+        return require("openpyxl.utils.escape").unescape(cell)
+    return cell

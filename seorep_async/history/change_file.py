@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import os
 import re
 from collections import Counter
@@ -16,7 +17,7 @@ import attrs
 from seorep_async.errors import ExportError
 from seorep_async.export.files import check_file, has_content, refusal, replacing
 from seorep_async.export.formats import SHEET_ROWS
-from seorep_async.export.workbook import Sheet, read_sheet, write_workbook
+from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
 from seorep_async.history.comparing import ENGINES, KINDS, Change, is_cut
 from seorep_async.history.counting import CampaignChanges, CountedChanges
 from seorep_async.resources.arguments import check_engine_names
@@ -184,7 +185,8 @@ class ChangeFile:
     def _holds_changes(self) -> bool:
         if self._is_workbook:
             sheets = [*_sheets(Change, ()), *_sheets(CampaignChanges, ())]
-            return any(_has_sheet(self.path, sheet.table) for sheet in sheets)
+            is_ours = any(_has_sheet(self.path, sheet.table) for sheet in sheets)
+            return is_ours and not was_changed(self.path)
         with open(self.path, encoding="utf-8-sig", errors="replace", newline="") as file:
             # another file may have a very long first line
             header = file.readline(_LONGEST_HEADER).rstrip("\r\n")
@@ -208,8 +210,11 @@ class ChangeFile:
             raise ExportError(f"can't write {self.out}: {problem}; {advice}", file=self.out)
         with replacing(self.out, self.path) as file:
             if self._is_workbook:
+                # Excel's times have no zone
+                created = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0)
+                sheets = _sheets(model, rows, with_counts=with_counts)
                 # `replacing` created this folder only for the new file
-                write_workbook(file, _sheets(model, rows, with_counts=with_counts))
+                write_workbook(file, sheets, created, file.parent)
             else:
                 _write_csv(file, _table(model), rows)
         return self.out
@@ -277,8 +282,8 @@ def _sheets(model: type[Row], rows: Sequence[Any], *, with_counts: bool = False)
     ]
     if with_counts:
         sheets += _sheets(CampaignChanges, _counts_by_campaign(rows))
-    # sheets without rows are left out, but a workbook needs at least one sheet
-    return [sheet for sheet in sheets if any(sheet.parts())] or sheets
+    # sheets without rows have no heading; a workbook needs at least one sheet
+    return [sheet for sheet in sheets if sheet.heading] or sheets
 
 
 def _counts_by_campaign(changes: Iterable[Change]) -> list[CampaignChanges]:
@@ -319,7 +324,12 @@ def _sheet(table: Table, rows: Sequence[Any]) -> Sheet:
         if rows:
             yield [[_in_words(row, name) for row in rows] for name in _names(table)]
 
-    return Sheet(table, table.columns, parts)
+    heading = ""
+    if rows:
+        # All rows have the same account and days, unless the caller joined several comparisons.
+        # Then the heading describes the first one.
+        heading = f"{rows[0].before_date} to {rows[0].after_date}, {rows[0].account}"
+    return Sheet(table, table.columns, parts, heading=heading, engine_names=())
 
 
 def _write_csv(file: Path, table: Table, rows: Iterable[Row]) -> None:

@@ -11,10 +11,11 @@ from typing import Any
 import attrs
 
 from seorep_async.errors import counted
-from seorep_async.tables.columns import Column, ColumnType, Values, is_important
+from seorep_async.tables.columns import Column, ColumnType, Values
 
 SHOWN_ROWS = 10
 _LONGEST_CELL = 40
+_FIRST = re.compile(r"keyword_phrase|date|before|after|\w+_ranking(_change)?")
 _EMPTY: tuple[object, ...] = (None, (), {})
 _NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
 # The caption stays visible while the table scrolls sideways.
@@ -50,6 +51,11 @@ class _HtmlColumn:
         if len(self.values) > 1 and self.values.count(self.values[0]) == len(self.values):
             return 2
         return 1
+
+
+def is_important(column_name: str) -> bool:
+    """Return whether people look for a column first: phrase, date, a rank or its change."""
+    return _FIRST.fullmatch(column_name) is not None
 
 
 def html_table(

@@ -32,7 +32,7 @@ def rows_of(file: Path) -> list[dict[str, object]]:
     sheets = openpyxl.load_workbook(file).worksheets
     for sheet in [sheet for sheet in sheets if sheet.title in ("winners", "losers")] or sheets:
         header, *lines = sheet.values
-        names = header
+        names = [name.replace(" ", "_") for name in header]
         all_rows += [dict(zip(names, line, strict=True)) for line in lines]
     return all_rows
 
@@ -75,6 +75,15 @@ def test_winners_and_losers_are_two_sheets(seorep: Seorep, database: Path) -> No
     # the keywords without both ranks are below
     assert [cell.value for cell in winners["F"]] == ["moved", 9, None]
     assert [cell.value for cell in losers["F"]] == ["moved", -7, None]
+    assert winners["F2"].number_format == "+0;-0;0"
+
+
+def test_each_number_of_places_has_a_rule(seorep: Seorep, database: Path) -> None:
+    # In a row where none applies, LibreOffice prints the cells to the right without an indent.
+    seorep("changes", database, "--by-campaign", "-o", "counts.xlsx")
+    (cells,) = openpyxl.load_workbook("counts.xlsx").active.conditional_formatting
+    rules = sorted(rule.operator for rule in cells.rules)
+    assert rules == ["equal", "greaterThan", "lessThan"]
 
 
 def test_a_workbook_of_changes_counts_them_by_campaign(seorep: Seorep, database: Path) -> None:
@@ -119,6 +128,7 @@ def test_a_workbook_of_changes_looks_like_that_of_a_pull(seorep: Seorep, databas
         assert sheet.freeze_panes == ("B2" if sheet.title == "changes_by_campaign" else "C2")
         assert sheet.auto_filter.ref == sheet.dimensions
         assert all(cell.font.b and cell.comment.text for cell in sheet[1])
+        assert sheet.oddHeader.left.text.endswith("2026-03-01 to 2026-03-02, acme")
 
 
 @pytest.mark.parametrize("name", ["counts.xlsx", "counts.csv"])
@@ -164,6 +174,16 @@ def test_another_file_is_kept(seorep: Seorep, database: Path, name: str, content
     assert Path(name).read_bytes() == content
 
 
+def test_a_saved_workbook_of_changes_is_kept(seorep: Seorep, database: Path) -> None:
+    seorep("changes", database, "-o", "fell.xlsx")
+    workbook = openpyxl.load_workbook("fell.xlsx")
+    workbook.properties.revision = "2"
+    workbook.save("fell.xlsx")
+    ended = seorep("changes", database, "-o", "fell.xlsx")
+    assert ended.code == 2
+    assert "seorep changes did not write all of it" in ended.err
+
+
 def test_more_changes_than_a_sheet_can_contain_are_refused(
     seorep: Seorep, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,3 +193,10 @@ def test_more_changes_than_a_sheet_can_contain_are_refused(
     assert "a sheet holds 3 rows, and there are 4 changes" in ended.err
     assert not Path("fell.xlsx").exists()
     assert seorep("changes", database, "-o", "fell.csv").code == 0
+
+
+def test_a_workbook_of_a_pull_names_the_engines(seorep: Seorep) -> None:
+    with seorep.account():
+        assert seorep("pull", "-o", "x.xlsx", "--engines", "Google, Bing").code == 0
+    header = openpyxl.load_workbook("x.xlsx")["keyword_rankings"][1]
+    assert "Bing ranking" in {cell.value for cell in header}

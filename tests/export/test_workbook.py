@@ -4,6 +4,11 @@
 import datetime as dt
 import io
 import json
+import os
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +18,7 @@ import python_calamine
 from openpyxl.utils.escape import unescape
 
 from seorep_async import ConfigurationError, ExportError, Feed, SeoRepClient
-from seorep_async.export import PullSummary, stream
+from seorep_async.export import PullProgress, PullSummary, Stage, stream
 from seorep_async.export.formats import WorkbookRows
 from seorep_async.export.workbook import cells_of
 from seorep_async.tables.columns import ColumnType
@@ -109,13 +114,15 @@ async def test_ranks_follow_the_names_of_a_row(tmp_path: Path) -> None:
     sheets = sheets_by_openpyxl(tmp_path / "x.xlsx")
     firsts = {
         "keyword_rankings": (
-            "company keyword_phrase engine_a_ranking engine_a_mobile_ranking "
-            "engine_a_places_ranking engine_b_ranking engine_a_ranking_change"
+            "company keyword_phrase search_location_canonical_name engine_a_ranking "
+            "engine_a_mobile_ranking engine_a_places_ranking engine_b_ranking "
+            "engine_a_ranking_change engine_a_mobile_ranking_change "
+            "engine_a_places_ranking_change engine_b_ranking_change engine_a_ranking_url"
         ),
-        "campaign_periods": "company date engine_a_ranking",
-        "keyword_periods": "company keyword_phrase date engine_a_ranking",
-        "campaigns": "company",
-        "failures": "company",
+        "campaign_periods": "company date date_precision engine_a_ranking",
+        "keyword_periods": "company keyword_phrase date date_precision",
+        "campaigns": "company url group_title",
+        "failures": "company error message",
     }
     for title, names in firsts.items():
         columns = names.split()
@@ -140,6 +147,20 @@ async def test_a_row_has_the_names_of_its_ids(
     assert names["keyword_periods"] <= names[source]
 
 
+async def test_a_printed_sheet_shows_names_and_ranks(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx", account="A & B")
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"]
+    assert sheet.page_setup.orientation == "landscape"
+    assert sheet.sheet_properties.pageSetUpPr.fitToPage
+    assert sheet.page_setup.fitToHeight == 0
+    assert sheet.print_title_rows == "$1:$1"
+    assert sheet.print_title_cols == "$A:$B"
+    assert sheet.print_area == f"'keyword_rankings'!$A$1:$G${sheet.max_row}"
+    assert sheet.oddHeader.left.text == "&B&A&B 2023-02-01 to 2023-03-31, A and B"
+    assert sheet.oddFooter.right.text == "&P / &N"
+
+
 async def test_a_header_is_bold_frozen_filtered_and_explained(tmp_path: Path) -> None:
     async with golden_nights.account() as client:
         await pull(client, tmp_path / "x.xlsx")
@@ -157,6 +178,51 @@ async def test_a_header_is_bold_frozen_filtered_and_explained(tmp_path: Path) ->
             assert 8 <= sheet.column_dimensions[cell.column_letter].width <= 62
 
 
+async def test_sheets_for_programs_are_hidden(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx")
+    sheets = openpyxl.load_workbook(tmp_path / "x.xlsx").worksheets
+    hidden = {sheet.title: sheet for sheet in sheets if sheet.sheet_state == "hidden"}
+    assert hidden.keys() == {"keywords", "pulls"}
+    # LibreOffice prints them, but no page for an empty cell
+    assert hidden["keywords"].print_area == "'keywords'!$XFD$1"
+    assert hidden["keywords"].freeze_panes == "C2"
+
+
+async def test_constant_columns_are_last(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx", ids=[1])
+    header, *rows = sheets_by_openpyxl(tmp_path / "x.xlsx")["keyword_rankings"]
+    columns = [*zip(*rows, strict=True)]
+    constant = [len({*map(str, column)}) == 1 for column in columns]
+    # but for the company, which is a name
+    assert header[0] == "company"
+    assert constant[1:] == sorted(constant[1:])
+
+
+async def test_numbers_stand_below_their_headers(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"]
+    for header, *cells in sheet.iter_cols(max_row=3):
+        for cell in cells:
+            if cell.value is None:
+                continue
+            assert cell.alignment.horizontal == header.alignment.horizontal
+            assert cell.alignment.indent == header.alignment.indent
+
+
+async def test_headers_name_the_engines(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx", engine_names=("Google", "Bing"))
+        assert (await pull(client, tmp_path / "x.xlsx")).notes == ()
+        await pull(client, tmp_path / "x.xlsx", engine_names=("Google", "Bing"))
+        with pytest.raises(ConfigurationError, match="engine_names must be two names"):
+            await pull(client, tmp_path / "x.xlsx", engine_names=("Google",))
+    header = sheets_by_openpyxl(tmp_path / "x.xlsx")["keyword_rankings"][0]
+    assert {"keyword phrase", "Google mobile ranking", "last Bing ranking date"} <= {*header}
+
+
 async def test_dates_are_dates(tmp_path: Path) -> None:
     async with golden_nights.account() as client:
         await pull(client, tmp_path / "x.xlsx")
@@ -165,6 +231,16 @@ async def test_dates_are_dates(tmp_path: Path) -> None:
     cell = sheet[2][header.index("start_date")]
     assert (cell.is_date, cell.number_format) == (True, "yyyy-mm-dd")
     assert cell.value == dt.datetime(2023, 2, 1)
+
+
+async def test_booleans_are_words(tmp_path: Path) -> None:
+    async with golden_nights.account() as client:
+        await pull(client, tmp_path / "x.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["campaigns"]
+    header = [cell.value for cell in sheet[1]]
+    cell = sheet[2][header.index("engine_a_ignore_places")]
+    assert cell.data_type == "b"
+    assert cell.number_format == '"TRUE";;"FALSE"'
 
 
 async def test_columns_without_values_are_left_out_but_for_keys(tmp_path: Path) -> None:
@@ -203,16 +279,21 @@ LONG = "a" * 32_767
         (ColumnType.INTEGER, -(10**30), f"-1{'0' * 30}"),
         (ColumnType.NUMBER, 1.5, 1.5),
         (ColumnType.NUMBER, 1e300, 1e300),
-        (ColumnType.DATE, dt.date(1900, 1, 1), dt.date(1900, 1, 1)),
+        (ColumnType.NUMBER, float("inf"), "inf"),
+        (ColumnType.DATE, dt.date(1900, 1, 1), "1900-01-01"),
+        (ColumnType.DATE, dt.date(1900, 3, 1), 61.0),
+        (ColumnType.DATE, dt.date(2023, 3, 31), 45016.0),
+        (ColumnType.DATETIME, dt.datetime(2023, 3, 31, 12), 45016.5),
         (ColumnType.DATE, dt.date(1899, 12, 31), "1899-12-31"),
         (ColumnType.DATETIME, dt.datetime(1753, 1, 1, 2), "1753-01-01T02:00:00"),
         (ColumnType.STRING, LONG, LONG),
         (ColumnType.STRING, f"{LONG}a", "a" * 32_760 + "… (cut)"),
         (ColumnType.STRING, "🎉" * 16_383, "🎉" * 16_383),
         (ColumnType.STRING, "🎉" * 16_384, "🎉" * 16_380 + "… (cut)"),
+        (ColumnType.STRING, "", None),
         (ColumnType.FIELDS, {}, None),
         (ColumnType.FIELDS, {"b": 1, "a": [2]}, '{"a": [2], "b": 1}'),
-        (ColumnType.TAGS, [], None),
+        (ColumnType.TAGS, (), None),
         (ColumnType.ANY, ["a"], '["a"]'),
         (ColumnType.BOOLEAN, False, False),
     ],
@@ -262,6 +343,85 @@ async def test_a_file_that_no_pull_wrote_is_kept(tmp_path: Path, content: bytes)
             await pull(client, out)
         assert not service.requests
         assert (await pull(client, out, force=True)).ok
+
+
+async def pull_an_hour_ago(
+    client: SeoRepClient, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pull by an older clock, because a workbook stores whole seconds."""
+    an_hour_ago = client.now() - dt.timedelta(hours=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(SeoRepClient, "now", lambda _: an_hour_ago)
+        await pull(client, out)
+
+
+def saved_by_openpyxl(file: Path) -> None:
+    workbook = openpyxl.load_workbook(file)
+    workbook["keyword_rankings"]["A2"] = "my note"
+    workbook.save(file)
+
+
+def saved_by_libreoffice(file: Path) -> None:
+    """Save a workbook with LibreOffice, if it is installed."""
+    program = shutil.which("soffice")
+    if program is None:
+        pytest.skip("LibreOffice is missing")
+    profile = f"-env:UserInstallation=file://{file.parent}/profile"
+    command = [program, profile, "--headless", "--convert-to", "xlsx", "--outdir"]
+    subprocess.run([*command, file.parent / "saved", file], check=True, capture_output=True)
+    os.replace(file.parent / "saved" / file.name, file)
+
+
+def saved_without_properties(file: Path) -> None:
+    """Save a workbook as web applications do, without its times."""
+    with zipfile.ZipFile(file) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    del parts["docProps/core.xml"]
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+
+
+@pytest.mark.parametrize(
+    "save",
+    [
+        saved_by_openpyxl,
+        pytest.param(saved_by_libreoffice, marks=pytest.mark.heavy),
+        saved_without_properties,
+    ],
+)
+async def test_a_workbook_that_a_person_saved_is_kept(
+    tmp_path: Path, save: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "x.xlsx"
+    async with served(Account()) as (client, service):
+        await pull_an_hour_ago(client, out, monkeypatch)
+        save(out)
+        content = out.read_bytes()
+        request_count = len(service.requests)
+        with pytest.raises(ConfigurationError, match=r"x\.xlsx was changed since a pull wrote it"):
+            await pull(client, out)
+        assert len(service.requests) == request_count
+        assert out.read_bytes() == content
+        assert (await pull(client, out, force=True)).ok
+
+
+async def test_a_workbook_that_is_saved_while_a_pull_runs_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "x.xlsx"
+    async with served(Account()) as (client, service):
+        await pull_an_hour_ago(client, out, monkeypatch)
+
+        def save(progress: PullProgress) -> None:
+            if progress.stage is Stage.WRITING:
+                saved_by_openpyxl(out)
+
+        with pytest.raises(ConfigurationError, match="was changed since a pull wrote it"):
+            await pull(client, out, on_progress=save)
+        request_count = len(service.requests)
+        assert (await pull(client, out, force=True)).ok
+        assert len(service.requests) - request_count <= 2, "the reports were staged"
 
 
 async def test_a_workbook_cannot_be_streamed() -> None:
