@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
-import logging
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from typing import Any, Generic, Literal, TypeVar
 
@@ -16,7 +14,6 @@ from seorep_async.errors import (
     ConfigurationError,
     PaginationError,
     SeoRepError,
-    counted,
 )
 from seorep_async.key_check import QUESTION_SECONDS, AcceptedQuery, KeyCheck
 from seorep_async.models import Feed
@@ -34,7 +31,6 @@ from seorep_async.session import Deadline, Lane, Request, Session
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-_log = logging.getLogger("seorep_async")
 MAX_REPULLS = 3
 """How often a report is read again if its pages don't add up."""
 
@@ -45,7 +41,6 @@ class PullRequest(Generic[R]):
 
     Attributes:
         listing_of: makes the listing of an id.
-        days: the first and the last day.
     """
 
     session: Session
@@ -55,7 +50,6 @@ class PullRequest(Generic[R]):
     on_error: Literal["collect", "raise"]
     ordered: bool
     accepted: AcceptedQuery
-    days: tuple[dt.date, dt.date]
 
 
 @attrs.define(slots=False, eq=False, repr=False)
@@ -70,8 +64,8 @@ class Pull(NotAwaited, Generic[R_co]):
     while pages of an earlier one are in progress. At most twice `max_concurrency` ids are in
     progress or waiting for the consumer, so a slow consumer slows the pull down. If the pages of an
     id don't add up, it is read again up to 3 times. After a transient failure, an id is tried once
-    more when nothing else is in progress (not with `on_error="raise"`). Leaving the context stops
-    the pull.
+    more when nothing else is in progress (not with `ordered=True` or `on_error="raise"`). Leaving
+    the context stops the pull.
 
     A 401 means that the key is refused, but a 403 may be about a single id. The pull therefore
     repeats a request that the service accepted before: after eight 403s in a row, and at the end if
@@ -198,9 +192,8 @@ class _Run(Generic[R]):
     """A run of a pull: it chooses the ids that its crawl reads, and keeps their outcomes.
 
     An id moves from `_new_items` to `_begun`, and then to `_outcomes` until the consumer takes its
-    outcome. With `on_error="collect"`, an id waits in `_deferred` after a transient failure, until
-    all others have had their first try. In an ordered pull, it is tried again at once, because the
-    consumer waits for it.
+    outcome. After a transient failure, an id waits in `_deferred` until all others have had their
+    first try, unless the pull is ordered or raises errors.
     """
 
     def __init__(self, request: PullRequest[R]) -> None:
@@ -209,7 +202,6 @@ class _Run(Generic[R]):
         self._session = session
         self._lane = Lane()
         self._schedule = Schedule(session.call_timeout.stream_deadline(), self._lane)
-        self._started = session.clock.monotonic()
         self.crawl: Crawl[R] = Crawl(session, self, self._lane)
         self.key: KeyCheck = KeyCheck(self._ask_about_key)
         self.changed: asyncio.Event = asyncio.Event()
@@ -223,11 +215,6 @@ class _Run(Generic[R]):
         self._bug: BaseException | None = None
 
     # For the consumer
-
-    @property
-    def _ended(self) -> int:
-        """The number of outcomes, taken or not."""
-        return self._taken + len(self._outcomes)
 
     @property
     def is_over(self) -> bool:
@@ -251,7 +238,7 @@ class _Run(Generic[R]):
         """Start no more ids."""
         self._new_items = iter(())
         # Each id that has begun still ends in an outcome.
-        self._total = self._ended + len(self._begun) + len(self._deferred)
+        self._total = self._taken + len(self._outcomes) + len(self._begun) + len(self._deferred)
         self.changed.set()
 
     async def check_key_at_end(self) -> None:
@@ -268,41 +255,8 @@ class _Run(Generic[R]):
             raise refusal
 
     async def close(self) -> None:
-        if self.crawl.is_open:
-            self._log_end()
-            self.changed.set()
+        self.changed.set()
         await self.crawl.close()
-
-    def _log_end(self) -> None:
-        account = self._session.observer.account
-        start, end = self._request.days
-        feed = self._request.feed.value
-        failed = self._ended - self._succeeded
-        seconds = self._session.clock.monotonic() - self._started
-        facts = {
-            "account": account,
-            "feed": feed,
-            "start_date": str(start),
-            "end_date": str(end),
-            "ids": self._total,
-            "reports": self._succeeded,
-            "failures": failed,
-            "seconds": seconds,
-        }
-        state = "ended" if self._ended == self._total else "was stopped"
-        _log.info(
-            "%s: pull of %d %s: %s, %s to %s: %s, %s, %.3g s",
-            account,
-            self._total,
-            state,
-            feed,
-            start,
-            end,
-            counted(self._succeeded, "report"),
-            counted(failed, "failure"),
-            seconds,
-            extra=facts,
-        )
 
     # For the crawl
 
@@ -312,8 +266,8 @@ class _Run(Generic[R]):
             error: SeoRepError | None = None
             if self.key.refusal is not None:
                 error = self._stopped_error()
-            elif item.error is not None and (self._succeeded == 0 or self._is_service_down):
-                # A deferred id fails with its first error, and is not tried again.
+            elif item.error is not None and self._succeeded == 0:
+                # If everything has failed, deferred ids are not tried again.
                 error = item.error
             if error is None:
                 self._begun[item.number] = item
@@ -355,15 +309,12 @@ class _Run(Generic[R]):
         if item is None or item.reading is not reading:
             # The id has ended, or another reading has replaced this one.
             return None
-        # Smaller pages don't help if the service is down.
-        if reading.may_be_too_large(error) and not self._is_service_down:
-            self._log_new_reading(item, "at the default page size", error)
+        if reading.may_be_too_large(error):
             item.reading = reading.at_default_size()
             return item.reading
         if isinstance(error, PaginationError) and item.repulls < MAX_REPULLS:
             # The rows may have changed while they were read.
             item.repulls += 1
-            self._log_new_reading(item, "because its pages don't add up", error)
             item.reading = reading.again()
             return item.reading
         if not self._may_try_again(item, error):
@@ -371,16 +322,9 @@ class _Run(Generic[R]):
             return None
         item.error = error
         item.reading = reading.again()
-        if self._request.ordered:
-            self._log_new_reading(item, "because the failure may be temporary", error)
-            return item.reading
-        self._log_new_reading(item, "after the others", error)
         del self._begun[item.number]
         self._deferred.append(item)
         return None
-
-    def _log_new_reading(self, item: _Item[R], why: str, error: SeoRepError) -> None:
-        self._session.observer.log_new_reading(item.listing.query.name, why, error)
 
     def on_bug(self, error: BaseException) -> None:
         self._bug = error
@@ -408,11 +352,6 @@ class _Run(Generic[R]):
             return self._deferred.pop(0)
         return None
 
-    @property
-    def _is_service_down(self) -> bool:
-        """Whether an outage has lasted longer than the time limit of the pull's requests."""
-        return self._session.share.outage_outlasts(self._schedule.deadline)
-
     def _failed(self, item: _Item[R], error: SeoRepError) -> FailedReport:
         if error.subject is None:
             error = error.evolve(subject=item.listing.query.subject)
@@ -424,9 +363,8 @@ class _Run(Generic[R]):
         self.changed.set()
 
     def _may_try_again(self, item: _Item[R], error: SeoRepError) -> bool:
-        if self._request.on_error == "raise" or item.error is not None:
-            return False
-        if self._request.ordered and self._is_service_down:
+        # The consumer of an ordered pull would wait until all other ids have ended.
+        if self._request.ordered or self._request.on_error == "raise" or item.error is not None:
             return False
         now = self._session.clock.monotonic()
         return error.retryable and now < self._schedule.deadline.at

@@ -384,21 +384,6 @@ async def test_pages_that_did_not_add_up_are_read_again(bad_pulls: int, read: in
     assert outcome.ok if bad_pulls < read else isinstance(outcome.error, PaginationError)
 
 
-async def test_in_order_one_that_others_wait_for_is_retried_at_once() -> None:
-    requested_ids: list[int] = []
-
-    def script(request: ApiRequest) -> Any:
-        requested_ids.append(request.id)
-        if request.id == 2 and requested_ids.count(2) == 1:
-            return 500
-        return whole(request, 1)
-
-    async with serving(script, max_attempts=1, max_concurrency=1) as (client, _):
-        outcomes = await outcomes_of(client, range(1, 31), ordered=True)
-    assert successful_ids(outcomes) == list(range(1, 31))
-    assert 2 not in requested_ids[requested_ids.index(30) :]
-
-
 async def test_reports_of_a_pull_have_the_day_it_began(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -414,20 +399,6 @@ async def test_reports_of_a_pull_have_the_day_it_began(
         reports.append(await client.rankings.campaign(1, "2023-01-01", "2023-03-31"))
     assert [report.snapshot_date and report.snapshot_date.day for report in reports] == [1, 1, 2]
     assert {report.account for report in reports} == {"127.0.0.1"}
-
-
-async def test_the_end_of_a_pull_is_logged_with_its_counts(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async with serving(lambda request: 404 if request.id == 2 else whole(request)) as (client, _):
-        with caplog.at_level(logging.INFO, "seorep_async"):
-            await outcomes_of(client, [1, 2, 3])
-            async with pull_of(client, [1, 2, 3]):
-                pass
-    ended, stopped = caplog.messages
-    days = "2023-01-01 to 2023-01-31"
-    assert ended.startswith(f"127.0.0.1: pull of 3 ended: campaign, {days}: 2 reports, 1 failure, ")
-    assert f"pull of 3 was stopped: campaign, {days}: 0 reports, 0 failures, " in stopped
 
 
 async def test_unknown_names_of_engines_are_warned_of_once(

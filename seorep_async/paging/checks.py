@@ -49,19 +49,14 @@ class Ledger(Generic[T]):
         # Each page has at least one record, unless it is the only page.
         return self._records is None or pages <= max(self._records, 1)
 
-    def add(self, page: Page[T]) -> bool:
-        """Add the next page and return whether it holds anything new.
+    def add(self, page: Page[T]) -> None:
+        """Add the next page.
 
         Raises:
             PaginationError: the page can't belong to the listing that page 1 announced.
         """
         keys = list(map(self._key, page.items))
         distinct_keys = set(keys)
-        may_have_ended = self.last_page is None and self.has_all_records()
-        if may_have_ended and distinct_keys <= self._keys:
-            # Some services repeat the last page beyond the end.
-            self._ended = True
-            return False
         self._sizes.append(len(keys))
         self._received += len(keys)
         if len(distinct_keys) < len(keys) or not self._keys.isdisjoint(distinct_keys):
@@ -71,7 +66,6 @@ class Ledger(Generic[T]):
         if not page.items:
             self._end_at(page)
         self._compare_totals(page)
-        return bool(page.items)
 
     def _end_at(self, page: Page[T]) -> None:
         """Treat an empty page as the end, unless records are missing."""

@@ -142,12 +142,9 @@ class Crawl(Generic[T]):
             try:
                 self._receive(reading, number, await reading.fetch(self._session, number))
             except SeoRepError as error:
-                if reading.end_at(error):
-                    self._source.on_complete(reading)
-                else:
-                    reading = await self._fail(reading, error)
-                    # If the client is closed now, the new reading has to fail.
-                    self._workers[worker] = reading
+                reading = await self._fail(reading, error)
+                # If the client is closed now, the new reading has to fail.
+                self._workers[worker] = reading
             self._retrying.discard(worker)
             # Other responses that have arrived free their permits first. Otherwise this request
             # would wait in the queue for one of these permits, which costs more CPU time.

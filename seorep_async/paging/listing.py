@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import attrs
 
-from seorep_async.errors import ConfigurationError, NotFoundError, SeoRepError, short_repr
+from seorep_async.errors import ConfigurationError, SeoRepError, short_repr
 from seorep_async.models import Page
 from seorep_async.paging.page_size import PageSize
 from seorep_async.paging.query import Query, Schedule, SizedQuery
@@ -140,8 +140,6 @@ class Listing(NotAwaited, Generic[T, R_co]):
         except SeoRepError as error:
             if not reading.may_be_too_large(error):
                 raise
-            observer = self._session.observer
-            observer.log_new_reading(self.query.name, "at the default page size", error)
         return await self._assembled(reading.at_default_size())
 
     async def _assembled(self, reading: Reading[T]) -> R_co:
@@ -152,7 +150,6 @@ class Listing(NotAwaited, Generic[T, R_co]):
         """Yield the pages in order, and request the next ones in advance."""
         # Most listings have one page, which needs no task.
         first_page = await reading.fetch(self._session, reading.take_number())
-        reading.has_begun = True
         reading.check(first_page)
         yield first_page
         if reading.is_complete:
@@ -168,13 +165,9 @@ class Listing(NotAwaited, Generic[T, R_co]):
                 if oldest.cancelled():
                     closed = "the client was closed while a listing was being read"
                     raise ConfigurationError(closed)
-                try:
-                    page = oldest.result()
-                except NotFoundError as error:
-                    if not reading.end_at(error):
-                        raise
-                    return
-                if reading.check(page):
+                page = oldest.result()
+                reading.check(page)
+                if page.items:
                     yield page
         finally:
             await cancel_all(tasks)

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import enum
-import math
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
 
-from seorep_async.errors import DeadlineExceededError, RateLimitedError, SeoRepError
+from seorep_async.errors import SeoRepError
 from seorep_async.models import Page
 from seorep_async.paging.query import SizedQuery
 from seorep_async.session import Deadline, Session
@@ -29,8 +28,6 @@ SHORTEST_PATIENCE = 5.0
 """The least seconds that a listing waits for the answer to a question."""
 PATIENCE = 8
 """A listing waits for at least this multiple of the time that its own page 1 took."""
-PROBING_PATIENCE = 90.0
-"""The least seconds of that wait while only probes go out. A limit per minute may be used up."""
 CONFIRMATIONS = 3
 """The number of reports of one length to compare with and without a limit."""
 MOST_FAILURES = 3
@@ -44,7 +41,6 @@ class PageSizeState(enum.Enum):
     """The client's knowledge about an endpoint's page size."""
 
     UNKNOWN = "unknown"
-    ASKING = "asking"
     FOUND = "found"
     DEFAULT = "default"
 
@@ -68,8 +64,7 @@ class PageSize:
         self._session = session
         self._path = path
         self._state = PageSizeState.UNKNOWN
-        self._answered = asyncio.Event()
-        self._one_by_one = asyncio.Lock()
+        self._turn = asyncio.Lock()  # held by the listing that asks
         self._longest = 0  # records of the longest confirmed report
         self._confirmations = 0  # the number of confirmed reports of that length
         self._pages_are_limited = False  # a limit shortens pages, but not whole reports
@@ -77,117 +72,69 @@ class PageSize:
 
     async def first_page(self, listing: SizedQuery[T]) -> Page[T]:
         """Request page 1 of a listing, and set the page size that the listing keeps."""
+        was_found = self._state is PageSizeState.FOUND
+        if was_found:
+            return await self._first_large_page(listing, None)
         now = self._session.clock.monotonic
-        ask_until = math.inf
-        page_1_seconds = math.inf
-        page = None
-        while self._state is not PageSizeState.FOUND:
-            started = now()
-            page = await self._session.send(listing.request(1))
-            listing.has_begun = True
-            # A larger page would save little or nothing.
-            if not page.items or _announced(page) < 2 * len(page.items):
-                return page
-            # The shortest time counts, because a repeated page 1 may have waited for a permit.
-            page_1_seconds = min(page_1_seconds, now() - started)
-            # The second half of the call's time is for pages of the default size.
-            ask_until = min(ask_until, (now() + listing.schedule.deadline.at) / 2)
-            if self._state is PageSizeState.ASKING:
-                await self._wait(page, page_1_seconds, ask_until)
-            if self._state is PageSizeState.UNKNOWN:
-                large_page = await self._ask(listing, page, page_1_seconds, ask_until)
-                if large_page is not None:
-                    return large_page
-            is_over = now() >= ask_until
-            if is_over or self._state in (PageSizeState.ASKING, PageSizeState.DEFAULT):
-                return page
-            # The question decided nothing, because it was refused. If page 1 is accepted now,
-            # another question costs less than the further pages.
-        return await self._first_large_page(listing, page)
-
-    def _patience(self, page: Page[Any], page_1_seconds: float) -> float:
-        """Return the seconds to wait for an answer, after page 1 took `page_1_seconds`."""
-        patience = self._patience_of_attempt(page, page_1_seconds)
-        if self._session.share.only_probes:
-            # Only probes go out, so the further pages would wait as long as the question.
-            patience = max(patience, PROBING_PATIENCE)
-        return patience
-
-    def _patience_of_attempt(self, page: Page[Any], page_1_seconds: float) -> float:
-        """Return the seconds to wait for the response to one attempt of a question."""
-        patience = max(SHORTEST_PATIENCE, PATIENCE * page_1_seconds)
-        pace = self._session.share.pace
-        if pace is None:
-            return patience
-        # At a low rate, the question may be refused for a while. The further pages at the default
-        # size would take longer than that.
-        further_pages = _announced(page) / len(page.items) - 1
-        return max(patience, further_pages / pace)
-
-    async def _wait(self, page: Page[Any], page_1_seconds: float, ask_until: float) -> None:
-        """Wait until the question of another listing is answered, or patience has run out."""
-        now = self._session.clock.monotonic
-        began = now()
-        while self._state is PageSizeState.ASKING:
-            # The rate may become known during the wait, and patience is longer then.
-            left = min(began + self._patience(page, page_1_seconds), ask_until) - now()
-            if left <= 0:
-                return
-            with suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await self._answered.wait()
-            # If all listings went on in one iteration of the loop, they would block it.
-            async with self._one_by_one:
+        started = now()
+        page = await self._session.send(listing.request(1))
+        # A larger page would save little or nothing.
+        if not page.items or _announced(page) < 2 * len(page.items):
+            return page
+        patience = max(SHORTEST_PATIENCE, PATIENCE * (now() - started))
+        # The second half of the call's time is for pages of the default size.
+        ask_until = (now() + listing.schedule.deadline.at) / 2
+        if await self._has_turn(patience, ask_until):
+            try:
+                # If all listings went on in one iteration of the loop, they would block it.
                 await asyncio.sleep(0)
+                if self._state is PageSizeState.UNKNOWN:
+                    return await self._ask(listing, page, patience, ask_until) or page
+            finally:
+                self._turn.release()
+        if self._state is PageSizeState.FOUND:
+            return await self._first_large_page(listing, page)
+        return page
+
+    async def _has_turn(self, patience: float, ask_until: float) -> bool:
+        """Wait until no question is open, or until patience has run out. Return whether none is."""
+        now = self._session.clock.monotonic
+        share = self._session.share
+        wait_until = min(now() + patience, ask_until)
+        while now() < wait_until:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(patience, wait_until - now())):
+                    return await self._turn.acquire()
+            # While the service refuses, the further pages would wait as long as the question.
+            if share.pace is not None or share.only_probes:
+                wait_until = ask_until
+        return False
 
     async def _ask(
-        self, listing: SizedQuery[T], page: Page[T], page_1_seconds: float, ask_until: float
+        self, listing: SizedQuery[T], page: Page[T], patience: float, ask_until: float
     ) -> Page[T] | None:
         """Ask the question. Return page 1 at the large size, or None if it was not accepted."""
-        self._state = PageSizeState.ASKING
-        self._answered.clear()
-        patience = self._patience(page, page_1_seconds)
-        patience = min(patience, ask_until - self._session.clock.monotonic())
         listing.limit = LIMIT
+        deadline = msgspec.structs.replace(listing.schedule.deadline, at=ask_until)
         question = msgspec.structs.replace(
             listing.request(1),
-            deadline=Deadline(ask_until, seconds_from_permit=patience),
+            deadline=deadline,
             max_attempts=QUESTION_ATTEMPTS,
-            # Refusals may take longer than this, but the response to one attempt may not.
-            attempt_seconds=self._patience_of_attempt(page, page_1_seconds),
+            attempt_seconds=patience,
         )
         try:
             large_page = await self._session.send(question)
-            # Other listings wait for this answer, so the comparison must not take long either.
-            deadline = Deadline(ask_until, seconds_from_permit=self._patience(page, page_1_seconds))
             is_longer = _continues(page, large_page, listing)
             if is_longer and await self._is_whole(large_page, listing, deadline):
                 self._find(large_page)
                 return large_page
             self._state = PageSizeState.DEFAULT
         except SeoRepError as error:
-            self._decide_by(error, patience)
-        finally:
-            if self._state is PageSizeState.ASKING:
-                self._state = PageSizeState.UNKNOWN
-            if self._state is not PageSizeState.FOUND:
-                listing.limit = None
-            self._answered.set()
-        return None
-
-    def _decide_by(self, error: SeoRepError, patience: float) -> None:
-        """Decide after a failed question."""
-        if error.attempts == 0:
             # A question that was never sent decides nothing.
-            return
-        # A refusal is probably about the rate, not about the limit. A timeout after little time, or
-        # after a retry, may have another cause. Such failures decide only if they are repeated.
-        had_little_time = patience < SHORTEST_PATIENCE or error.attempts > 1
-        is_late = had_little_time and isinstance(error, DeadlineExceededError)
-        if _is_refusal(error) or is_late:
-            self.count_failure()
-        else:
-            self._state = PageSizeState.DEFAULT
+            if error.attempts:
+                self._state = PageSizeState.DEFAULT
+        listing.limit = None
+        return None
 
     def _find(self, page: Page[Any]) -> None:
         self._state = PageSizeState.FOUND
@@ -203,7 +150,6 @@ class PageSize:
         """Request page 1 at the found size, and compare it with the default page if necessary."""
         listing.limit = LIMIT
         page = await self._session.send(listing.request(1))
-        listing.has_begun = True
         if self._is_confirmed(page):
             return page
         is_whole = await self._is_whole(page, listing, listing.schedule.deadline)
@@ -277,12 +223,6 @@ def choose_page_size(
 
 def _announced(page: Page[Any]) -> int:
     return page.total_records or 0
-
-
-def _is_refusal(error: SeoRepError) -> bool:
-    """Return whether the service refused, perhaps because of the rate."""
-    # A DeadlineExceededError has the status of its cause.
-    return isinstance(error, RateLimitedError) or error.status in (429, 503)
 
 
 def _continues(page: Page[T], large_page: Page[T], listing: SizedQuery[T]) -> bool:

@@ -17,9 +17,6 @@ T = TypeVar("T")
 ATTEMPTS = 5
 """The most attempts for a page of the found size: a service may fail only on large pages."""
 
-PAGES_FIRST = 3
-"""A single listing that has begun goes before those that have not, up to this page."""
-
 
 class Schedule(msgspec.Struct, eq=False):
     """The common part of all requests of a pull, or of a single listing.
@@ -69,15 +66,12 @@ class SizedQuery(msgspec.Struct, Generic[T], eq=False):
     Attributes:
         place: its place among other listings. The lowest is read first.
         limit: the requested number of records per page, or None for the service's default.
-        has_begun: whether a page was received. That page is wasted if the call has no time left for
-            the other pages.
     """
 
     query: Query[T]
     schedule: Schedule
     place: int = 0
     limit: int | None = None
-    has_begun: bool = False
 
     def request(self, number: int) -> Request[Page[T]]:
         """Return the request of a page, with the limit that this listing has now."""
@@ -94,17 +88,7 @@ class SizedQuery(msgspec.Struct, Generic[T], eq=False):
             decode=self.query.decode(number),
             subject=self.query.subject,
             deadline=self.schedule.deadline,
-            priority=self._priority(number),
+            priority=self.place,
             lane=self.schedule.lane,
             max_attempts=math.inf if self.limit is None else ATTEMPTS,
         )
-
-    def _priority(self, number: int) -> int:
-        """Return the place of a request in its lane; the lowest goes first."""
-        # Single listings and calls have the same place, so they go in the order of their arrival.
-        # Under overload, each listing would get page 1, and none its further pages. So a listing
-        # that has begun goes first, but only with its first pages: a long one must not hold up
-        # others.
-        if self.schedule.lane is None and self.has_begun and number <= PAGES_FIRST:
-            return self.place - 1
-        return self.place

@@ -10,7 +10,6 @@ import msgspec
 from seorep_async.errors import (
     DeadlineExceededError,
     InvalidRequestError,
-    NotFoundError,
     PaginationError,
     RateLimitedError,
     SeoRepError,
@@ -47,7 +46,7 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
         requested: the number of the last requested page.
         checked: the number of the last page that was received and checked.
         early: pages that arrived before an earlier one, by number.
-        pages: the checked pages that hold anything new. Only `receive` adds to them.
+        pages: page 1, and the other checked pages that hold any items. Only `receive` adds to them.
         ledger: checks the pages. None before page 1, and if page 1 is the only page.
         is_complete: whether all pages are there and add up.
         is_given_up: whether nobody waits for its pages any more.
@@ -137,44 +136,28 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
         self.early[number] = page
         while self.checked + 1 in self.early:
             due_page = self.early.pop(self.checked + 1)
-            if self.check(due_page):
+            self.check(due_page)
+            if due_page.items or not self.pages:
                 self.pages.append(due_page)
 
-    def check(self, page: Page[T]) -> bool:
-        """Check the next page in order. Return whether it holds anything new.
+    def check(self, page: Page[T]) -> None:
+        """Check the next page in order.
 
         Raises:
             PaginationError: the page does not belong to the listing that page 1 announced.
         """
         self.checked += 1
-        is_new = True
         if self.ledger is not None:
-            is_new = self.ledger.add(page)
+            self.ledger.add(page)
         elif is_whole(page, self.query.key):
             # Most listings have one page, and need no ledger.
             self._complete()
-            return True
+            return
         else:
             self.ledger = Ledger(page, self.query.key, self.query.subject, self.max_pages)
         if not self.ledger.wants_more():
             self.ledger.finish()
             self._complete()
-        return is_new
-
-    def end_at(self, error: SeoRepError) -> bool:
-        """Complete the listing if an error for a page means its end. Return whether it does.
-
-        Some services send a 404 for a page beyond the end.
-        """
-        ledger = self.ledger
-        if self.is_given_up or not isinstance(error, NotFoundError):
-            return False
-        if ledger is None or ledger.last_page is not None:
-            return False
-        if not ledger.has_all_records():
-            return False
-        self._complete()
-        return True
 
     def _complete(self) -> None:
         self.is_complete = True

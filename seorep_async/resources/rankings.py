@@ -266,7 +266,6 @@ class Rankings:
             on_error=on_error,
             ordered=ordered,
             accepted=self._accepted,
-            days=(query.start_date, query.end_date),
         )
         return Pull(request)
 

@@ -14,11 +14,11 @@ import aiohttp
 
 READ_SIZE = 256 * 1024
 """The number of bytes that asyncio reads from a socket at once."""
-_LONGEST_STATUS_LINE = 8190
-"""The most bytes of a status line. aiohttp refuses a longer one."""
-_BLANK_LINE = re.compile(rb"\n\r?\n")
-"""The end of the headers. aiohttp also accepts lines that end with LF alone."""
-_STATUS_LINE = re.compile(rb"HTTP/\d\.\d +(\d{3})[ \r\n]")
+_HEAD = re.compile(
+    rb"(?:HTTP/\S+ +1\d\d.*?\n\r?\n)*(?P<final>HTTP/(?!\S+ +1\d\d).*?\n\r?\n)", re.DOTALL
+)
+"""The head of a response, after any interim ones (1xx). Some servers end lines with LF alone."""
+_STATUS_204 = re.compile(rb"HTTP/\S+ +204\b")
 
 
 def reuse_freed_memory() -> None:
@@ -168,49 +168,21 @@ class _BodyOf204:
     def __init__(self, parse: Callable[[bytes], None]) -> None:
         self._parse = parse
         self._head = b""
-        self._is_decided = False
+        self._is_head_complete = False
         self._is_204 = False
 
-    def __call__(self, data: bytes) -> None:  # noqa: C901, PLR0912, a small parser
-        if self._is_decided:
-            if not self._is_204:
-                self._parse(data)
-            return
-        self._head += data
-        # For each head, interim ones (1xx) included:
-        # 1. Its status line is incomplete: wait for more.
-        # 2. It is not HTTP, or longer than any head should be: the parser reports it.
-        # 3. Its status is neither 1xx nor 204: pass on this head and all that follows.
-        # 4. It is incomplete: wait for more.
-        # 5. It is interim: pass it on, and look at the next head.
-        # 6. It has the status 204: pass it on, and drop all that follows.
-        while True:
-            status_line = _STATUS_LINE.match(self._head)
-            if status_line is None:
-                # Case 2 if true, otherwise case 1.
-                if b"\n" in self._head or len(self._head) > _LONGEST_STATUS_LINE:
-                    self._decide(is_204=False)
+    def __call__(self, data: bytes) -> None:
+        if not self._is_head_complete:
+            self._head += data
+            head = _HEAD.match(self._head)
+            is_http = self._head.startswith(b"HTTP/"[: len(self._head)])
+            if head is None and is_http and len(self._head) < READ_SIZE:
                 return
-            status = status_line[1]
-            is_interim = status.startswith(b"1")
-            if status != b"204" and not is_interim:  # case 3
-                self._decide(is_204=False)
-                return
-            end = _BLANK_LINE.search(self._head)
-            if end is None:
-                if len(self._head) > READ_SIZE:  # case 2 if true, otherwise case 4
-                    self._decide(is_204=False)
-                return
-            rest = self._head[end.end() :]
-            self._head = self._head[: end.end()]
-            if not is_interim:  # case 6 if true, otherwise case 5
-                self._decide(is_204=True)
-                return
-            self._parse(self._head)
-            self._head = rest
-
-    def _decide(self, *, is_204: bool) -> None:
-        """Pass on the head. Drop the bytes that follow a 204, and pass on all others."""
-        self._is_decided = True
-        self._is_204 = is_204
-        self._parse(self._head)
+            # The parser reports anything that is not HTTP, and a head that is too long.
+            self._is_head_complete = True
+            data = self._head
+            if head is not None and _STATUS_204.match(head["final"]):
+                self._parse(head[0])
+                self._is_204 = True
+        if not self._is_204:
+            self._parse(data)

@@ -16,7 +16,6 @@ import msgspec
 
 from seorep_async.errors import (
     SERVICE_REASON,
-    DecodeError,
     ProtocolError,
     RateLimitedError,
     RedirectError,
@@ -54,12 +53,11 @@ _MESSAGES = {
 """The messages for statuses."""
 _FORBIDDEN = "not open to this API key"
 """The message for a 403 about a subject."""
+_PRIVATE = "the response is an error or has an unexpected value; it may hold secrets, so not shown"
 _WRONG_SERVER = "this does not look like the service; check the address"
-_NO_OBJECT = "there is no such object, or the address is wrong"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
-_READ_ENCODINGS = ("", "identity", "gzip", "deflate")
-_READABLE_BEGINNINGS = (b"", b"<", b"{", b"[", b'"')
-"""The beginnings of bodies that are empty, or contain HTML or JSON."""
+_UNREAD_ENCODINGS = ("br", "compress", "zstd")
+"""Encodings that the client never asks for. It does not understand a body in one of them."""
 _ONCE_MORE = 2
 """The most attempts after a 425, or after an HTML page if the key has not worked before."""
 
@@ -101,9 +99,8 @@ def is_of_gateway(response: Response) -> bool:
     The service itself sends its errors as JSON. Its 403 or 404 concerns the key or an object; a 403
     or 404 of another server does not. Other statuses mean the same from any sender.
     """
-    # A 403 in plain text may be the service's own. It does not use 418 and 451, but some firewalls
-    # refuse with such a page.
-    if response.status in (403, 418, 451):
+    # A 403 in plain text may be the service's own.
+    if response.status == 403:
         return is_page(response)
     # The service's own 404 may have no body, or only a line break. An ingress may write plain text.
     if response.status != 404 or not response.body.strip():
@@ -143,15 +140,11 @@ class ErrorReader:
     def failure_of_status(self, request: Request[Any], response: Response) -> Failure:
         """Return the failure for a response with an unsuccessful status."""
         status = response.status
-        if 300 <= status < 400 and "Location" in response.headers:
-            error = _redirect_error(request, response)
-            # Web applications send one of these two after they have carried out a form.
-            sent = Sent.MAYBE if status in (302, 303) else Sent.RESPONDED
-            return self._failure(sent, Cause.PERMANENT, error, request, response)
         if status < 400:
-            problem = "the service answered with a status that is neither a success nor an error"
-            error = StatusError(problem)
-            return self._failure(Sent.MAYBE, Cause.PERMANENT, error, request, response)
+            error = _redirect_error(request, response)
+            # Web applications send another status after they have carried out a form.
+            sent = Sent.RESPONDED if status in (301, 307, 308) else Sent.MAYBE
+            return self._failure(sent, Cause.PERMANENT, error, request, response)
         # Before any success, the address may be wrong, or the page may concern the key.
         if self.knows_service and is_of_gateway(response):
             error = RateLimitedError(_NOT_THE_SERVICE)
@@ -177,11 +170,8 @@ class ErrorReader:
         """Return the error for a status of 400 or more, with the service's own reason."""
         status = response.status
         error_type = status_error_type(status)
-        if status == 404 and not self.knows_service and not is_json(response.body):
-            # The service's own 404 may have no body.
-            if not response.body.strip():
-                return error_type(_NO_OBJECT)
-            # A body means that another server has no such page, not that there is no object.
+        if status == 404 and is_of_gateway(response):
+            # Another server has no such page. That does not mean that there is no object.
             return ProtocolError(_WRONG_SERVER)
         default = "the service refused" if status < 500 else "the service failed"
         message = _MESSAGES.get(status, default)
@@ -208,9 +198,7 @@ class ErrorReader:
             cause = Cause.TRANSIENT
             most_attempts = math.inf
             encoding = response.headers.get("Content-Encoding", "").strip().lower()
-            # A wrong header, such as `utf-8`, says nothing about a body that is empty or readable.
-            is_readable = _beginning(response.body) in _READABLE_BEGINNINGS
-            if encoding not in _READ_ENCODINGS and not is_readable:
+            if encoding in _UNREAD_ENCODINGS:
                 error = error.evolve(message=f"{UNREQUESTED_ENCODING} ({encoding})")
                 cause = Cause.PERMANENT
             elif not self.knows_service and is_page(response):
@@ -219,16 +207,12 @@ class ErrorReader:
             return self._failure(
                 Sent.MAYBE, cause, error, request, response, most_attempts=most_attempts
             )
+        cause = Cause.PERMANENT
         if isinstance(error, StatusError):
             cause = cause_of_status(_status_of(error))
-            if request.private:
-                problem = "the service reported an error in a response that claims success"
-                error = error.evolve(message=problem)
-            return self._failure(Sent.RESPONDED, cause, error, request, response)
-        if request.private and isinstance(error, DecodeError):
-            problem = f"{error.field_path or 'the response'}: has an unexpected value"
-            error = error.evolve(message=problem)
-        return self._failure(Sent.RESPONDED, Cause.PERMANENT, error, request, response)
+        if request.private:
+            error = error.evolve(message=_PRIVATE)
+        return self._failure(Sent.RESPONDED, cause, error, request, response)
 
     def _failure(
         self,
@@ -286,9 +270,11 @@ class ErrorReader:
 
 
 def _redirect_error(request: Request[Any], response: Response) -> SeoRepError:
-    location = None
-    if not request.private:
-        location = response.headers["Location"].partition("?")[0] or None
+    """Return the error for a status that is neither a success nor an error."""
+    location = response.headers.get("Location")
+    if location is None:
+        return StatusError("the service answered with neither a success nor an error")
+    location = None if request.private else location.partition("?")[0] or None
     advice = "the client never follows a redirect; pass the right address as base_url=…"
     return RedirectError(f"{advice} (here to {location or 'another'})", location=location)
 

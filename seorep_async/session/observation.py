@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import inspect
 import logging
 import math
@@ -15,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 import attrs
 from multidict import CIMultiDict
 
-from seorep_async.errors import ConfigurationError, SeoRepError, duration, short_repr
+from seorep_async.errors import ConfigurationError, duration, short_repr
 from seorep_async.session.clock import Clock
 from seorep_async.session.failures import Failure
 from seorep_async.session.flow_control import Share
@@ -36,7 +35,7 @@ _log = logging.getLogger("seorep_async")
 _OUTAGE_SECONDS = 5.0
 """If all requests have failed for this time, an outage is logged."""
 _QUOTA_SECONDS = 65.0
-"""The same if the rate may have been refused, because a limit may be per minute."""
+"""The same after a 429, because a limit may be per minute."""
 _recordings: ContextVar[Blocks[list[RawAnswer]]] = ContextVar("seorep_async_recordings", default=())
 """The blocks of `client.record_answers()` around the current code, of all clients."""
 
@@ -255,17 +254,8 @@ class Observer:
             fields = self._log_fields(call, status=status, cause=cause)
             _log.exception("%son_attempt failed", self._prefix, extra=fields)
 
-    def log_outage(
-        self, call: Call[Any], failure: Failure, share: Share, *, is_retried: bool
-    ) -> None:
-        """Log an outage once, after a failure that shows that it continues.
-
-        Args:
-            call: the call of the failed attempt.
-            failure: the failure.
-            share: the client's share of the limits.
-            is_retried: whether the request will be tried again.
-        """
+    def log_outage(self, call: Call[Any], failure: Failure) -> None:
+        """Log an outage once, after a failure that shows that it continues."""
         if failure.was_accepted or failure.inconclusive:
             return
         now = self._clock.monotonic()
@@ -273,41 +263,23 @@ class Observer:
             # An attempt that hung may have begun before another one was accepted.
             self._outage = _Outage(max(call.started, self._accepted_at))
         seconds = now - self._outage.began
-        # Without a known limit, a 503 means an outage rather than a refused rate.
-        is_limit = failure.is_refusal and (share.knows_limit or failure.error.status == 429)
-        shortest = _QUOTA_SECONDS if is_limit else _OUTAGE_SECONDS
+        shortest = _QUOTA_SECONDS if failure.error.status == 429 else _OUTAGE_SECONDS
         if self._outage.is_logged or seconds < shortest:
             return
         self._outage.is_logged = True
-        since = self._time(-seconds)
-        message = f"{self._prefix}no request has been accepted since {since}"
-        seconds_left = call.deadline.at - now
-        if not is_retried:
-            message += "; this request was given up"
-        elif seconds_left == math.inf:
-            message += "; trying again"
-        else:
-            message += (
-                f"; trying again, this request until {self._time(seconds_left)} at the latest "
-                "(a lower Settings.call_timeout gives up sooner)"
-            )
-        _log.warning("%s: %s", message, failure.error.message, extra=self._log_fields(call))
+        message = "%sno request has been accepted for %s: %s"
+        facts = duration(seconds), failure.error.message
+        _log.warning(message, self._prefix, *facts, extra=self._log_fields(call))
 
-    def end_outage(self, call: Call[Any], status: int | None) -> None:
+    def end_outage(self) -> None:
         """Record that the service accepted a request, and log the end of a logged outage."""
         now = self._clock.monotonic()
         if self._outage is not None and self._outage.is_logged:
             waited = duration(now - self._outage.began)
-            # the call may have failed before
-            fields = self._log_fields(call, status=status, cause=None)
             message = "%sthe service accepts requests again, after %s"
-            _log.info(message, self._prefix, waited, extra=fields)
+            _log.info(message, self._prefix, waited, extra={"account": self.account})
         self._outage = None
         self._accepted_at = now
-
-    def _time(self, seconds: float) -> str:
-        """Return the time of day that many seconds from now."""
-        return f"{self._clock.now() + dt.timedelta(seconds=seconds):%H:%M:%S} UTC"
 
     def log_limits(self, call: Call[Any], share: Share) -> None:
         """Log the first decrease of the pace."""
@@ -326,13 +298,6 @@ class Observer:
             fields = self._log_fields(call, delay=delay)
             message = "%s%s: attempt %d: %s; retried in %s"
             _log.debug(message, self._prefix, *facts, extra=fields)
-
-    def log_new_reading(self, subject: str, why: str, error: SeoRepError) -> None:
-        """Log that a report or list is read again, with new attempts."""
-        fields = {"account": self.account, "subject": subject}
-        _log.debug(
-            "%s%s: read again %s: %s", self._prefix, subject, why, error.message, extra=fields
-        )
 
     def _log_fields(self, call: Call[Any], **more: object) -> dict[str, object]:
         failure = call.failure

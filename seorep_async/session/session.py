@@ -302,10 +302,8 @@ class Session:
         finally:
             # Even a defect of a decoder must not keep others waiting for this permit.
             self.share.learn(permit, outcome)
-        if not isinstance(outcome, Failure):
-            self.observer.end_outage(call, outcome.status)
-        elif outcome.was_accepted:
-            self.observer.end_outage(call, outcome.error.status)
+        if not isinstance(outcome, Failure) or outcome.was_accepted:
+            self.observer.end_outage()
         return outcome
 
     def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
@@ -327,8 +325,7 @@ class Session:
             pace=self.share.pace,
             settings=self.settings,
         )
-        is_retried = isinstance(decision, Retry)
-        self.observer.log_outage(call, failure, self.share, is_retried=is_retried)
+        self.observer.log_outage(call, failure)
         if decision is None:
             decision = self._late(call, permit.seconds_waited, permit.reason)
         if isinstance(decision, SeoRepError):

@@ -29,21 +29,10 @@ _UNKNOWN_ISSUER = (18, 19, 20, 21)
 """OpenSSL's codes for a self-signed certificate or one of an unknown issuer."""
 
 
-def is_lack_of_threads(error: Exception) -> bool:
-    """Return whether Python could not start a thread, for example to look up a name.
-
-    Containers limit the number of processes and threads.
-    """
-    return isinstance(error, RuntimeError) and "new thread" in str(error)
-
-
 def failure_of(  # noqa: C901, PLR0912, a table of cases
     error: Exception, request: Request[Any]
 ) -> Failure:
-    """Return the failure of an attempt that ended with an exception of aiohttp.
-
-    A RuntimeError means that no thread could be started (`is_lack_of_threads`).
-    """
+    """Return the failure of an attempt that ended with an exception of aiohttp."""
     reason = _reason(error, request)
 
     def failure(
@@ -84,12 +73,6 @@ def failure_of(  # noqa: C901, PLR0912, a table of cases
             is_out_of_files = error.os_error.errno in (errno.EMFILE, errno.ENFILE)
             return failure(
                 "the connection could not be opened", sent=Sent.NO, no_room=is_out_of_files
-            )
-        case RuntimeError():
-            return failure(
-                "no thread could be started to look up the service's address",
-                sent=Sent.NO,
-                no_room=True,
             )
         case TimeoutError():
             return failure(

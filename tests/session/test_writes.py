@@ -69,13 +69,11 @@ REUSED = (
     "header of 20 KB",
 )
 ELSEWHERE = ("Location", "/v3/campaigns/7")
-GARBAGE_AFTER_100 = b"HTTP/1.1 100 Continue\r\n\r\nnonsense\r\n\r\n"
 HEADER_OF_2_MB = b"HTTP/1.1 204 No\r\nX-Long: " + b"x" * 2_000_000 + b"\r\n\r\n"
 Lost: TypeAlias = dict[str, tuple[Step, type[SeoRepError]]]
 LOST: Lost = {name: BROKEN[name] for name in REUSED}
 LOST |= {name: (SLOW[name], AttemptTimeoutError) for name in NEVER_ENDING}
 LOST |= {
-    "garbage after 100": (then_close(GARBAGE_AFTER_100), ProtocolError),
     "header of 2 MB": (then_close(HEADER_OF_2_MB), ProtocolError),
     "302": (answer(status=302, headers=[ELSEWHERE]), RedirectError),
     "303": (answer(status=303, headers=[ELSEWHERE]), RedirectError),

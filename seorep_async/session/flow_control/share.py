@@ -114,10 +114,6 @@ class Share:
                 return None
         return self._clock.monotonic() - breaker.opened_at
 
-    def outage_outlasts(self, deadline: Deadline) -> bool:
-        """Return whether an outage has lasted for the time limit of a stream's requests."""
-        return self._queue.outage_outlasts(deadline)
-
     @property
     def latest_failure(self) -> SeoRepError | None:
         """The latest failure of any client with the same limits, if only probes go out."""
