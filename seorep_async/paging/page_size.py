@@ -86,10 +86,10 @@ class PageSize:
         ask_until = (now() + listing.schedule.deadline.at) / 2
         if await self._has_turn(patience, ask_until):
             try:
-                # If all listings went on in one iteration of the loop, they would block it.
-                await asyncio.sleep(0)
                 if self._state is PageSizeState.UNKNOWN:
                     return await self._ask(listing, page, patience, ask_until) or page
+                # If all listings went on in one iteration of the loop, they would block it.
+                await asyncio.sleep(0)
             finally:
                 self._turn.release()
         if self._state is PageSizeState.FOUND:
