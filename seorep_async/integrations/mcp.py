@@ -10,7 +10,6 @@ import contextlib
 import itertools
 import logging
 import os
-import re
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
@@ -42,11 +41,9 @@ from seorep_async.errors import (
 from seorep_async.export import PullFailure, PullProgress, PullSummary, pull_to
 from seorep_async.export.files import has_content
 from seorep_async.export.lookups import look_up
-from seorep_async.export.progress import Stage, fails_again, id_in_text
+from seorep_async.export.progress import fails_again
 from seorep_async.export.progress_bar import in_words
-from seorep_async.history.source import listed
 from seorep_async.integrations.questions import (
-    MOST_CHANGES,
     MOST_IDS,
     ChangesQuestion,
     Question,
@@ -79,7 +76,6 @@ _MOST_QUESTIONS = 4
 _MOST_UNKNOWN = 10
 """The most unknown campaigns that an error names."""
 _PROGRESS_SECONDS = 1.0
-_QUIET_SECONDS = 5
 _ANSWER_SECONDS = 20.0
 """The longest wait for the service's answer, because a host waits only a minute."""
 _INSTRUCTIONS = """\
@@ -112,10 +108,6 @@ _RANKING_COLUMNS = (
     "engine_b_ranking_url",
 )
 """The default columns of the tool rankings."""
-_NOTE_ON_CHANGES = (
-    "the service does not say which sign of a column ..._change is an improvement; to compare "
-    "ranks, use the tool changes"
-)
 _log = logging.getLogger("seorep_async")
 
 # --- The server
@@ -138,7 +130,7 @@ def mcp_server(
         account: the account's name in the database; by default, the client's. If the database has
             only one account, the tool changes compares that by default, whatever its name.
         engine_names: the names of engine A and engine B, such as `("Google", "Bing")`. The
-            descriptions of the tools contain them, and an agent can ask for Google.
+            descriptions of the tools contain them, so that an agent knows which one is Google.
 
     Raises:
         ConfigurationError: an argument is wrong.
@@ -150,12 +142,10 @@ def mcp_server(
     if account is not None:
         account = check_account_name(account)
     engines = ""
-    checked_names = None
     if engine_names is not None:
-        checked_names = check_engine_names(engine_names)
-        engine_a, engine_b = checked_names
+        engine_a, engine_b = check_engine_names(engine_names)
         engines = one_line(f"engine_a is {engine_a}; engine_b is {engine_b}.")
-    agent = _Agent(client, path, account, checked_names)
+    agent = _Agent(client, path, account)
     calls = _Calls()
 
     async def list_tools(_: Any, __: Any) -> Any:
@@ -270,11 +260,13 @@ async def _answer(
             raise ConfigurationError(
                 f"there is no tool {short_repr(name)}; the tools are {', '.join(_TOOLS)}"
             )
-        arguments = read_arguments(values, tool.arguments, agent.engine_names)
+        arguments = read_arguments(values, tool.arguments)
         return await tool.answer(agent, arguments, progress), False
     except (SeoRepError, ImportError) as error:
         problem = in_tool_words(str(error), agent.database)
-        if isinstance(error, TransportError | DeadlineExceededError):
+        if isinstance(error, NotFoundError):
+            problem = f"{problem}; the tool campaigns lists ids"
+        elif isinstance(error, TransportError | DeadlineExceededError):
             problem = f"{problem}; changes and history still answer, from the database"
     except Exception as error:  # the server must outlive a bug in a tool
         _log.exception("the tool %s failed unexpectedly", name)
@@ -292,12 +284,11 @@ ReportProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitabl
 
 @attrs.frozen
 class _Agent:
-    """The service, the database, the account and the names of engines that the tools use."""
+    """The service, the database and the account that the tools use."""
 
     client: SeoRepClient
     database: str
     account: str | None
-    engine_names: tuple[str, str] | None
     pulling: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     """Held by a pull until it has cleaned up, because two can't stage into one folder."""
     processes: asyncio.Semaphore = attrs.field(
@@ -306,16 +297,10 @@ class _Agent:
 
     async def ask(self, question: Question) -> str:
         """Answer a question about the database as soon as a process may start for it."""
-        self._require_database()
+        if not has_content(Path(self.database)):
+            raise ConfigurationError("there is no database yet: call pull first")
         async with self.processes:
             return await ask(question)
-
-    def _require_database(self) -> None:
-        if has_content(Path(self.database)):
-            return
-        if self.pulling.locked():
-            raise ConfigurationError("there is no database yet: a pull is running; ask again later")
-        raise ConfigurationError("there is no database yet: call pull first")
 
 
 async def _campaigns(agent: _Agent, arguments: CampaignsArguments, _: object) -> str:
@@ -327,7 +312,6 @@ async def _campaigns(agent: _Agent, arguments: CampaignsArguments, _: object) ->
 
 async def _rankings(agent: _Agent, arguments: RankingsArguments, _: object) -> str:
     columns = _ranking_columns(arguments.columns)
-    wants_changes = any(is_change(name) for name in columns)
     listing = agent.client.rankings.campaign(
         arguments.campaign_id,
         arguments.start_date,
@@ -335,17 +319,11 @@ async def _rankings(agent: _Agent, arguments: RankingsArguments, _: object) -> s
         search=arguments.search,
         limit=arguments.limit,
         # None leaves the parameter out
-        compare_previous_period=wants_changes or None,
+        compare_previous_period=any(map(is_change, columns)) or None,
     )
-    try:
-        with agent.client.timeout(_ANSWER_SECONDS):
-            page = await listing.page(arguments.page)
-    except NotFoundError:
-        with agent.client.timeout(_ANSWER_SECONDS):
-            await _refuse_unknown_campaigns(agent.client, [arguments.campaign_id])
-        # the campaign exists, but not its report
-        raise
-    return _page(page, KeywordRanking, columns, [_NOTE_ON_CHANGES] if wants_changes else None)
+    with agent.client.timeout(_ANSWER_SECONDS):
+        page = await listing.page(arguments.page)
+    return _page(page, KeywordRanking, columns)
 
 
 def _ranking_columns(names: Sequence[str] | None) -> Sequence[str]:
@@ -364,10 +342,6 @@ def _ranking_columns(names: Sequence[str] | None) -> Sequence[str]:
 
 
 async def _changes(agent: _Agent, arguments: ChangesArguments, _: object) -> str:
-    if not 1 <= arguments.limit <= MOST_CHANGES:
-        raise ConfigurationError(
-            f"limit must be a number from 1 to {MOST_CHANGES}, got {arguments.limit}"
-        )
     options = msgspec.structs.asdict(arguments)
     by_campaign = options.pop("by_campaign")
     question = ChangesQuestion(
@@ -381,9 +355,7 @@ async def _changes(agent: _Agent, arguments: ChangesArguments, _: object) -> str
 
 
 async def _history(agent: _Agent, arguments: HistoryArguments, _: object) -> str:
-    account = agent.account or agent.client.account
-    question = SqlQuestion(database=agent.database, sql=arguments.sql, account=account)
-    return await agent.ask(question)
+    return await agent.ask(SqlQuestion(database=agent.database, sql=arguments.sql))
 
 
 async def _pull(agent: _Agent, arguments: PullArguments, report: ReportProgress) -> str:
@@ -396,13 +368,13 @@ async def _pull(agent: _Agent, arguments: PullArguments, report: ReportProgress)
 
 
 async def _pulled(agent: _Agent, arguments: PullArguments, progress: _Progress) -> PullSummary:
-    progress.begin("looking up campaigns", awaited="the service")
+    progress.message = "looking up campaigns"
     await _require_answer(agent.client)
     if arguments.campaign_ids is not None:
         await _refuse_unknown_campaigns(agent.client, arguments.campaign_ids)
     groups = () if arguments.group is None else (arguments.group,)
     # `pull_to` reports no progress before it has opened the database
-    progress.begin("opening the database", awaited="it")
+    progress.message = "opening the database"
     return await pull_to(
         agent.client,
         arguments.campaign_ids,
@@ -431,19 +403,19 @@ async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) ->
 
     Only a 404 proves it. After any other error, the pull continues and records a failure.
     """
-    campaigns, error = await look_up(client, ids)
-    if error is not None and not isinstance(error, NotFoundError):
-        return
-    existing_ids = {campaign.id for campaign in campaigns}
-    missing_ids = [id_ for id_ in dict.fromkeys(ids) if id_ not in existing_ids]
+    campaigns, _ = await look_up(client, ids)
+    listed_ids = {campaign.id for campaign in campaigns}
     unknown = []
-    for id_ in missing_ids:
+    for id_ in dict.fromkeys(ids):
+        if id_ in listed_ids:
+            continue
         try:
             # a list may leave out campaigns that a pull can read
             await client.campaigns.get(id_)
         except NotFoundError:
             unknown.append(id_)
         except SeoRepError:
+            # the report will fail as well, and say why
             continue
         # an agent may invent thousands of ids, and each costs a request
         if len(unknown) == _MOST_UNKNOWN:
@@ -456,16 +428,15 @@ async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) ->
 
 
 class _Progress:
-    """Reports the progress of a pull to the host each second, also while nothing arrives."""
+    """Reports the progress of a pull to the host each second, also while nothing arrives.
+
+    Hosts end a call that reports nothing for a minute. MCP's number must rise even in an outage, so
+    it counts the seconds, and the message says how far the pull is.
+    """
 
     def __init__(self, report: ReportProgress) -> None:
         self._report = report
-        self.begin("queued behind another pull", awaited="it")
-        # reports of this stage
-        self._done = 0
-        self._total = 0
-        # reports of the stages before it
-        self._earlier = 0
+        self.message = "queued behind another pull"
 
     async def __aenter__(self) -> _Progress:
         self._task = asyncio.create_task(self._run())
@@ -475,33 +446,13 @@ class _Progress:
         self._task.cancel()
         await asyncio.wait([self._task])
 
-    def begin(self, message: str, awaited: str) -> None:
-        """Set the message. After some seconds, it says that the pull waits for `awaited`."""
-        self._message = message
-        self._awaited = awaited
-        self._quiet_seconds = 0
-
     def note(self, progress: PullProgress) -> None:
         """Take the progress of a step, as `on_progress` of a pull."""
-        # another program may have the database open
-        awaited = "the database" if progress.stage is Stage.WRITING else "the service"
-        self.begin(in_words(progress), awaited)
-        # a new stage begins
-        if progress.done < self._done:
-            self._earlier += self._total
-        self._done = progress.done
-        self._total = progress.total or 0
+        self.message = in_words(progress)
 
     async def _run(self) -> None:
         for seconds in itertools.count():
-            message = self._message
-            if self._quiet_seconds >= _QUIET_SECONDS:
-                message = f"{message}; waiting for {self._awaited} for {self._quiet_seconds} s"
-            # MCP's progress must rise even in an outage, so each second adds 1/10,000 of a report
-            done = self._earlier + self._done + seconds / 10_000
-            total = self._earlier + self._total if self._total else None
-            await self._report(done, total, message)
-            self._quiet_seconds += 1
+            await self._report(seconds, None, self.message)
             await asyncio.sleep(_PROGRESS_SECONDS)
 
 
@@ -510,22 +461,20 @@ def _summarised(summary: PullSummary) -> str:
         not fails_again(failure.error, failure.status) for failure in summary.failures
     )
     if summary.failures and not summary.received:
-        reason = summary.failures[0].message
-        campaign_ids = dict.fromkeys(failure.campaign_id for failure in summary.failures)
         advice = "; repeat pull later" if any_retryable else ""
         raise ConfigurationError(
-            f"every report failed: {reason}; the table failures has every reason; "
-            f"requested campaigns: {listed(campaign_ids)}{advice}"
+            f"every report failed, such as: {summary.failures[0].message}; the table failures has "
+            f"every reason{advice}"
         )
     notes = list(summary.notes)
     if any_retryable:
-        notes.append(_advice_on_retry(summary))
+        notes.append("a retry may succeed: repeat pull with the campaign_ids of the rows")
     ranking_day = None
     if Feed.CAMPAIGN in summary.feeds:
         # the day under which the tool `changes` finds the rows
         ranking_day = min(summary.end_date, max(summary.start_date, summary.snapshot_date))
     return excerpt(
-        ("feed", "error", "status", "message", "reports", "campaign_ids"),
+        ("feed", "error", "status", "first_message", "reports", "campaign_ids"),
         _failures_by_reason(summary.failures),
         advice=lambda count: "the table failures has all of them",
         account=summary.account,
@@ -540,41 +489,20 @@ def _summarised(summary: PullSummary) -> str:
     )
 
 
-def _advice_on_retry(summary: PullSummary) -> str:
-    if "outage" not in summary.stats.waited:
-        return "a retry may succeed: repeat pull with the campaign_ids of the rows"
-    complete = f"{summary.campaigns_complete} of {summary.campaigns} campaigns are complete"
-    return f"the service stopped answering: {complete}; repeat the same call later"
-
-
 def _failures_by_reason(failures: Iterable[PullFailure]) -> list[list[object]]:
-    """Return a row for each reason, with the first campaigns that failed for it."""
-    groups: dict[tuple[object, ...], list[PullFailure]] = {}
+    """Return a row for each kind of failure, with the first message and the first campaigns."""
+    groups: dict[tuple[str, str, int | None], list[PullFailure]] = {}
     for failure in failures:
-        # equal reasons may name different ids, or different seconds of a wait
-        reason = re.sub(r"\d+", "…", failure.message)
-        key = (failure.feed, failure.error, failure.status, reason)
-        groups.setdefault(key, []).append(failure)
+        reason = (failure.feed.value, failure.error, failure.status)
+        groups.setdefault(reason, []).append(failure)
     rows: list[list[object]] = []
-    for group in groups.values():
-        first = group[0]
+    for reason, group in groups.items():
         campaign_ids = list(dict.fromkeys(failure.campaign_id for failure in group))
-        message = first.message
-        if len(campaign_ids) > 1:
-            # one message is for all of these campaigns, so it must not contain the id of the first
-            message = id_in_text(first.campaign_id).sub("…", message)
-        ids: list[object] = [*campaign_ids[:MOST_IDS]]
-        if len(campaign_ids) > MOST_IDS:
-            ids.append(f"{len(campaign_ids) - MOST_IDS} more, in the table failures")
-        # agents name a feed by its value
-        feed = first.feed.value
-        rows.append([feed, first.error, first.status, message, len(group), ids])
+        rows.append([*reason, group[0].message, len(group), campaign_ids[:MOST_IDS]])
     return rows
 
 
-def _page(
-    page: Page[Any], model: type[Any], names: Sequence[str], notes: Sequence[str] | None = None
-) -> str:
+def _page(page: Page[Any], model: type[Any], names: Sequence[str]) -> str:
     """Return a tool's answer: the named columns of a page."""
     all_names = [column.name for column in columns_of_model(model)]
     columns = dict(zip(all_names, model_columns(model, page.items), strict=True))
@@ -597,7 +525,6 @@ def _page(
         page=page.number,
         pages=pages,
         records=page.total_records,
-        notes=notes,
     )
 
 

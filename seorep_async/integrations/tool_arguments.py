@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from types import UnionType
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
-from msgspec.structs import FieldInfo
 
-from seorep_async.errors import ConfigurationError, short_repr
-from seorep_async.history.change_file import engine_called
+from seorep_async.errors import ConfigurationError
 from seorep_async.history.comparing import ChangeKind, Engine
 from seorep_async.integrations.questions import MOST_CHANGES
 
 FeedName: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
 
 
-def _about(description: str, **schema: object) -> msgspec.Meta:
-    # limits are only in the schema, because the tools check the values
-    return msgspec.Meta(description=description, extra_json_schema=schema)
+def _about(description: str, *, ge: int | None = None, le: int | None = None) -> msgspec.Meta:
+    return msgspec.Meta(description=description, ge=ge, le=le)
 
 
 FirstDay: TypeAlias = Annotated[str, _about("First day, YYYY-MM-DD, or a month, YYYY-MM.")]
 LastDay: TypeAlias = Annotated[str, _about("Last day, YYYY-MM-DD, or a month, YYYY-MM.")]
-PageNumber: TypeAlias = Annotated[int, _about("Page, from 1.", minimum=1)]
-PageSize: TypeAlias = Annotated[int, _about("Rows a page.", minimum=1)]
+PageNumber: TypeAlias = Annotated[int, _about("Page, from 1.", ge=1)]
+PageSize: TypeAlias = Annotated[int, _about("Rows a page.", ge=1)]
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -48,7 +44,10 @@ class RankingsArguments(Arguments):
     search: Annotated[str | None, _about("Only keywords like this.")] = None
     columns: Annotated[
         list[str] | None,
-        _about("Of keyword_rankings. Default: phrase, location, ranks, URLs. all: every one."),
+        _about(
+            "Of keyword_rankings. Default: phrase, location, ranks, URLs. all: every one. "
+            "Sign of ..._change: undocumented."
+        ),
     ] = None
     page: PageNumber = 1
     limit: PageSize = 25
@@ -81,8 +80,8 @@ class ChangesArguments(Arguments):
             "places: net places gained."
         ),
     ] = False
-    moved: Annotated[int, _about("Least places of rose and fell.", minimum=1)] = 3
-    limit: Annotated[int, _about("Most rows.", minimum=1, maximum=MOST_CHANGES)] = 25
+    moved: Annotated[int, _about("Least places of rose and fell.", ge=1)] = 3
+    limit: Annotated[int, _about("Most rows.", ge=1, le=MOST_CHANGES)] = 25
 
 
 class HistoryArguments(Arguments):
@@ -101,121 +100,30 @@ class PullArguments(Arguments):
     restart: Annotated[bool, _about("Drop an unfinished pull.")] = False
 
 
-_SYNONYMS = (
-    {"campaign", "campaign_id", "campaign_ids", "campaigns"},
-    {"filter", "search"},
-    {"kind", "kinds"},
-    {"engine", "engines"},
-    {"feed", "feeds"},
-    {"sql", "query"},
-)
-"""Names that agents confuse. No tool has two arguments from the same set."""
+_LISTS = ("campaign_ids", "columns", "engine", "feeds", "kind")
+"""The arguments that take one value or several."""
 _ABSENT = (None, "", "null")
 """The values that hosts send for omitted arguments."""
-_LISTS_IDS = "the tool campaigns lists ids"
-_FORMS_OF_DAYS = "write 2023-03-01, or 2023-03 for a month"
-_ADVICE = {
-    "start_date": _FORMS_OF_DAYS,
-    "end_date": _FORMS_OF_DAYS,
-    "before": _FORMS_OF_DAYS,
-    "after": _FORMS_OF_DAYS,
-    "campaign": _LISTS_IDS,
-    "campaign_id": _LISTS_IDS,
-    "campaign_ids": _LISTS_IDS,
-    "engine": "if the description of this tool does not name them, ask which is which",
-    "group": "the tool campaigns lists group titles",
-}
-_IN_WORDS = {
-    int: "a number",
-    str: "text",
-    bool: "true or false",
-    list[int]: "one or several numbers",
-    list[str]: "one or several names",
-    list[ChangeKind]: f"one or several of {', '.join(get_args(ChangeKind))}",
-    list[Engine]: f"one or several of {', '.join(get_args(Engine))}",
-    list[FeedName]: f"one or several of {', '.join(get_args(FeedName))}",
-}
-"""The types of arguments, in an agent's words."""
 
 
-def read_arguments(
-    values: Mapping[str, object],
-    kind: type[Arguments],
-    engine_names: tuple[str, str] | None = None,
-) -> Any:
+def read_arguments(values: Mapping[str, object], kind: type[Arguments]) -> Any:
     """Check the arguments that a host sent.
 
     Null, also as a string, and an empty string mean that an argument is omitted. Numbers, booleans
-    and lists may be strings, and one item may replace a list. An engine may also have a name that
-    `engine_names` gives to engine A or engine B.
+    and lists may be strings, and one item may replace a list.
 
     Raises:
         ConfigurationError: an argument is unknown, missing or wrong.
     """
-    fields = {field.name: field for field in msgspec.structs.fields(kind)}
     arguments = {}
-    for sent_name, value in values.items():
-        name = _documented_name(sent_name, fields)
-        if value in _ABSENT:
-            continue
-        if name in arguments:
-            raise ConfigurationError(f"{name} was sent twice, once as {sent_name}; send one")
-        arguments[name] = _converted(fields[name], value, engine_names)
-    missing = [name for name, field in fields.items() if field.required and name not in arguments]
-    if missing:
-        verb = "is" if len(missing) == 1 else "are"
-        problem = f"{' and '.join(missing)} {verb} missing"
-        if missing == ["end_date"]:
-            problem = f"{problem}; it may be the same month as start_date"
-        raise ConfigurationError(problem)
-    return kind(**arguments)
-
-
-def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
-    """Return the argument's name in the schema for the name that a host sent."""
-    if name in fields:
-        return name
-    for names in _SYNONYMS:
-        if name in names:
-            for synonym in names.intersection(fields):
-                return synonym
-    raise ConfigurationError(
-        f"there is no argument {short_repr(name)}; there are {', '.join(fields)}"
-    )
-
-
-def _converted(field: FieldInfo, value: object, engine_names: tuple[str, str] | None) -> object:
-    """Convert an argument's value to its type."""
-    name = field.name
-    # the type of each field is Annotated[type, description]
-    expected_type, _ = get_args(field.type)
-    # of `type | None`, only the type is left, because the value is not None
-    if isinstance(expected_type, UnionType):
-        expected_type, _ = get_args(expected_type)
-    converted = value
-    if get_origin(expected_type) is list:
-        converted = [_documented_item(name, item, engine_names) for item in _as_list(value)]
-    elif isinstance(value, list) and len(value) == 1:
-        converted = value[0]
+    for name, value in values.items():
+        if value not in _ABSENT:
+            arguments[name] = _as_list(value) if name in _LISTS else value
     try:
-        if converted == []:
-            # an empty list must not select every campaign
-            raise ValueError
-        return msgspec.convert(converted, expected_type, strict=False)
-    except (ValueError, msgspec.ValidationError):
-        problem = f"{name} must be {_IN_WORDS[expected_type]}, got {short_repr(value)}"
-        if name in _ADVICE:
-            problem = f"{problem}; {_ADVICE[name]}"
-        raise ConfigurationError(problem) from None
-
-
-def _documented_item(name: str, item: object, engine_names: tuple[str, str] | None) -> object:
-    """Return an item of a list as the schema spells it."""
-    if name == "engine":
-        return engine_called(str(item), engine_names)
-    if name == "kind":
-        return str(item).lower()
-    return item
+        return msgspec.convert(arguments, kind, strict=False)
+    except msgspec.ValidationError as error:
+        names = ", ".join(field.name for field in msgspec.structs.fields(kind))
+        raise ConfigurationError(f"{error}; the arguments are {names}") from None
 
 
 def _as_list(value: object) -> list[object]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,7 +33,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def sql(database: Path, query: str) -> str:
     """Return the answer or the error of a query."""
-    reply = reply_to(SqlQuestion(database=str(database), account="mine", sql=query))
+    reply = reply_to(SqlQuestion(database=str(database), sql=query))
     return reply.answer if reply.error is None else f"error: {reply.error}"
 
 
@@ -90,28 +89,19 @@ def test_sql_is_answered_in_json(database: Path, query: str, fact: str) -> None:
     json.loads(answer)
 
 
-def test_a_missing_duckdb_is_named(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    assert sql(database, "SELECT 1").startswith("error: this needs duckdb: pip install ")
-
-
 @pytest.mark.parametrize(
     ("query", "problem"),
     [
         ("SELECT rank FROM keyword_rankings", 'Referenced column "rank" not found'),
-        ("SELECT rank FROM keyword_rankings", "; DESCRIBE lists the columns of a table"),
         ("SELECT", "DuckDB: "),
-        ("FROM rankings", "rankings does not exist!; SHOW TABLES lists those that do"),
-        ("SELECT 1; SELECT 2", "ask for each by itself"),
-        ("  ", "sql must be one SELECT"),
+        ("FROM rankings", "rankings does not exist!"),
+        ("  ", "sql must be a query"),
         (f"SELECT {', '.join(f'1 AS a{n}' for n in range(3000))}", "no room for 3000 columns"),
     ],
     ids=[
         "unknown column",
-        "advice on columns",
         "syntax",
         "unknown table",
-        "two statements",
         "no statement",
         "too many columns",
     ],
@@ -127,68 +117,13 @@ def test_a_failed_conversion_counts_no_lines_of_another_query(database: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("query", "notes"),
-    [
-        ("SELECT count(*) FROM keyword_rankings", 1),
-        ("SELECT count(*) FROM keyword_rankings WHERE account = 'acme'", 0),
-        ("SELECT max(account_id) FROM campaigns", 1),
-        ("SELECT Account, count(*) FROM keyword_rankings GROUP BY ALL", 0),
-        ("SELECT 1", 0),
-        ("DESCRIBE pulls", 0),
-        ("SELECT comment FROM duckdb_columns()", 0),
-        ("SELECT table_name FROM information_schema.tables", 0),
-    ],
-)
-def test_a_query_that_mixes_accounts_is_noted(tmp_path: Path, query: str, notes: int) -> None:
-    file = tmp_path / "a.duckdb"
-    for name in ("acme", "mine"):
-        database_of(file, nightly({11: 1}, account=name))
-    answer = json.loads(sql(file, query))
-    assert len(answer.get("notes", [])) == notes
-    assert ("this server has 'mine'" in str(answer)) == bool(notes)
-
-
-@pytest.mark.parametrize(
-    ("counted", "notes"),
-    [
-        ("engine_a_ranking <= 10", 1),
-        ("r.engine_a_places_ranking<4 AND campaign_id = 7 AND keyword_id > 10", 1),
-        ("engine_a_ranking BETWEEN 1 AND 10", 0),
-        ("engine_a_ranking <= 10 AND engine_a_ranking > 0", 0),
-        ("nullif(engine_b_ranking, 0) <= 10", 0),
-        ("engine_a_ranking = 1", 0),
-        ("keyword_id < 10", 0),
-    ],
-)
-def test_ranks_of_0_in_a_query_are_noted(database: Path, counted: str, notes: int) -> None:
-    answer = json.loads(sql(database, f"FROM keyword_rankings r SELECT count_if({counted})"))
-    assert len(answer.get("notes", [])) == notes
-    assert ("write BETWEEN 1 AND 10" in str(answer)) == bool(notes)
-
-
-def test_latest_ranks_of_several_days_are_noted(tmp_path: Path) -> None:
-    file = database_of(tmp_path / "a.duckdb", nightly({11: 1, 21: 1, 31: 1}, {11: 1, 21: 1}))
-    query = "SELECT count(*) FROM keyword_rankings_latest"
-    (note,) = json.loads(sql(file, query))["notes"]
-    assert note == (
-        "keyword_rankings_latest mixes days: 2026-03-02 (2 campaigns), 2026-03-01 (1 campaign); "
-        "to use one, filter by as_of"
-    )
-    assert "notes" not in sql(file, f"{query} WHERE as_of = '2026-03-02'")
-    assert "notes" not in sql(file, "SELECT count(*) FROM keyword_rankings_by_day")
-
-
-@pytest.mark.parametrize(
     "statement",
     [
         "INSERT INTO pulls SELECT * FROM pulls",
         "DELETE FROM pulls",
         "UPDATE pulls SET account = 'x'",
         "CREATE TABLE x AS SELECT 1",
-        "CREATE TEMP TABLE x AS SELECT 1",
-        "CREATE TEMP TABLE x AS PIVOT pulls ON account",
         "COPY (PIVOT pulls ON account) TO 'pulls.csv'",
-        "PIVOT pulls ON account; PIVOT pulls ON account",
         "DROP TABLE pulls",
         "ALTER TABLE pulls ADD COLUMN x INT",
         "COPY pulls TO 'pulls.csv'",
@@ -198,21 +133,14 @@ def test_latest_ranks_of_several_days_are_noted(tmp_path: Path) -> None:
         "LOAD httpfs",
         "SET memory_limit = '10GB'",
         "RESET memory_limit",
-        "PRAGMA database_list",
-        "CALL pragma_version()",
-        "CHECKPOINT",
-        "BEGIN",
-        "USE memory",
-        "PREPARE x AS SELECT 1",
-        "EXPLAIN ANALYZE SELECT 1",
-        "EXPLAIN DELETE FROM pulls",
+        "SELECT 1; COPY pulls TO 'pulls.csv'; SELECT 2",
         "SELECT 1; DELETE FROM pulls",
         "SELECT * FROM query('DELETE FROM pulls')",
     ],
 )
 def test_sql_writes_nothing(database: Path, statement: str) -> None:
     before = _files_beside(database)
-    assert sql(database, statement).startswith(("error: sql must be one", "error: DuckDB: "))
+    assert sql(database, statement).startswith("error: DuckDB: ")
     assert _files_beside(database) == before
 
 
@@ -259,11 +187,6 @@ def test_rows_have_few_columns_and_the_omitted_are_counted(
     assert len(answer["rows"]) == 3
     advice = "raise limit (to at most 100), or filter"
     assert answer["left_out"] == [f"{omitted} smaller ones; {advice}"]
-
-
-def test_at_the_highest_limit_only_a_filter_is_advised(database: Path) -> None:
-    answer = changes_in(database, limit=100)
-    assert answer["left_out"] == ["174 smaller ones; filter for others"]
 
 
 def test_campaigns_that_were_not_compared_are_named(tmp_path: Path) -> None:
@@ -364,42 +287,26 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
         assert process.returncode is not None
 
 
-async def test_an_endless_query_is_ended(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "QUERY_SECONDS", 0.1)
-    with pytest.raises(ConfigurationError, match=r"took longer than 0\.1 seconds; aggregate less"):
-        await ask(SqlQuestion(database=str(database), account="mine", sql=ENDLESS))
-
-
-async def test_a_slow_start_is_not_the_query_s_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow_process = (
-        "import sys, time; sys.stdin.readline(); time.sleep(0.5); "
-        """print('ready\\n{"answer": "42"}')"""
-    )
-    monkeypatch.setattr(questions, "_command", lambda: [sys.executable, "-c", slow_process])
-    monkeypatch.setattr(questions, "QUERY_SECONDS", 0.4)
-    assert await ask(SqlQuestion(database="a.duckdb", account="mine", sql="SELECT 42")) == "42"
-
-
-async def test_a_process_that_does_not_start_is_ended(
-    started: Started, monkeypatch: pytest.MonkeyPatch
+async def test_an_endless_query_is_ended(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(questions, "START_SECONDS", 0.01)
-    with pytest.raises(ConfigurationError, match=r"did not start within 0\.01 seconds"):
-        await ask(SqlQuestion(database="a.duckdb", account="mine", sql="SELECT 1"))
+    program = tmp_path / "impatient-python"
+    code = "from seorep_async.integrations import questions as q; q.QUERY_SECONDS = 0.1; q.main()"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}"\n')
+    program.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(program))
+    with pytest.raises(ConfigurationError, match="took longer than 20 seconds; aggregate less"):
+        await ask(SqlQuestion(database=str(database), sql=ENDLESS))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit of a process's memory")
 async def test_a_huge_value_is_refused(database: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"ran out of memory: a query may take 1 GB"):
-        await ask(
-            SqlQuestion(
-                database=str(database), account="mine", sql="SELECT length(repeat('x', 2000000000))"
-            )
-        )
+        await ask(SqlQuestion(database=str(database), sql="SELECT length(repeat('x', 2000000000))"))
 
 
 async def test_a_cancelled_question_leaves_no_process(database: Path, started: Started) -> None:
-    endless = SqlQuestion(database=str(database), account="mine", sql=ENDLESS)
+    endless = SqlQuestion(database=str(database), sql=ENDLESS)
     question = asyncio.create_task(ask(endless))
     await started.first.wait()
     question.cancel()
@@ -410,7 +317,7 @@ async def test_a_cancelled_question_leaves_no_process(database: Path, started: S
 
 
 async def test_a_process_that_is_killed_says_why(database: Path, started: Started) -> None:
-    endless = SqlQuestion(database=str(database), account="mine", sql=ENDLESS)
+    endless = SqlQuestion(database=str(database), sql=ENDLESS)
     question = asyncio.create_task(ask(endless))
     await started.first.wait()
     started.processes[0].kill()  # like a system without free memory
@@ -423,21 +330,8 @@ async def test_a_bug_in_a_process_is_a_bug(
 ) -> None:
     monkeypatch.setattr(questions, "__name__", "seorep_async.integrations.no_such_module")
     with pytest.raises(RuntimeError, match="a question's process failed"):
-        await ask(SqlQuestion(database=str(database), account="mine", sql="SELECT 1"))
+        await ask(SqlQuestion(database=str(database), sql="SELECT 1"))
     assert "no_such_module" in capfd.readouterr().err
-
-
-def test_a_process_ends_with_the_one_that_asked(database: Path) -> None:
-    question = b'{"type": "sql", "account": "acme", "database": "%s", "sql": "%s"}\n'
-    command = [sys.executable, "-m", questions.__name__]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes) as process:
-        assert process.stdin is not None
-        process.stdin.write(question % (str(database).encode(), ENDLESS.encode()))
-        process.stdin.flush()
-        process.stdin.close()
-        # A process that misses the end of its parent would run for ever.
-        assert process.wait(300) == 0
 
 
 def test_a_process_knows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
