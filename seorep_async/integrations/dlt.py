@@ -9,18 +9,10 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack
 
-from seorep_async.errors import ConfigurationError, SeoRepError
-from seorep_async.export.progress import fails_again
-from seorep_async.integrations.engines import (
-    failed_reports,
-    part_in_words,
-    pull_table,
-    table_schema,
-    without_warning_of_failures,
-)
+from seorep_async.errors import ConfigurationError, SeoRepError, counted
+from seorep_async.integrations.engines import pull_table, table_schema
 from seorep_async.models import Feed
 from seorep_async.resources.arguments import (
     Date,
@@ -77,8 +69,7 @@ def dlt_source(
     """Return a source with a resource for each feed. Rows are merged by the table's key.
 
     A failed report becomes a row of the table `failures`, and its earlier rows stay. A warning
-    gives the number of failures. The run fails if a feed gives no rows, and every campaign failed
-    or a retry may succeed.
+    gives the number of failures. The run fails if a feed gives no rows because of failures.
 
     Args:
         ids: campaign ids.
@@ -163,34 +154,27 @@ def _items(
     hints_of_failures = _table_hints(failures, [_ROW_ID.name], columns_of_failures)
     row_count = 0
     failure_count = 0
-    failed_campaigns = set()
-    any_retryable = False
     example: dict[str, Any] = {}
     with _no_warning_of_json():
         for campaign_ids in parts:
-            with without_warning_of_failures():
-                part = pull(campaign_ids)
-            rows, failed = _rows_and_failures(feed, part)
+            rows, failed = _rows_and_failures(feed, pull(campaign_ids))
             row_count += rows.num_rows
             failure_count += failed.num_rows
-            for failure in failed.to_pylist():
-                example = example or failure
-                failed_campaigns.add(failure["campaign_id"])
-                if not fails_again(failure["error"], failure["status"]):
-                    any_retryable = True
+            for failure in failed.slice(length=1).to_pylist():
+                example = failure
             # yielded even without rows, because this creates the tables
             yield dlt.mark.with_hints(rows, hints, create_table_variant=True)
             yield dlt.mark.with_hints(failed, hints_of_failures, create_table_variant=True)
     if not failure_count:
         return
-    problem = failed_reports(failure_count, example)
-    every_campaign_failed = failed_campaigns.issuperset(chain.from_iterable(parts))
-    # A run that loads only failures would look like a success. But a forbidden campaign beside
-    # empty ones fails in the same way every night, and must not fail the run.
-    if not row_count and (any_retryable or every_campaign_failed):
+    reports = counted(failure_count, "report")
+    problem = f"{reports} failed, such as {example['error']}: {example['message']}"
+    # a run that loads only failures would look like a success
+    if not row_count:
         raise SeoRepError(f"{table.name} has no rows, because {problem}; nothing was loaded")
-    part_name = part_in_words(table.name, example)
-    _log.warning("%s: %s; the table failures has all of them", part_name, problem)
+    days = f"{example['start_date']} to {example['end_date']}"
+    place = f"{example['account']}: {table.name}, {days}"
+    _log.warning("%s: %s; the table failures has all of them", place, problem)
 
 
 def _require_table_format() -> None:

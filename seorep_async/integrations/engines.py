@@ -9,13 +9,10 @@ import asyncio
 import contextlib
 import contextvars
 import datetime as dt
-import logging
 import os
 import platform
-import re
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -26,9 +23,7 @@ from seorep_async.errors import (
     AuthenticationError,
     ConfigurationError,
     DecodeError,
-    NotFoundError,
     SeoRepError,
-    counted,
 )
 from seorep_async.models import Feed
 from seorep_async.profiles import API_KEY, BASE_URL
@@ -58,26 +53,9 @@ __all__ = ["pull_table", "table_schema"]  # what `help` shows
 _DAYS = ("snapshot_date", "start_date", "end_date")
 
 _COLUMNS_OF_FAILURES = ("error", "message", "status", "attempts")
-_NAME_OF_VARIABLE = re.compile(r"[A-Z]+(_[A-Z]+)+(_[0-9]{1,2})?")
-"""A name such as ACME_KEY. Keys do not look like this."""
 
 _free_limits: dict[tuple[str, Settings], list[Limits]] = {}
 """Unused limits of earlier calls. The next call starts at the rate that they found."""
-
-_log = logging.getLogger("seorep_async")
-_warns_of_failures: contextvars.ContextVar[bool] = contextvars.ContextVar(
-    "warns_of_failures", default=True
-)
-
-
-@contextlib.contextmanager
-def without_warning_of_failures() -> Iterator[None]:
-    """Keep `pull_table` from warning of failures, because the caller does so itself."""
-    token = _warns_of_failures.set(False)
-    try:
-        yield
-    finally:
-        _warns_of_failures.reset(token)
 
 
 def pull_table(
@@ -113,7 +91,7 @@ def pull_table(
         settings: those of this worker's client. Divide `max_concurrency` and
             `requests_per_second` among the workers.
         on_error: "raise" raises the first failure. "rows" turns a failed report into one row with
-            `error` (class name), `message`, `status` and `attempts`, and logs a warning.
+            `error` (class name), `message`, `status` and `attempts`.
 
     Raises:
         ConfigurationError: an argument is wrong, or the variable is not set; nothing was sent.
@@ -122,7 +100,8 @@ def pull_table(
         ImportError: the extra `arrow` is missing.
     """
     checked_feed = check_feed(feed)
-    request = _Request(
+    table_pull = partial(
+        _TablePull,
         ids=tuple(check_ids("campaign", ids)),
         feed=checked_feed,
         snapshot_date=check_date("snapshot_date", snapshot_date),
@@ -137,24 +116,13 @@ def pull_table(
             f"settings must be a Settings, got {type(settings).__name__}", argument="settings"
         )
     if not isinstance(api_key_env, str) or not os.environ.get(api_key_env):
-        name = "that api_key_env names"
-        # a caller may have passed the key instead of a name, so not every value is shown
-        if isinstance(api_key_env, str) and _NAME_OF_VARIABLE.fullmatch(api_key_env):
-            name = api_key_env
-        problem = f"the environment variable {name} is not set on {_this_machine()}"
-        raise ConfigurationError(problem, argument="api_key_env")
+        # a caller may have passed the key instead of a name
+        name = API_KEY if api_key_env == API_KEY else "that api_key_env names"
+        raise _not_set(name, "api_key_env")
     # the client's own message would advise a stored profile, and those are not read here
     if base_url is None and not os.environ.get(BASE_URL):
-        raise ConfigurationError(
-            f"the environment variable {BASE_URL} is not set on {_this_machine()}: set it, or "
-            "pass base_url",
-            argument="base_url",
-        )
-    work = partial(_pull, request, base_url, api_key_env, settings, account)
-    table = _run(work)
-    if request.failures_are_rows and _warns_of_failures.get():
-        _warn_of_failures(table, request.feed)
-    return table
+        raise _not_set(BASE_URL, "base_url")
+    return _run(partial(_pull, table_pull, base_url, api_key_env, settings, account))
 
 
 # type checkers must see the undecorated signature
@@ -189,45 +157,14 @@ def table_schema(
     return pa.schema(fields, metadata=declared.metadata)
 
 
-def _this_machine() -> str:
-    """Return words for this machine, which may be one of many workers."""
-    return f"this machine ({platform.node()})"
-
-
-def failed_reports(count: int, example: Mapping[str, Any]) -> str:
-    """Say how many reports failed, and why one of them did. The example is the row of a failure."""
-    return f"{counted(count, 'report')} failed, such as {example['error']}: {example['message']}"
-
-
-def part_in_words(name: str, row: Mapping[str, Any]) -> str:
-    """Return the account, the name of a feed or table, and the days of a row's pull."""
-    return f"{row['account']}: {name}, {row['start_date']} to {row['end_date']}"
-
-
-def _warn_of_failures(table: pa.Table, feed: Feed) -> None:
-    """Log how many rows are failures, because a job that only stores the others looks complete."""
-    failures = table.filter(require("pyarrow.compute").is_valid(table["error"]))
-    if failures.num_rows:
-        (example,) = failures.slice(length=1).to_pylist()
-        part = part_in_words(feed.value, example)
-        _log.warning("%s: %s", part, failed_reports(failures.num_rows, example))
-
-
-@attrs.frozen(kw_only=True)
-class _Request:
-    """The checked arguments of a table."""
-
-    ids: tuple[int, ...]
-    feed: Feed
-    snapshot_date: dt.date
-    dates: tuple[dt.date, dt.date]
-    schema: pa.Schema
-    failures_are_rows: bool
-    options: FeedOptions
+def _not_set(name: str, argument: str) -> ConfigurationError:
+    """Return the error for a variable that this machine, one of many workers, lacks."""
+    problem = f"the environment variable {name} is not set on this machine ({platform.node()})"
+    return ConfigurationError(problem, argument=argument)
 
 
 async def _pull(
-    request: _Request,
+    table_pull: Callable[[SeoRepClient], _TablePull],
     base_url: str | None,
     api_key_env: str,
     settings: Settings,
@@ -240,32 +177,23 @@ async def _pull(
 
     # the client refuses a `base_url` that is not a string
     service = str(base_url or os.environ.get(BASE_URL))
-    with _limits_of(service, settings) as limits, _names_source_of_key(api_key_env):
+    with _limits_of(service, settings) as limits:
         async with SeoRepClient(
             base_url,
+            # not a local variable, which a traceback would show
             os.environ[api_key_env],
             settings=settings,
             limits=limits,
             account=account,
             on_attempt=note,
         ) as client:
-            table = await _TablePull(client, request).run()
+            table = await table_pull(client).run()
             nothing_succeeded = None not in errors
             if AuthenticationError in errors and nothing_succeeded:
                 # If the pull's own question about the key failed, it is unknown whether the key or
                 # each campaign was refused. This request decides it, or raises.
                 await client.campaigns.list(limit=1).page(1)
             return table
-
-
-@contextlib.contextmanager
-def _names_source_of_key(api_key_env: str) -> Iterator[None]:
-    """Note on a refusal which variable of which machine held the key, because workers differ."""
-    try:
-        yield
-    except AuthenticationError as refusal:
-        refusal.add_note(f"the key came from {api_key_env} on {_this_machine()}")
-        raise
 
 
 @contextlib.contextmanager
@@ -286,38 +214,44 @@ def _limits_of(service: str, settings: Settings) -> Iterator[Limits]:
         free.append(limits)
 
 
+@attrs.define
 class _TablePull:
     """Collects the reports of a request as record batches, and puts them in order."""
 
-    def __init__(self, client: SeoRepClient, request: _Request) -> None:
-        self._client = client
-        self._request = request
-        self._batches: dict[tuple[int, int | None], pa.RecordBatch] = {}
-        """By campaign and keyword. In feeds by campaign, the keyword is None."""
-        self._keyword_ids: dict[int, list[int]] = {}
-        """The keywords of each campaign, for the feed by keyword."""
+    client: SeoRepClient
+    ids: Sequence[int]
+    feed: Feed
+    snapshot_date: dt.date
+    dates: tuple[dt.date, dt.date]
+    schema: pa.Schema
+    failures_are_rows: bool
+    options: FeedOptions
+    batches: dict[tuple[int, int | None], pa.RecordBatch] = attrs.field(factory=dict)
+    """By campaign and keyword. In feeds by campaign, the keyword is None."""
+    keyword_ids: dict[int, list[int]] = attrs.field(factory=dict)
+    """The keywords of each campaign, for the feed by keyword."""
 
     async def run(self) -> pa.Table:
         """Pull every report and return the table."""
-        owners = {campaign_id: [campaign_id] for campaign_id in self._request.ids}
+        owners = {campaign_id: [campaign_id] for campaign_id in self.ids}
         # the ids of keywords are in the rows of their campaigns, which are pulled first
-        if self._request.feed is Feed.KEYWORD_BY_DATE:
+        if self.feed is Feed.KEYWORD_BY_DATE:
             await self._pull_feed(Feed.CAMPAIGN, owners)
             owners = self._owners_of_keywords()
-        await self._pull_feed(self._request.feed, owners)
+        await self._pull_feed(self.feed, owners)
         batches = []
-        for campaign_id in self._request.ids:
-            for keyword_id in (None, *self._keyword_ids.get(campaign_id, ())):
-                batch = self._batches.get((campaign_id, keyword_id))
+        for campaign_id in self.ids:
+            for keyword_id in (None, *self.keyword_ids.get(campaign_id, ())):
+                batch = self.batches.get((campaign_id, keyword_id))
                 if batch is not None:
                     batches.append(batch)
-        table = require("pyarrow").Table.from_batches(batches, self._request.schema)
+        table = require("pyarrow").Table.from_batches(batches, self.schema)
         return table.combine_chunks()
 
     def _owners_of_keywords(self) -> dict[int, list[int]]:
         """Return the campaigns of each keyword. A keyword whose id can't be sent is a failure."""
         owners: dict[int, list[int]] = {}
-        for campaign_id, keyword_ids in self._keyword_ids.items():
+        for campaign_id, keyword_ids in self.keyword_ids.items():
             for keyword_id in keyword_ids:
                 owners.setdefault(keyword_id, []).append(campaign_id)
         _, errors = listed_ids(owners)
@@ -332,13 +266,12 @@ class _TablePull:
         Raises:
             AuthenticationError: the key was refused, or a campaign if failures are not rows.
         """
-        request = self._request
         forbidden = None
-        async with self._client.rankings.pull(
-            owners, *request.dates, feed=feed, **request.options
+        async with self.client.rankings.pull(
+            owners, *self.dates, feed=feed, **self.options
         ) as pull:
             async for outcome in pull:
-                if isinstance(outcome.error, AuthenticationError) and not request.failures_are_rows:
+                if isinstance(outcome.error, AuthenticationError) and not self.failures_are_rows:
                     # At its end, the pull finds out whether this campaign or the key was refused.
                     pull.finish()
                     forbidden = forbidden or outcome.error
@@ -355,45 +288,38 @@ class _TablePull:
                 self._add(outcome.report, campaign_id)
             elif outcome.error is not None:
                 keyword_id = outcome.id if feed is Feed.KEYWORD_BY_DATE else None
-                error = outcome.error
-                is_lookup_of_keywords = feed is not self._request.feed
-                if is_lookup_of_keywords and isinstance(error, NotFoundError):
-                    advice = f"{self._request.feed.value} takes campaign ids, not keyword ids"
-                    error = error.evolve(message=f"{advice}; {error.message}")
-                self._fail(error, campaign_id, keyword_id)
+                self._fail(outcome.error, campaign_id, keyword_id)
 
     def _add(self, report: RankingReport[Any], campaign_id: int) -> None:
-        request = self._request
         # the report of a campaign was pulled only to find the ids of its keywords
-        if report.feed is not request.feed:
+        if report.feed is not self.feed:
             keyword_ids = [row.keyword_id for row in report.rows]
-            self._keyword_ids[campaign_id] = list(dict.fromkeys(keyword_ids))
+            self.keyword_ids[campaign_id] = list(dict.fromkeys(keyword_ids))
             return
-        values = column_values(report, campaign_id=campaign_id, snapshot_date=request.snapshot_date)
+        values = column_values(report, campaign_id=campaign_id, snapshot_date=self.snapshot_date)
         try:
-            rows = record_batch(table_of(request.feed), values)
+            rows = record_batch(table_of(self.feed), values)
         except (OverflowError, RecursionError) as problem:
             error = DecodeError(f"a value does not fit its column: {problem}")
             self._fail(error, campaign_id, report.keyword_id)
             return
         pa = require("pyarrow")
         # the last columns are those of failures; they are null in a successful report
-        columns_of_failures = request.schema.types[rows.num_columns :]
+        columns_of_failures = self.schema.types[rows.num_columns :]
         nulls = [pa.nulls(rows.num_rows, kind) for kind in columns_of_failures]
-        batch = pa.RecordBatch.from_arrays([*rows.columns, *nulls], schema=request.schema)
-        self._batches[campaign_id, report.keyword_id] = batch
+        batch = pa.RecordBatch.from_arrays([*rows.columns, *nulls], schema=self.schema)
+        self.batches[campaign_id, report.keyword_id] = batch
 
     def _fail(self, error: SeoRepError, campaign_id: int, keyword_id: int | None) -> None:
         """Store a failure as a row, or raise it."""
-        request = self._request
-        if not request.failures_are_rows:
+        if not self.failures_are_rows:
             raise error
-        start, end = request.dates
+        start, end = self.dates
         # Arrow's integers have 64 bits, but a service may list a larger id
         storable_id = keyword_id if fits(keyword_id or 0) else None
         row = {
-            "account": self._client.account,
-            "snapshot_date": request.snapshot_date,
+            "account": self.client.account,
+            "snapshot_date": self.snapshot_date,
             "campaign_id": campaign_id,
             "keyword_id": storable_id,
             "start_date": start,
@@ -403,49 +329,31 @@ class _TablePull:
             "status": error.status,
             "attempts": error.attempts,
         }
-        batch = require("pyarrow").RecordBatch.from_pylist([row], request.schema)
-        self._batches[campaign_id, keyword_id] = batch
+        batch = require("pyarrow").RecordBatch.from_pylist([row], self.schema)
+        self.batches[campaign_id, keyword_id] = batch
 
 
 def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
-    """Run a coroutine in another thread, because an event loop may be running in this one.
-
-    If this thread is interrupted, the coroutine is cancelled.
-    """
-    caller = None
-    with contextlib.suppress(RuntimeError):  # no loop runs
-        caller = asyncio.current_task()
-    canceller: Future[Callable[[], object]] = Future()  # of a function that cancels the coroutine
-    # the caller's context holds the current span of a trace, for example
-    context = contextvars.copy_context()
-    running: Future[pa.Table] = Future()
+    """Run a coroutine and wait for it. Ctrl-C cancels it."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work())
+    # In a notebook, an event loop runs in this thread, so the coroutine runs in another one.
+    cancels: list[Callable[[], object]] = []
 
     async def cancellable() -> pa.Table:
         task = asyncio.ensure_future(work())
-        loop = asyncio.get_running_loop()
-        canceller.set_result(partial(loop.call_soon_threadsafe, task.cancel))
+        cancels.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
         return await task
 
-    def run() -> None:
+    # the caller's context holds the current span of a trace, for example
+    context = contextvars.copy_context()
+    with ThreadPoolExecutor(1) as executor:
+        running = executor.submit(context.run, asyncio.run, cancellable())
         try:
-            running.set_result(asyncio.run(cancellable()))
-        except BaseException as error:  # the caller raises it
-            running.set_exception(error)
-
-    # a daemon, so that a program that ends does not wait for a pull
-    threading.Thread(target=context.run, args=[run], name="seorep-pull", daemon=True).start()
-    try:
-        # Ctrl-C raises here. Under `asyncio.run` it only cancels the caller's task, which can't
-        # react while this call blocks its loop.
-        while not running.done():
-            if caller is not None and caller.cancelling():
-                break
-            wait([running], 0.1)
-    finally:
-        if not running.done():
-            cancel = canceller.result()
-            # its loop may have been closed in the meantime
-            with contextlib.suppress(RuntimeError):
+            return running.result()
+        except KeyboardInterrupt:
+            for cancel in cancels:
                 cancel()
-            wait([running])
-    return running.result()
+            raise

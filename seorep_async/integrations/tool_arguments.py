@@ -46,7 +46,7 @@ class RankingsArguments(Arguments):
         list[str] | None,
         _about(
             "Of keyword_rankings. Default: phrase, location, ranks, URLs. all: every one. "
-            "Sign of ..._change: undocumented."
+            "..._change: sign unknown."
         ),
     ] = None
     page: PageNumber = 1

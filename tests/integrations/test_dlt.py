@@ -260,14 +260,6 @@ def test_a_run_without_any_report_fails(tmp_path: Path) -> None:
 NO_REPORT_HAS_ROWS: dict[tuple[str, int], list[Any]] = {("campaign", id_): [] for id_ in IDS}
 
 
-@pytest.mark.parametrize("feed", [Feed.CAMPAIGN, Feed.KEYWORD_BY_DATE])
-def test_a_forbidden_campaign_beside_empty_ones_is_no_outage(feed: Feed, tmp_path: Path) -> None:
-    loaded = Loaded("duckdb", tmp_path, "")
-    with served(reports=NO_REPORT_HAS_ROWS, forbidden=[3]):
-        loaded.load(feed)
-    assert [row["status"] for row in loaded.rows("failures")] == [403]
-
-
 @pytest.mark.parametrize("failing", [{3: 500}, dict.fromkeys(IDS, 404)], ids=str)
 def test_empty_campaigns_hide_no_outage(failing: dict[int, int], tmp_path: Path) -> None:
     with (
