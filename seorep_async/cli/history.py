@@ -29,7 +29,7 @@ from seorep_async.history.change_file import (
     names_of_engines,
     with_names_of_engines,
 )
-from seorep_async.history.comparing import ENGINES, is_cut
+from seorep_async.history.comparing import ENGINES
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.tables.optional import require
 
@@ -116,7 +116,7 @@ def show_changes(
             answer = _answer_with_changes(changes, engines, is_for_people=is_for_people)
     if file is not None:
         messages().print(answer.headline)
-        path = file.write(answer.rows, answer.model, with_counts=not is_cut(answer.result))
+        path = file.write(answer.rows, answer.model)
         write(f"{path}\n")
     elif is_for_people:
         lines = [answer.headline, *[f"Note: {note}" for note in notes]]

@@ -6,9 +6,7 @@ import csv
 import datetime as dt
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -18,7 +16,7 @@ from seorep_async.errors import ExportError
 from seorep_async.export.files import check_file, has_content, refusal, replacing
 from seorep_async.export.formats import SHEET_ROWS
 from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
-from seorep_async.history.comparing import ENGINES, KINDS, Change, is_cut
+from seorep_async.history.comparing import ENGINES, KINDS, Change
 from seorep_async.history.counting import CampaignChanges, CountedChanges
 from seorep_async.resources.arguments import check_engine_names
 from seorep_async.tables.columns import Column, Columns, ColumnType, Table, columns_of_model
@@ -85,8 +83,7 @@ def write_changes(
 
     A result of `changes_by_campaign` becomes a row of counts for each campaign. An existing file is
     replaced only if `write_changes` or `seorep changes` wrote it. A workbook has a sheet of winners
-    and one of losers; campaigns are sorted by `places`. A sheet of the numbers of each campaign
-    follows, unless a limit cut the changes.
+    and one of losers; campaigns are sorted by `places`.
 
     Args:
         changes: the result of `changes(…)` or `changes_by_campaign(…)`, or a part of it, such as
@@ -106,7 +103,7 @@ def write_changes(
     rows: list[Any] = list(changes)
     if rows and isinstance(rows[0], CampaignChanges):
         return file.write(rows, CampaignChanges)
-    return file.write(with_names_of_engines(rows, names), Change, with_counts=not is_cut(changes))
+    return file.write(with_names_of_engines(rows, names), Change)
 
 
 def with_names_of_engines(
@@ -193,13 +190,12 @@ class ChangeFile:
         names = header.split(",")
         return names in (_names(_table(Change)), _names(_table(CampaignChanges)))
 
-    def write(self, rows: Sequence[Row], model: type[Row], *, with_counts: bool = False) -> Path:
+    def write(self, rows: Sequence[Row], model: type[Row]) -> Path:
         """Write a temporary file, put it in place in one step, and return its path.
 
         Args:
             rows: all of one type.
             model: the type of the rows, because there may be none.
-            with_counts: whether a workbook of changes also counts them by campaign.
 
         Raises:
             ExportError: it can't be written, or a sheet can't hold the rows.
@@ -212,7 +208,7 @@ class ChangeFile:
             if self._is_workbook:
                 # Excel's times have no zone
                 created = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0)
-                sheets = _sheets(model, rows, with_counts=with_counts)
+                sheets = _sheets(model, rows)
                 # `replacing` created this folder only for the new file
                 write_workbook(file, sheets, created, file.parent)
             else:
@@ -265,12 +261,11 @@ def _has_sheet(file: Path, table: Table) -> bool:
     return read_sheet(file, table).keys() >= set(table.key)
 
 
-def _sheets(model: type[Row], rows: Sequence[Any], *, with_counts: bool = False) -> list[Sheet]:
+def _sheets(model: type[Row], rows: Sequence[Any]) -> list[Sheet]:
     table = _table(model)
     if model is CampaignChanges:
-        # the largest gains first, or if no campaign gained places, the largest losses
-        has_winners = any(row.places > 0 for row in rows)
-        return [_sheet(table, sorted(rows, key=lambda row: row.places, reverse=has_winners))]
+        # the largest gains first
+        return [_sheet(table, sorted(rows, key=lambda row: row.places, reverse=True))]
     # Rows arrive with the largest changes first. Sorting is stable, and only moves those with a
     # single rank to the end.
     ordered_rows = sorted(rows, key=lambda row: row.moved is None)
@@ -280,36 +275,8 @@ def _sheets(model: type[Row], rows: Sequence[Any], *, with_counts: bool = False)
         _sheet(attrs.evolve(table, name="winners"), winners),
         _sheet(attrs.evolve(table, name="losers"), losers),
     ]
-    if with_counts:
-        sheets += _sheets(CampaignChanges, _counts_by_campaign(rows))
     # sheets without rows have no heading; a workbook needs at least one sheet
     return [sheet for sheet in sheets if sheet.heading] or sheets
-
-
-def _counts_by_campaign(changes: Iterable[Change]) -> list[CampaignChanges]:
-    """Count changes as `changes_by_campaign` does, separately for each account and comparison."""
-    by_campaign: dict[tuple[object, ...], list[Change]] = {}
-    for change in changes:
-        days = (change.before_date, change.after_date)
-        key = (change.account, change.campaign_id, *days)
-        by_campaign.setdefault(key, []).append(change)
-    counts = []
-    for its_changes in by_campaign.values():
-        first = its_changes[0]
-        kinds = Counter(chain.from_iterable(change.kinds for change in its_changes))
-        counts.append(
-            CampaignChanges(
-                campaign_id=first.campaign_id,
-                company=first.company,
-                changes=len(its_changes),
-                places=sum(change.moved or 0 for change in its_changes),
-                **{kind: kinds[kind] for kind in KINDS},
-                account=first.account,
-                before_date=first.before_date,
-                after_date=first.after_date,
-            )
-        )
-    return counts
 
 
 def _is_winner(change: Change) -> bool:

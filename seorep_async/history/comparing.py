@@ -6,7 +6,7 @@ import datetime as dt
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any, Literal, TypeAlias, TypeVar, cast, final, get_args
 
 import attrs
@@ -14,10 +14,7 @@ import attrs
 from seorep_async.errors import ConfigurationError, counted, short_repr, suggestion
 from seorep_async.history.selection import (
     REPORTS,
-    DayOfPulls,
     Selection,
-    last_day,
-    usual_days,
 )
 from seorep_async.history.source import History, listed, opened
 from seorep_async.models.gc_untracked import gc_untracked_struct
@@ -52,16 +49,6 @@ ChangeKind: TypeAlias = Literal[
 KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
 Engine: TypeAlias = Literal["engine_a", "engine_a_mobile", "engine_a_places", "engine_b"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
-_RELATED_KINDS: tuple[tuple[ChangeKind, ChangeKind, str], ...] = (
-    ("rose", "found", "no rank before"),
-    ("fell", "lost", "no rank now"),
-)
-"""A kind, another kind that a reader may expect in it, and the meaning of that other kind."""
-_ONLY_UNRANKED = (
-    "A missing rank counts as 101, so the largest changes are of keywords without a rank on one "
-    "day. The kinds rose and fell are of keywords ranked on both days."
-)
-"""A note on a list that has room only for changes without both ranks."""
 _SHOWN_COLUMNS = (
     "keyword_phrase",
     "before",
@@ -215,18 +202,23 @@ CHOSEN_CHANGES = """
 _CHANGES = f"""
     {CHOSEN_CHANGES}
     SELECT
-        count(*) OVER () AS total,
+        -- the attributes of a `Change`, in their order
+        $account,
         campaign_id,
         company,
         keyword_id,
         keyword_phrase,
         location,
         engine,
+        split_part(kinds, ',', 1),
+        kinds,
         rank_before,
         rank_after,
-        rank_before - rank_after AS moved,
-        CASE WHEN rank_after IS NULL THEN url_before ELSE url_after END AS url,
-        kinds
+        rank_before - rank_after,
+        CASE WHEN rank_after IS NULL THEN url_before ELSE url_after END,
+        $before::DATE,
+        $after::DATE,
+        count(*) OVER () AS total
     FROM chosen
     -- the largest change first; a missing rank counts as 101
     ORDER BY
@@ -283,6 +275,9 @@ class Change:
     url: str | None
     before_date: dt.date
     after_date: dt.date
+
+
+_PLACE_OF_KINDS = [*attrs.fields_dict(Change)].index("kinds")
 
 
 class Changes(ModelList[Change]):
@@ -540,48 +535,29 @@ class ComparedDays:
 def compare(history: History, request: ComparisonRequest) -> tuple[Changes, Sequence[str]]:
     """Compare two days of an open history.
 
-    The second value has notes: on the choice of the days, and on changes that the request leaves
-    out although a reader may expect them (`lost` beside `fell`).
+    The second value has notes on the choice of the days.
     """
     compared = compared_days(history, request)
-    find_changes = partial(changes_between, compared, engines=request.engines, moved=request.moved)
-    result = find_changes(kinds=request.kinds, limit=request.limit)
-    notes = [*compared.notes]
-    for kind, related_kind, meaning in _RELATED_KINDS:
-        if kind in result.filters and related_kind not in result.filters:
-            # `total` is enough, and includes the changes beyond the limit
-            related = find_changes(kinds=[related_kind], limit=1)
-            if related.total:
-                count = counted(related.total, "change")
-                notes.append(f"Not included: {count} of kind {related_kind} ({meaning}).")
-    # a kind such as `lost` has no changes with both ranks
-    may_have_moved = request.kinds is None or {"rose", "fell"}.intersection(request.kinds)
-    shows_a_part = len(result) > 0 and is_cut(result)
-    if shows_a_part and may_have_moved and all(change.moved is None for change in result):
-        notes.append(_ONLY_UNRANKED)
-    return result, notes
-
-
-def is_cut(changes: object) -> bool:
-    """Return whether a limit or a slice has left out changes, so that counts would be too low."""
-    return isinstance(changes, Changes) and len(changes) < changes.total
+    result = changes_between(
+        compared,
+        kinds=request.kinds,
+        engines=request.engines,
+        limit=request.limit,
+        moved=request.moved,
+    )
+    return result, compared.notes
 
 
 def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
     """Return the days and the campaigns that a request compares."""
     account = history.account(request.account)
     selection = Selection.of(history, account, request.campaign, request.group)
-    pulls = selection.days_of_pulls()
-    days = _days(selection, pulls, request.before, request.after)
+    days = _days(selection, request.before, request.after)
     notes = []
-    if request.before is None:
-        before, after = days
-        earliest = after if request.after is None else request.after[0]
-        notes.append(selection.note_on_days_between(before, earliest))
     # a caller who names a day needs no notes on how it was chosen
     if request.after is None:
         notes.append(selection.note_on_nights())
-        notes.append(selection.note_on_a_later_day(pulls, days[1]))
+        notes.append(selection.note_on_a_later_day(days[1]))
     notes.append(selection.note_on_windows(*days))
     return ComparedDays(
         selection=selection,
@@ -592,10 +568,7 @@ def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
 
 
 def _days(
-    selection: Selection,
-    pulls: Sequence[DayOfPulls],
-    requested_before: Days | None,
-    requested_after: Days | None,
+    selection: Selection, requested_before: Days | None, requested_after: Days | None
 ) -> Days:
     """Return the days to compare.
 
@@ -610,12 +583,12 @@ def _days(
         if day is not None and day not in days:
             raise selection.error_for_day(argument, day, days)
     if after is None:
-        after = last_day(pulls)
+        after = selection.last_day()
     if before is None:
         # a month is compared with the one before, not with its own earlier days
         earliest = after if requested_after is None else requested_after[0]
         # a day on which only a few campaigns were pulled is used only if there is no other
-        earlier = [day for day in [*usual_days(pulls), *reversed(days)] if day < earliest]
+        earlier = [day for day in [*selection.usual_days(), *reversed(days)] if day < earliest]
         if not earlier:
             raise _nothing_before(selection, earliest, days)
         before = earlier[0]
@@ -703,33 +676,12 @@ def changes_between(
         only_ranked=only_ranked,
         limit=limit,
     )
-    # there may be millions of changes, so equal strings share one object
-    texts: dict[str | None, str | None] = {}
     # one row at a time, because a list of all rows would take as much memory again
     for row in iter(rows.fetchone, None):
-        total, campaign_id, company, keyword_id, phrase, location, engine = row[:7]
-        rank_before, rank_after, moved_by, url, kinds_text = row[7:]
-        kinds_of_change = _kinds_in(kinds_text)
-        change = Change(
-            account=account,
-            campaign_id=campaign_id,
-            company=texts.setdefault(company, company),
-            keyword_id=keyword_id,
-            keyword_phrase=phrase,
-            location=texts.setdefault(location, location),
-            engine=texts.setdefault(engine, engine),
-            kind=kinds_of_change[0],
-            kinds=kinds_of_change,
-            before=rank_before,
-            after=rank_after,
-            moved=moved_by,
-            url=url,
-            before_date=before,
-            after_date=after,
-        )
-        result.append(change)
         # each row has the number of all changes, including those beyond the limit
-        result.total = total
+        *values, result.total = row
+        values[_PLACE_OF_KINDS] = _kinds_in(values[_PLACE_OF_KINDS])
+        result.append(Change(*values))
     return result
 
 

@@ -19,7 +19,7 @@ from seorep_async.history.comparing import (
     changes_between,
     reasons_not_to_compare,
 )
-from seorep_async.history.selection import REPORTS, DayOfPulls, Selection, last_day
+from seorep_async.history.selection import REPORTS, Selection
 from seorep_async.history.source import listed
 
 BANDS = ("1 to 3", "4 to 10", "11 to 20", "21 to 50", "51+", "not ranked")
@@ -27,7 +27,6 @@ BANDS = ("1 to 3", "4 to 10", "11 to 20", "21 to 50", "51+", "not ranked")
 _MOST_DAYS = 90
 """The most days, besides the first, that a chart shows."""
 _MOST_LISTED = 10
-_LONGEST_NAME = 60
 
 _MOVES: dict[str, Sequence[ChangeKind]] = {
     "Entered the top 3": ["entered_top_3"],
@@ -69,15 +68,14 @@ _MISSING_CAMPAIGNS = f"""
         GROUP BY campaign_id
         HAVING last_good_day IS DISTINCT FROM $last AND (has_failed OR last_good_day >= $first)
     )
-    SELECT
-        campaign_id,
+    SELECT coalesce(
         (
-            SELECT max(nullif(trim(company), ''))
+            SELECT max(nullif(trim(company), ''))[:60] || ' (' || missing.campaign_id || ')'
             FROM campaigns
             WHERE campaigns.account = $account AND campaigns.campaign_id = missing.campaign_id
         ),
-        last_good_day,
-        has_failed
+        'campaign ' || campaign_id
+    )
     FROM missing
     ORDER BY last_good_day DESC NULLS LAST, campaign_id
 """
@@ -247,9 +245,7 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     Raises:
         ConfigurationError: there are no rankings in that range.
     """
-    # only the choice of the last day, and the notes on it, need the pulls
-    pulls = selection.days_of_pulls() if last is None else []
-    dates = _dates(selection, pulls, first, last)
+    dates = _dates(selection, first, last)
     ends = (dates[0], dates[-1])
     drawn = _drawn(dates)
     # the last day is compared with the day before it, even if the charts leave that one out
@@ -269,7 +265,7 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
         groups.pop("campaign", None)
     warnings = [_note_on_missing_campaigns(selection, ends)]
     if last is None:
-        warnings.append(selection.note_on_a_later_day(pulls, dates[-1]))
+        warnings.append(selection.note_on_a_later_day(dates[-1]))
         warnings.append(selection.note_on_nights())
     warnings += [selection.note_on_windows(day["as_of"], dates[-1]) for day in earlier]
     return Figures(
@@ -289,17 +285,12 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     )
 
 
-def _dates(
-    selection: Selection,
-    pulls: Sequence[DayOfPulls],
-    first: dt.date | None,
-    last: dt.date | None,
-) -> list[dt.date]:
-    """Return the ranking days between two bounds. By default, the pulls determine the last day."""
+def _dates(selection: Selection, first: dt.date | None, last: dt.date | None) -> list[dt.date]:
+    """Return the ranking days between two bounds. By default, they end with the last usual day."""
     all_days = selection.days()
     end = last
     if end is None:
-        end = last_day(pulls)
+        end = selection.last_day()
         # the caller wants days that are later than the usual last one
         if first is not None and first > end:
             end = all_days[-1]
@@ -335,22 +326,11 @@ def _count_incomplete_days(selection: Selection, ends: Days) -> int:
 def _note_on_missing_campaigns(selection: Selection, ends: Days) -> str | None:
     """Return a sentence about campaigns without ranks of the last day."""
     first, last = ends
-    rows = selection.execute(_MISSING_CAMPAIGNS, first=first, last=last).fetchall()
-    if not rows:
+    names = selection.first_column(_MISSING_CAMPAIGNS, first=first, last=last)
+    if not names:
         return None
-    descriptions = []
-    for campaign_id, company, last_good_day, has_failed in rows[:_MOST_LISTED]:
-        name = f"campaign {campaign_id}"
-        if company is not None:
-            name = f"{one_line(company)[:_LONGEST_NAME]} ({campaign_id})"
-        state = "no ranks so far" if last_good_day is None else f"last ranks of {last_good_day}"
-        if has_failed:
-            state = f"its report failed, {state}"
-        descriptions.append(f"{name}: {state}")
-    if len(rows) > _MOST_LISTED:
-        descriptions.append(f"and {len(rows) - _MOST_LISTED:,} more")
-    count = counted(len(rows), "campaign")
-    return f"Not in the figures of {last}: {count}. {'; '.join(descriptions)}."
+    count = counted(len(names), "campaign")
+    return one_line(f"Not in the figures of {last}: {count} ({listed(names)}).")
 
 
 def _standings(selection: Selection, dates: Sequence[dt.date]) -> list[Day]:

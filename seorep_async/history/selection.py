@@ -22,9 +22,6 @@ _CAMPAIGNS = """
     GROUP BY campaign_id
     ORDER BY campaign_id
 """
-_RANKED_CAMPAIGNS = """
-    SELECT DISTINCT campaign_id FROM keyword_rankings WHERE account = $account ORDER BY campaign_id
-"""
 FAILURE_REASON = """
     CASE status
         WHEN 403 THEN 'not open to the API key'
@@ -76,18 +73,48 @@ REPORTS = f"""
     )
 """
 """The reports of an account, in SQL, with the error of those that failed. A query follows."""
-_CAMPAIGNS_OF_DAYS = f"""
+_USUAL_DAYS = f"""
+    {REPORTS},
+    days AS (
+        SELECT
+            as_of,
+            count(DISTINCT campaign_id) AS campaigns,
+            count(*) FILTER (error IS NULL) > 0 AS has_rows,
+            bool_and(is_ahead) AS is_ahead
+        FROM reports
+        WHERE $campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[]))
+        GROUP BY as_of
+    ),
+    current AS (
+        SELECT as_of, campaigns
+        FROM days
+        WHERE has_rows
+        -- the service may have rows of a future month, but they are not current ranks
+        QUALIFY NOT is_ahead OR bool_and(is_ahead) OVER ()
+    )
+    SELECT as_of
+    FROM current
+    -- A day is usual if it has more than half as many campaigns as the largest recent day. Failed
+    -- reports count, so a day with many failures is still usual.
+    ORDER BY
+        campaigns * 2 > (
+            SELECT max(campaigns) FROM (FROM current ORDER BY as_of DESC LIMIT 10)
+        ) DESC,
+        as_of DESC
+"""
+_LATER_DAY = f"""
     {REPORTS}
     SELECT
         as_of,
-        count(DISTINCT campaign_id) AS attempted,
-        count(DISTINCT campaign_id) FILTER (error IS NULL) AS succeeded,
-        max(error),
-        bool_and(is_ahead) AS is_ahead
+        count(DISTINCT campaign_id) FILTER (error IS NULL),
+        count(DISTINCT campaign_id) FILTER (error IS NOT NULL)
     FROM reports
-    WHERE $campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[]))
+    WHERE as_of > $after
+        AND NOT is_ahead
+        AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
     GROUP BY as_of
     ORDER BY as_of DESC
+    LIMIT 1
 """
 _DIFFERING_WINDOWS = """
     WITH reports AS (
@@ -107,59 +134,6 @@ _DIFFERING_WINDOWS = """
     ORDER BY count(*) DESC, earlier.start_date, earlier.end_date, later.start_date, later.end_date
     LIMIT 1
 """
-
-
-_RECENT_DAYS = 10
-"""The number of latest days among which `usual_days` looks for the one with the most campaigns."""
-
-
-@attrs.frozen
-class DayOfPulls:
-    """The pulled reports of a ranking day.
-
-    Attributes:
-        campaigns: the number of campaigns whose report was pulled.
-        succeeded: the number of those whose report succeeded.
-        error: the reason of one failure, or None without failures.
-        is_ahead: whether every pull of the day ran before the day began.
-    """
-
-    day: dt.date
-    campaigns: int
-    succeeded: int
-    error: str | None
-    is_ahead: bool
-
-
-def usual_days(pulls: Sequence[DayOfPulls]) -> list[dt.date]:
-    """Return the days with more than half as many campaigns as the largest recent day, last first.
-
-    So a day on which somebody pulled a single campaign is not usual. Failed reports count, so a day
-    with many failures is still usual.
-    """
-    with_rankings = _with_rankings(pulls)
-    largest = max(pull.campaigns for pull in with_rankings[:_RECENT_DAYS])
-    return [pull.day for pull in with_rankings if pull.campaigns > largest / 2]
-
-
-def last_day(pulls: Sequence[DayOfPulls]) -> dt.date:
-    """Return the last usual day. If there is no earlier day to compare it with, return the last.
-
-    Args:
-        pulls: the days that were pulled, the last first.
-    """
-    with_rankings = _with_rankings(pulls)
-    usual_day = usual_days(pulls)[0]
-    if usual_day > with_rankings[-1].day:
-        return usual_day
-    return with_rankings[0].day
-
-
-def _with_rankings(pulls: Sequence[DayOfPulls]) -> list[DayOfPulls]:
-    """Return the days with a successful report. Leave out future days if there are others."""
-    with_rankings = [pull for pull in pulls if pull.succeeded]
-    # the service may have rows of a future month, but they are not current ranks
-    return [pull for pull in with_rankings if not pull.is_ahead] or with_rankings
 
 
 @attrs.frozen
@@ -225,25 +199,24 @@ class Selection:
         days: list[dt.date] = self.first_column(RANKING_DAYS)
         if days:
             return days
-        # There are three reasons: the reports failed, only other campaigns have rankings, or no
-        # campaign has any.
-        argument = None
+        reason = "pull the feed campaign into it"
         errors = self.first_column(_ERRORS)
-        campaigns = self.history.connection.execute(_RANKED_CAMPAIGNS, {"account": self.account})
-        campaign_ids = [row[0] for row in campaigns.fetchall()]
         if errors:
             reason = f"its reports failed ({listed(errors)})"
-        elif campaign_ids:
-            argument = "campaign"
-            reason = f"it has campaigns {listed(campaign_ids)}"
-        else:
-            reason = "pull the feed campaign into it"
         problem = f"{self.history.label} has no keyword rankings of {self.name}"
-        raise ConfigurationError(f"{problem}; {reason}", argument=argument)
+        raise ConfigurationError(f"{problem}; {reason}")
 
-    def days_of_pulls(self) -> list[DayOfPulls]:
-        """Return the pulled days, the last first, even if all their reports failed."""
-        return [DayOfPulls(*row) for row in self.execute(_CAMPAIGNS_OF_DAYS).fetchall()]
+    def usual_days(self) -> list[dt.date]:
+        """Return the ranking days that had begun, the last first.
+
+        Days on which only a few campaigns were pulled come after all others.
+        """
+        return self.first_column(_USUAL_DAYS)
+
+    def last_day(self) -> dt.date:
+        """Return the last usual day with an earlier one. A single day is returned as it is."""
+        days = self.usual_days()
+        return next((day for day in days if day > min(days)), days[0])
 
     def error_for_day(
         self, argument: str, day: dt.date, days: Sequence[dt.date]
@@ -253,11 +226,8 @@ class Selection:
         later = [other for other in days if other > day]
         nearest = [*earlier[-1:], *later[:1]]
         problem = f"{self.history.label} has no rankings of {self.name} for {day}"
-        if len(nearest) == 1:
-            problem += f"; the nearest day is {nearest[0]}"
-        else:
-            problem += f"; the nearest days are {nearest[0]} and {nearest[1]}"
-        return ConfigurationError(problem, argument=argument)
+        nearest_days = " and ".join(map(str, nearest))
+        return ConfigurationError(f"{problem}; the nearest: {nearest_days}", argument=argument)
 
     @property
     def advice_on_days(self) -> str:
@@ -279,48 +249,14 @@ class Selection:
         problem = f"The last {nights:,} nights have the same ranking day, {days[0]}."
         return f"{problem} To have a day for each night, {self.advice_on_days}."
 
-    def note_on_a_later_day(self, pulls: Sequence[DayOfPulls], after: dt.date) -> str | None:
-        """Return a sentence on why `after` counts as the last day although a later one was pulled.
-
-        Args:
-            pulls: the days that were pulled, the last first.
-        """
-        later = [pull for pull in pulls if pull.day > after]
-        if not later:
-            return self._note_on_days_of_others(after)
-        begun = [pull for pull in later if not pull.is_ahead]
-        last = (begun or later)[0]
-        result = f"so {after} counts as the last day; to use {last.day}, name it as the later day."
-        if last.is_ahead and last.succeeded:
-            return f"{last.day} had not begun when it was pulled, {result}"
-        if last.succeeded:
-            campaigns = counted(last.succeeded, "campaign")
-            return f"{last.day} has rankings of {campaigns} only, fewer than is usual, {result}"
-        reports = counted(last.campaigns, "report")
-        return f"{last.day}: {reports} failed ({last.error}); the last day before it is {after}."
-
-    def _note_on_days_of_others(self, after: dt.date) -> str | None:
-        """Return a sentence if most campaigns of the account have a later day than these."""
-        if self.campaign_ids is None:
+    def note_on_a_later_day(self, after: dt.date) -> str | None:
+        """Return a sentence on a day after `after`, which was chosen as the last one."""
+        row = self.execute(_LATER_DAY, after=after).fetchone()
+        if row is None:
             return None
-        all_campaigns = attrs.evolve(self, campaign_ids=None)
-        last_usual_day = usual_days(all_campaigns.days_of_pulls())[0]
-        if last_usual_day <= after:
-            return None
-        return (
-            f"There are no rows of {self.name} for {last_usual_day}, the last day of most "
-            f"campaigns; the last day of {self.name} is {after}."
-        )
-
-    def note_on_days_between(self, before: dt.date, after: dt.date) -> str | None:
-        """Return a sentence about the ranking days between two compared days."""
-        days = [day for day in self.days() if before < day < after]
-        if not days:
-            return None
-        return (
-            f"Between the compared days, with fewer campaigns than is usual: {listed(days)}. To "
-            "compare with one of them, name it as the earlier day."
-        )
+        day, reports, failures = row
+        counts = f"{counted(reports, 'report')} and {counted(failures, 'failure')}"
+        return f"{day} has only {counts}, so {after} counts as the last day."
 
     def note_on_windows(self, before: dt.date, after: dt.date) -> str | None:
         """Return a sentence about the windows of two days if their lengths differ much."""

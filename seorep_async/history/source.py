@@ -5,12 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
-import re
 import time
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -53,11 +52,6 @@ RANKING_DAYS = """
     ORDER BY as_of
 """
 """The ranking days of an account, or of some of its campaigns."""
-_DEFINITIONS = """
-    SELECT temporary, lower(view_name), sql
-    FROM duckdb_views()
-    WHERE schema_name = 'main' AND database_name IN ('temp', current_database())
-"""
 _PULLED_WINDOWS = """
     WITH feeds AS (
         SELECT unnest($feeds) AS feed, unnest($tables) AS table_name
@@ -163,34 +157,13 @@ class History:
         return [day for (day,) in rows.fetchall()]
 
 
-class HistoryOpening(AbstractContextManager[History]):
-    """A history that a `with` block opens, and closes at its end."""
-
-    def __init__(self, opening: AbstractContextManager[History]) -> None:
-        self._opening = opening
-
-    def __enter__(self) -> History:
-        return self._opening.__enter__()
-
-    def __exit__(self, *error: Any) -> bool | None:
-        return self._opening.__exit__(*error)
-
-    def __repr__(self) -> str:
-        return f"<a history that is not open: {_OPENED_BY_WITH}>"
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"there is no {name!r} before the history is open: {_OPENED_BY_WITH}")
-
-
-_OPENED_BY_WITH = "write `with open_history(…) as history:`"
-
-
+@contextmanager
 def open_history(
     database: str | os.PathLike[str],
     *,
     limits: Mapping[str, str] | None = None,
     wait_seconds: float = 0.0,
-) -> HistoryOpening:
+) -> Generator[History, None, None]:
     """Open a database for reading. No pull can write to it while it is open.
 
     Several threads may read a database at once, each with its own history.
@@ -206,13 +179,6 @@ def open_history(
         ExportError: the database is damaged, or is still in use after `wait_seconds`.
         ImportError: the extra `duckdb` is missing.
     """
-    return HistoryOpening(_open_history(database, limits or {}, wait_seconds))
-
-
-@contextmanager
-def _open_history(
-    database: str | os.PathLike[str], limits: Mapping[str, str], wait_seconds: float
-) -> Generator[History, None, None]:
     if not isinstance(database, str | os.PathLike):
         problem = f"database must be the path of a file, got {short_repr(database)}"
         raise ConfigurationError(problem, argument="database")
@@ -225,7 +191,7 @@ def _open_history(
         raise _refusal(path, NO_DATABASE)
     with ExitStack() as stack:
         try:
-            connection = _connect(stack, path, limits, wait_seconds)
+            connection = _connect(stack, path, limits or {}, wait_seconds)
             _check_tables(connection, path)
             _provide_views(connection)
         except duckdb.Error as error:
@@ -301,21 +267,9 @@ def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _provide_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Hide stored views behind temporary ones if another version made them."""
+    """Hide stored views, which another version may have made, behind temporary ones."""
     for name, query in VIEWS.items():
         connection.execute(f"CREATE TEMP VIEW {name} AS {query}")
-    temporary_views: set[str] = set()
-    stored_views: set[str] = set()
-    for is_temporary, name, statement in connection.execute(_DEFINITIONS).fetchall():
-        if name in VIEWS:
-            _, _, definition = statement.partition(" VIEW ")
-            views = temporary_views if is_temporary else stored_views
-            # a view in an older storage format is shown with fewer parentheses
-            views.add(re.sub(r"[()\s]", "", definition))
-    if temporary_views == stored_views:
-        # otherwise SHOW TABLES would list each view twice
-        for name in VIEWS:
-            connection.execute(f"DROP VIEW temp.{name}")
 
 
 def _refusal(path: Path, problem: str) -> ConfigurationError:

@@ -161,7 +161,7 @@ def _items(
             row_count += rows.num_rows
             failure_count += failed.num_rows
             for failure in failed.slice(length=1).to_pylist():
-                example = failure
+                example = example or failure
             # yielded even without rows, because this creates the tables
             yield dlt.mark.with_hints(rows, hints, create_table_variant=True)
             yield dlt.mark.with_hints(failed, hints_of_failures, create_table_variant=True)

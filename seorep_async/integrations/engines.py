@@ -335,9 +335,10 @@ class _TablePull:
 
 def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
     """Run a coroutine and wait for it. Ctrl-C cancels it."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    loop = None
+    with contextlib.suppress(RuntimeError):  # no loop runs
+        loop = asyncio.get_running_loop()
+    if loop is None:
         return asyncio.run(work())
     # In a notebook, an event loop runs in this thread, so the coroutine runs in another one.
     cancels: list[Callable[[], object]] = []

@@ -6,7 +6,6 @@ from pathlib import Path
 import openpyxl
 import pytest
 
-from seorep_async.history import changes, write_changes
 from tests.cli.running import Seorep
 from tests.history.databases import database_of, nightly
 
@@ -70,7 +69,7 @@ def test_changes_are_a_file(
 
 def test_winners_and_losers_are_two_sheets(seorep: Seorep, database: Path) -> None:
     seorep("changes", database, "-o", "fell.xlsx")
-    winners, losers, _ = openpyxl.load_workbook("fell.xlsx")
+    winners, losers = openpyxl.load_workbook("fell.xlsx")
     assert (winners.title, losers.title) == ("winners", "losers")
     # the keywords without both ranks are below
     assert [cell.value for cell in winners["F"]] == ["moved", 9, None]
@@ -84,25 +83,6 @@ def test_each_number_of_places_has_a_rule(seorep: Seorep, database: Path) -> Non
     (cells,) = openpyxl.load_workbook("counts.xlsx").active.conditional_formatting
     rules = sorted(rule.operator for rule in cells.rules)
     assert rules == ["equal", "greaterThan", "lessThan"]
-
-
-def test_a_workbook_of_changes_counts_them_by_campaign(seorep: Seorep, database: Path) -> None:
-    seorep("changes", database, "-o", "all.xlsx")
-    seorep("changes", database, "--by-campaign", "-o", "counts.xlsx")
-    title = "changes_by_campaign"
-    counts = [*openpyxl.load_workbook("all.xlsx")[title].values]
-    assert counts == [*openpyxl.load_workbook("counts.xlsx")[title].values]
-    assert len(counts) == 3
-
-
-def test_the_largest_changes_are_not_counted_by_campaign(seorep: Seorep, database: Path) -> None:
-    seorep("changes", database, "--limit", "3", "-o", "largest.xlsx")
-    assert openpyxl.load_workbook("largest.xlsx").sheetnames == ["winners", "losers"]
-    seorep("changes", database, "--limit", "4", "-o", "largest.xlsx")
-    titles = ["winners", "losers", "changes_by_campaign"]
-    assert openpyxl.load_workbook("largest.xlsx").sheetnames == titles
-    write_changes(changes(database)[:3], "slice.xlsx")
-    assert openpyxl.load_workbook("slice.xlsx").sheetnames == ["winners", "losers"]
 
 
 @pytest.mark.parametrize(
@@ -119,13 +99,13 @@ def test_a_workbook_has_the_sheets_that_have_rows(
 ) -> None:
     options = [option for kind in kinds for option in ("--kind", kind)]
     assert seorep("changes", database, *options, "-o", "a.xlsx").code == 0
-    assert openpyxl.load_workbook("a.xlsx").sheetnames == [*titles, "changes_by_campaign"]
+    assert openpyxl.load_workbook("a.xlsx").sheetnames == titles
 
 
 def test_a_workbook_of_changes_looks_like_that_of_a_pull(seorep: Seorep, database: Path) -> None:
     seorep("changes", database, "-o", "fell.xlsx")
     for sheet in openpyxl.load_workbook("fell.xlsx"):
-        assert sheet.freeze_panes == ("B2" if sheet.title == "changes_by_campaign" else "C2")
+        assert sheet.freeze_panes == "C2"
         assert sheet.auto_filter.ref == sheet.dimensions
         assert all(cell.font.b and cell.comment.text for cell in sheet[1])
         assert sheet.oddHeader.left.text.endswith("2026-03-01 to 2026-03-02, acme")
@@ -145,23 +125,13 @@ def test_numbers_by_campaign_are_a_file(seorep: Seorep, database: Path, name: st
     assert seorep("changes", database, "-o", name).code == 0
 
 
-@pytest.mark.parametrize(
-    ("kinds", "places"),
-    [
-        ([], [9, 8, -5]),
-        (["--kind", "fell"], [-5, -1]),
-        (["--kind", "rose"], [9, 9]),
-    ],
-)
-def test_campaigns_in_a_workbook_are_sorted_by_places(
-    seorep: Seorep, tmp_path: Path, kinds: list[str], places: list[int]
-) -> None:
+def test_campaigns_in_a_workbook_are_sorted_by_places(seorep: Seorep, tmp_path: Path) -> None:
     before = {11: 20, 21: 10, 31: 20, 32: 5}
     after = {11: 11, 21: 15, 31: 11, 32: 6}
     database = database_of(tmp_path / "b.duckdb", nightly(before, after))
     options = ["--by-campaign", "--moved", "1", "-o", "counts.xlsx"]
-    assert seorep("changes", database, *options, *kinds).code == 0
-    assert [row["places"] for row in rows_of(Path("counts.xlsx"))] == places
+    assert seorep("changes", database, *options).code == 0
+    assert [row["places"] for row in rows_of(Path("counts.xlsx"))] == [9, 8, -5]
 
 
 @pytest.mark.parametrize("name", ["mine.xlsx", "mine.csv", "none.txt"])

@@ -107,15 +107,6 @@ def test_tables_of_other_programs_change_no_answer(database: Path, added: str) -
     assert [*changes(database, account="acme", moved=1)] == before != []
 
 
-def test_a_history_that_is_not_open_says_how_to_open_it(database: Path) -> None:
-    history: Any = open_history(database)
-    assert "not open: write `with open_history(" in repr(history)
-    with pytest.raises(AttributeError, match="no 'days' before the history is open: write `with "):
-        history.days()
-    with history as opened_history:
-        assert opened_history.days("acme")
-
-
 def test_a_damaged_answer_is_an_export_error(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

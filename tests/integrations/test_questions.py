@@ -219,7 +219,7 @@ def test_a_month_is_its_last_ranking_day(
 
 @pytest.mark.parametrize("month", ["2026-01", "2026-04"])
 def test_a_month_without_ranking_days_names_the_nearest(database: Path, month: str) -> None:
-    assert "the nearest day is 2026-03-0" in changes_in(database, before=month)["error"]
+    assert "the nearest: 2026-03-0" in changes_in(database, before=month)["error"]
 
 
 def test_changes_are_counted_by_campaign(tmp_path: Path) -> None:
