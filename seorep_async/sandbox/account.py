@@ -6,7 +6,6 @@ campaign's address does not change them. No password is stored.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import overload
 
 from seorep_async.sandbox.seeds import (
     IDS_PER_CAMPAIGN,
@@ -78,17 +77,9 @@ class KeywordIds(Sequence[int]):
     def __len__(self) -> int:
         return len(self._campaign_ids) * self._keyword_count
 
-    @overload
-    def __getitem__(self, index: int) -> int: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[int]: ...
-    def __getitem__(self, index: int | slice) -> int | list[int]:
-        positions = range(len(self))[index]  # a range understands slices and negative indexes
-        if isinstance(positions, range):
-            return [self._id_at(position) for position in positions]
-        return self._id_at(positions)
-
-    def _id_at(self, position: int) -> int:
+    def __getitem__(self, position: int) -> int:  # type: ignore[override]  # nobody slices them
+        if position >= len(self):
+            raise IndexError(position)
         campaign_position, number = divmod(position, self._keyword_count)
         campaign_id = self._campaign_ids[campaign_position]
         return _numbered_ids(campaign_id, self._keyword_count)[number]

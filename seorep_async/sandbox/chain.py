@@ -41,7 +41,6 @@ class Stats:
         most_in_flight: the most that were ever being answered at once.
         per_operation: requests by method and path as the reference writes it (`GET
             /v3/campaigns/:id`); all others are "unknown".
-        per_status: finished requests by status, without those whose caller saw no status.
         faults: requests that met a fault, by its kind.
     """
 
@@ -49,7 +48,6 @@ class Stats:
     in_flight: int = 0
     most_in_flight: int = 0
     per_operation: Counter[str] = field(factory=Counter)
-    per_status: Counter[int] = field(factory=Counter)
     faults: Counter[str] = field(factory=Counter)
 
 
@@ -101,13 +99,9 @@ class Chain:
         stats.most_in_flight = max(stats.most_in_flight, stats.in_flight)
         stats.per_operation[_operation_name(request)] += 1
         try:
-            response = await handler(request)
+            return await handler(request)
         finally:
             stats.in_flight -= 1
-        # A status of 0 means that the caller saw no status.
-        if response.status:
-            stats.per_status[response.status] += 1
-        return response
 
     @web.middleware
     async def _apply_limit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -157,10 +151,7 @@ class Chain:
         except Refusal as refusal:
             return _error_response(refusal)
         except web.HTTPException as error:
-            unrouted = Refusal(error.status, error.reason)
-            if "Allow" in error.headers:
-                unrouted.headers["Allow"] = error.headers["Allow"]
-            return _error_response(unrouted)
+            return _error_response(Refusal(error.status, error.reason))
 
     async def _respond(self, operation: Operation, request: web.Request) -> web.StreamResponse:
         body = b""

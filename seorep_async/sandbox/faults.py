@@ -124,10 +124,7 @@ _REPLACEMENTS: dict[str, dict[str, Any]] = {
 
 
 class RawResponse(web.Response):
-    """A response that was written to the connection as raw bytes.
-
-    Its status is 0 if the caller received no status.
-    """
+    """A response that was written to the connection as raw bytes, or not at all."""
 
     async def prepare(self, request: web.BaseRequest) -> None:
         """Tell aiohttp that the connection is lost, so that it writes nothing more."""
@@ -151,17 +148,16 @@ async def inject_fault(
             socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE
         )
         connection.abort()
-        return RawResponse(status=0)
+        return RawResponse()
     if kind == "hang":
         return await _hang(connection)
     head = _head(response, len(body))
     if kind == "slow":
         await _write_slowly(head + body, connection)
-        return RawResponse(status=response.status)
-    last_bytes = _last_bytes(kind, head, body)
-    connection.write(last_bytes)
+        return RawResponse()
+    connection.write(_last_bytes(kind, head, body))
     connection.close()
-    return RawResponse(status=response.status if last_bytes.startswith(head) else 0)
+    return RawResponse()
 
 
 def _last_bytes(kind: str, head: bytes, body: bytes) -> bytes:
@@ -180,7 +176,7 @@ async def _hang(connection: asyncio.Transport) -> web.Response:
     # aiohttp has no event for a caller that hung up.
     while not connection.is_closing():  # noqa: ASYNC110
         await asyncio.sleep(_SECONDS_PER_BYTE)
-    return RawResponse(status=0)
+    return RawResponse()
 
 
 async def _write_slowly(response: bytes, connection: asyncio.Transport) -> None:

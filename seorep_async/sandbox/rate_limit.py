@@ -5,7 +5,6 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable
-from email.utils import formatdate
 from typing import Literal, Self, get_args
 
 from attrs import define, field, frozen
@@ -23,7 +22,7 @@ _RATE = r"(?P<requests>[0-9]+(?:\.[0-9]*)?)(?:/(?P<time>[1-9][0-9]*)?(?P<unit>[s
 _PART = re.compile(
     rf"(?P<per_second>{_RATE})|(?P<kind>{'|'.join(LIMIT_KINDS)})|(?P<counts_refused>counts-refused)"
     "|burst=(?P<burst>[0-9]+)|at-once=(?P<at_once>[0-9]+)|status=(?P<status>[0-9]+)"
-    "|retry-after=(?P<retry_after>seconds|date)"
+    "|retry-after=(?P<retry_after>seconds)"
 )
 _READERS = {"burst": int, "at_once": int, "status": int, "counts_refused": bool}
 _CHECK_COUNT = optional(check_integer(1))
@@ -42,8 +41,7 @@ class RateLimit:
             fifth of a second, but at least 1. A burst of 1 is nginx's `limit_req` without `burst`.
         at_once: the most requests that are answered at the same time.
         status: the status of a refusal, 429 or 503.
-        retry_after: how a refusal says in Retry-After when to come back: "seconds", "date", or None
-            for not at all.
+        retry_after: "seconds" if a refusal says in Retry-After when to come back, or None.
 
     Raises:
         ValueError: a value is out of its range, or has no meaning beside the others.
@@ -56,8 +54,8 @@ class RateLimit:
     burst: int | None = field(default=None, validator=_CHECK_COUNT)
     at_once: int | None = field(default=None, validator=_CHECK_COUNT)
     status: int = field(default=429, validator=check_choice(429, 503))
-    retry_after: Literal["seconds", "date"] | None = field(
-        default=None, validator=optional(check_choice("seconds", "date"))
+    retry_after: Literal["seconds"] | None = field(
+        default=None, validator=optional(check_choice("seconds"))
     )
 
     def __attrs_post_init__(self) -> None:
@@ -84,7 +82,7 @@ class RateLimit:
                 raise ValueError(
                     f"rate_limit: {part!r} is none of: a rate such as 200, 100/10s or 1000/m; "
                     f"{', '.join(LIMIT_KINDS)}; counts-refused; burst=N; at-once=N; "
-                    "status=429 or 503; retry-after=seconds or date"
+                    "status=429 or 503; retry-after=seconds"
                 )
             name = match.lastgroup  # an outer group closes last
             if name in values:
@@ -110,11 +108,10 @@ def _with_part_names(text: str) -> str:
 
 @define
 class Limiter:
-    """Applies a `RateLimit`. It never waits: time comes only from its two clocks."""
+    """Applies a `RateLimit`. It never waits: time comes only from its clock."""
 
     limit: RateLimit
     _clock: Callable[[], float] = time.monotonic
-    _wall_clock: Callable[[], float] = time.time
     _in_progress: int = field(init=False, default=0)
     _rate: "_Bucket | _Window | None" = field(init=False, default=None)
 
@@ -148,11 +145,8 @@ class Limiter:
     def _refusal(self, message: str, wait: float) -> Refusal:
         refusal = Refusal(self.limit.status, message)
         # Rounded up, so that a retry at the named moment is accepted.
-        if self.limit.retry_after == "seconds":
+        if self.limit.retry_after is not None:
             refusal.headers["Retry-After"] = str(math.ceil(wait))
-        elif self.limit.retry_after == "date":
-            moment = math.ceil(self._wall_clock() + wait)
-            refusal.headers["Retry-After"] = formatdate(moment, usegmt=True)
         return refusal
 
 

@@ -54,7 +54,8 @@ class SandboxService:
         total_pages = -(-len(rows) // limit)
         metadata = {"total_pages": total_pages, "total_records": len(rows)}
         end = (request["page"] or 1) * limit
-        return metadata, rows[end - limit : end], totals
+        positions = range(len(rows))[end - limit : end]
+        return metadata, [rows[position] for position in positions], totals
 
     def forget_results(self) -> None:
         """Forget all results, because a write may have changed any of them."""

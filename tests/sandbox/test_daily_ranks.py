@@ -5,8 +5,6 @@ from typing import Any
 
 from tests.sandbox.calls import CAMPAIGN, CAMPAIGN_BY_DATE, KEYWORD_BY_DATE, Caller, calling
 
-COMPARED = {"compare_previous_period": "true"}
-
 
 def month_to(day: str) -> dict[str, str]:
     """Return the parameters of a range that ends on a day of March 2023."""
@@ -30,17 +28,6 @@ async def test_each_day_of_a_week_has_falls_and_rises() -> None:
         ranked = [(old, new) for old, new in zip(before, after, strict=True) if old and new]
         assert sum(new > old for old, new in ranked) > 10
         assert sum(new < old for old, new in ranked) > 10
-
-
-async def test_a_daily_change_is_against_the_day_before_the_range() -> None:
-    async with calling(daily=True) as call:
-        days = {"start_date": "2023-03-14", "end_date": "2023-03-15"}
-        rows = await call.feed(CAMPAIGN, **days, **COMPARED)
-        before = await ranks(call, "2023-03-13")
-    for row, old_rank in zip(rows, before, strict=True):
-        new_rank = row["engineARanking"]
-        is_known = new_rank is not None and old_rank is not None
-        assert row["engineARankingChange"] == (new_rank - old_rank if is_known else None)
 
 
 async def test_daily_feeds_of_a_keyword_agree_on_the_last_day() -> None:

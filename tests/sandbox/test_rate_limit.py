@@ -1,7 +1,6 @@
 """Limits on a clock of the test's own, their strings, their refusals over HTTP, and `stats`."""
 
 import asyncio
-from email.utils import parsedate_to_datetime
 from types import SimpleNamespace
 from typing import Literal
 
@@ -79,27 +78,17 @@ def test_a_limit_at_once_refuses_until_one_is_answered(limit: RateLimit, left: i
     assert let_through(limiter, 5) == left
 
 
-@pytest.mark.parametrize(
-    ("form", "headers"),
-    [
-        (None, {}),
-        ("seconds", {"Retry-After": "2"}),
-        ("date", {"Retry-After": "Thu, 01 Jan 1970 00:00:12 GMT"}),
-    ],
-)
 @pytest.mark.parametrize("kind", ["bucket", "fixed-window", "sliding-window"])
 def test_a_refusal_names_a_moment_that_lets_one_through(
-    form: Literal["seconds", "date"] | None,
-    headers: dict[str, str],
     kind: Literal["bucket", "fixed-window", "sliding-window"],
 ) -> None:
     clock = SimpleNamespace(now=1000.0)
-    limit = RateLimit(0.5, kind=kind, window=2, status=503, retry_after=form)
-    limiter = Limiter(limit, lambda: clock.now, wall_clock=lambda: 9.25)
+    limit = RateLimit(0.5, kind=kind, window=2, status=503, retry_after="seconds")
+    limiter = Limiter(limit, lambda: clock.now)
     assert limiter.acquire() is None
     refusal = limiter.acquire()
     assert refusal is not None
-    assert (refusal.status, refusal.headers) == (503, headers)
+    assert (refusal.status, refusal.headers) == (503, {"Retry-After": "2"})
     clock.now += 2
     assert limiter.acquire() is None
 
@@ -108,7 +97,6 @@ def test_a_refusal_names_a_moment_that_lets_one_through(
     ("text", "limit"),
     [
         ("200", RateLimit(200)),
-        ("0.5", RateLimit(0.5)),
         (" 200/s , burst=40", RateLimit(200, burst=40)),
         ("30/m", RateLimit(0.5)),
         (
@@ -117,8 +105,8 @@ def test_a_refusal_names_a_moment_that_lets_one_through(
         ),
         ("7200/h,sliding-window", RateLimit(2, kind="sliding-window", window=3600)),
         (
-            "5,sliding-window,counts-refused,retry-after=date",
-            RateLimit(5, kind="sliding-window", counts_refused=True, retry_after="date"),
+            "5,sliding-window,counts-refused,retry-after=seconds",
+            RateLimit(5, kind="sliding-window", counts_refused=True, retry_after="seconds"),
         ),
         ("at-once=8,retry-after=seconds", RateLimit(at_once=8, retry_after="seconds")),
         ("20/s,at-once=8", RateLimit(20, at_once=8)),
@@ -128,16 +116,12 @@ def test_a_limit_is_read_from_a_string(text: str, limit: RateLimit) -> None:
     assert RateLimit.parse(text) == limit
 
 
-@pytest.mark.parametrize(
-    "limit", [0.01, "36/h", "36/h,burst=1", RateLimit(0.01, retry_after="date")], ids=str
-)
+@pytest.mark.parametrize("limit", [0.01, "36/h", RateLimit(0.01, burst=1)], ids=str)
 async def test_requests_over_the_limit_get_429(limit: float | str | RateLimit) -> None:
     async with calling(rate_limit=limit) as call:
-        replies = [await call.send("/v3/campaigns") for _ in range(3)]
-    assert [reply.status for reply in replies] == [200, 429, 429]
-    assert replies[1].json()["code"] == 429
-    if isinstance(limit, RateLimit):
-        assert parsedate_to_datetime(replies[1].headers["Retry-After"]).tzinfo is not None
+        assert await call.status("/v3/campaigns") == 200
+        reply = await call.send("/v3/campaigns")
+    assert (reply.status, reply.json()["code"]) == (429, 429)
 
 
 async def test_the_rate_limit_can_be_changed_at_run_time() -> None:
@@ -147,12 +131,6 @@ async def test_the_rate_limit_can_be_changed_at_run_time() -> None:
         assert [await call.status("/v3/campaigns") for _ in range(3)] == [200, 200, 503]
         call.sandbox.rate_limit = None
         assert await call.status("/v3/campaigns") == 200
-
-
-async def test_a_wrong_key_uses_up_the_limit_too() -> None:
-    async with calling(rate_limit=0.01) as call:
-        assert (await call.send("/v3/campaigns", authorization="")).status == 403
-        assert await call.status("/v3/campaigns") == 429
 
 
 async def test_at_once_counts_a_request_until_it_is_answered() -> None:
@@ -169,7 +147,7 @@ async def test_at_once_counts_a_request_until_it_is_answered() -> None:
 # --- What `stats` counts
 
 
-async def test_requests_are_counted_by_path_operation_and_status(call: Caller) -> None:
+async def test_requests_are_counted_by_operation(call: Caller) -> None:
     for path in ("/v3/campaigns/1", "/v3/campaigns/2", "/v3/campaigns/99", "/nowhere"):
         await call.send(path)
     await call.send("/v3/keywords", method="POST")
@@ -181,7 +159,6 @@ async def test_requests_are_counted_by_path_operation_and_status(call: Caller) -
         "DELETE /v3/campaigns/:id": 1,
         "unknown": 2,
     }
-    assert stats.per_status == {200: 2, 204: 1, 404: 2, 405: 1}
 
 
 async def test_the_most_in_flight_is_kept_and_all_leave_in_the_end() -> None:

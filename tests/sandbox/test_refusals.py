@@ -46,9 +46,8 @@ async def test_any_user_name_is_let_in_with_the_key(user: str, call: Caller) -> 
     assert response.status == 200
 
 
-async def test_another_method_gets_405_and_the_allowed_ones(call: Caller) -> None:
-    response = await call.send("/v3/campaigns", method="DELETE")
-    assert (response.status, response.headers["Allow"]) == (405, "GET,POST")
+async def test_another_method_gets_405(call: Caller) -> None:
+    assert (await call.send("/v3/campaigns", method="DELETE")).status == 405
 
 
 async def test_the_key_is_checked_before_the_path(call: Caller) -> None:
