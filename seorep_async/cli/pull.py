@@ -269,7 +269,8 @@ def read_ids(value: str) -> list[int]:
         with click.open_file(path, encoding="utf-8-sig") as file:
             reader = csv.reader(file, strict=True)
             rows = [(reader.line_num, row) for row in reader if row]
-    except (OSError, ValueError, csv.Error) as error:
+    except (OSError, ValueError, RuntimeError, csv.Error) as error:
+        # a RuntimeError means that stdin is closed
         problem = getattr(error, "strerror", None) or error
         raise click.BadParameter(f"can't read {path}: {problem}.") from None
     column = slice(None)

@@ -265,8 +265,6 @@ def _counts(run: PullRun) -> Iterator[tuple[str, str | Text]]:
     if retries:
         requests += f", {counted(retries, 'of them a retry', 'of them retries')}"
     yield "Requests", requests + _page_sizes_in_words(run.stats.page_sizes)
-    if any(pull.compared for pull in pulls):
-        yield "Compared", "with the previous period, in the columns …_change"
     yield "Time", duration(run.seconds)
 
 

@@ -66,7 +66,7 @@ def test_a_reader_that_stops_is_not_reported(
 
 def test_a_closed_stdin_contains_no_ids(tmp_path: Path) -> None:
     ended = shell("seorep pull --sandbox --campaign @- <&-", cwd=tmp_path)
-    assert (ended.returncode, "there are no ids in stdin." in ended.stderr) == (2, True)
+    assert (ended.returncode, "can't read -: " in ended.stderr) == (2, True)
 
 
 def test_an_unwritable_summary_is_7_although_the_target_is(tmp_path: Path) -> None:
@@ -122,7 +122,9 @@ def test_an_interrupt_ends_it_even_if_nobody_reads(
         wait_for(lambda: waiting(pipe) > most - 4096, running)
         running.send_signal(sent)
         assert running.wait() == 130
-        assert without_slow_callbacks(running.stderr.read()).strip() == "Interrupted."
+        assert re.fullmatch(
+            r"Interrupted( at .* reports)?\.\n", without_slow_callbacks(running.stderr.read())
+        )
 
 
 FAULTY = ("pull", "-s", "campaigns=6", "-s", "keywords=2", "-s", "faults=500s=40%", "-s", "seed=2")

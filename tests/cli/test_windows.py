@@ -2,10 +2,7 @@
 
 import errno
 import os
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,9 +17,6 @@ from tests.cli.running import Seorep
 from tests.cli.test_process import program
 
 pytestmark = pytest.mark.heavy
-
-COARSE = 0.0156
-"""The resolution of a clock of Windows, in seconds."""
 
 
 @pytest.mark.parametrize("name", ["SIGBREAK", "SIGINT"])
@@ -78,15 +72,6 @@ def test_a_reader_that_closes_the_pipe_early_is_not_an_error(
             output.write("rows")
 
 
-def test_a_coarse_clock_changes_nothing(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("monotonic", "perf_counter", "time"):
-        clock = getattr(time, name)
-        monkeypatch.setattr(time, name, lambda clock=clock: clock() // COARSE * COARSE)
-    slowly = ("-c", "requests_per_second=60", "-c", "max_concurrency=2")
-    ended = seorep("pull", "-s", "campaigns=20", "-s", "keywords=2", *slowly, "-o", "a.csv")
-    assert (ended.code, Path("a.csv").read_text().count("\n")) == (0, 41)
-
-
 def test_profiles_are_found_in_a_folder_with_backslashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setattr(os.path, "isabs", lambda path: path[1:3] == ":\\")
@@ -103,14 +88,3 @@ def test_a_profile_may_name_a_path_with_backslashes(
     file.write_text("[default]\nbase_url = 'http://127.0.0.1:9'\nkey = 'k'\naccount = 'C:\\seo'\n")
     file.chmod(0o600)
     assert r"account             C:\seo" in seorep("doctor", "-c", "max_attempts=1").out
-
-
-def test_signals_that_a_platform_lacks_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    script = """
-import signal
-del signal.SIGHUP
-from seorep_async.cli import signals
-signals.install()
-"""
-    subprocess.run([sys.executable, "-c", script], check=True)
-    assert hasattr(signal, "SIGHUP")
