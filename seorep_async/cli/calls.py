@@ -144,21 +144,18 @@ async def _request(connection: Connection, method: str, path: str, values: Any) 
 
 def _with_value_of_stdin(parameters: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Replace the value `@-` with a line of stdin, which keeps passwords off the command line."""
-    from_stdin = [name for name, value in parameters if value == _FROM_STDIN]
-    if not from_stdin:
-        return list(parameters)
-    if len(from_stdin) > 1:
-        names = " and ".join(from_stdin)
-        raise click.UsageError(f"{names}: only one value can be read from stdin.")
-    if can_ask():
-        raise click.UsageError(
-            f"{from_stdin[0]}=@-: stdin is a terminal, which would show the value; pipe it in."
-        )
-    secret = _line_of_stdin(from_stdin[0])
-    return [(name, secret if value == _FROM_STDIN else value) for name, value in parameters]
+    return [
+        (name, _line_of_stdin(name) if value == _FROM_STDIN else value)
+        for name, value in parameters
+    ]
 
 
 def _line_of_stdin(name: str) -> Secret:
+    if can_ask():
+        raise click.UsageError(
+            f"{name}=@-: stdin is a terminal, which would show the value; pipe it in."
+        )
+    # a second parameter finds nothing left to read
     lines = [] if sys.stdin is None else sys.stdin.buffer.read().splitlines()
     if len(lines) != 1 or not lines[0]:
         raise click.UsageError(f"{name}=@-: stdin must hold exactly one line: the value.")

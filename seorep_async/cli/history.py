@@ -55,7 +55,6 @@ _COLUMNS_IF_NARROW = (
     "moved",
     "kinds",
 )
-_ALL_COLUMNS = tuple(attrs.fields_dict(Change))
 _COUNTS_FOR_PEOPLE = (
     "campaign_id",
     "company",
@@ -65,12 +64,7 @@ _COUNTS_FOR_PEOPLE = (
     "fell",
     "found",
     "lost",
-    "entered_top_10",
-    "left_top_10",
 )
-_WIDE_TERMINAL_FOR_COUNTS = 110
-_COUNTS_IF_NARROW = _COUNTS_FOR_PEOPLE[:-2]
-_ALL_COUNTS = tuple(attrs.fields_dict(CampaignChanges))
 
 
 @attrs.frozen
@@ -80,14 +74,14 @@ class _Answer:
     Attributes:
         name: the name of the rows in JSON.
         model: the type of the rows.
-        columns: the columns that are shown.
+        columns_for_people: the columns of a table; other formats have all.
     """
 
     result: Changes | CountedChanges
     name: str
     rows: Sequence[Any]
     model: type[Any]
-    columns: Sequence[str]
+    columns_for_people: Sequence[str]
     headline: str
 
 
@@ -109,11 +103,11 @@ def show_changes(
     # a table on stdout includes the notes, so they are not logged as well
     with logged(messages(quiet=is_for_people and file is None)) as notes:
         if by_campaign:
-            counts = history.changes_by_campaign(database, **arguments)
-            answer = _answer_with_counts(counts, limit, is_for_people=is_for_people)
+            answer = _counts(history.changes_by_campaign(database, **arguments), limit)
         else:
             changes = history.changes(database, limit=limit, **arguments)
-            answer = _answer_with_changes(changes, engines, is_for_people=is_for_people)
+            names = _known_engine_names(engines) if is_for_people else None
+            answer = _changes(changes, names)
     if file is not None:
         messages().print(answer.headline)
         path = file.write(answer.rows, answer.model)
@@ -122,51 +116,41 @@ def show_changes(
         lines = [answer.headline, *[f"Note: {note}" for note in notes]]
         heading = "".join(f"{line}\n" for line in lines)
         rows = _in_words(answer.rows) if answer.model is Change else answer.rows
-        write(heading + format_objects(rows, answer.columns, format))
+        write(heading + format_objects(rows, answer.columns_for_people, format))
     elif format == "json":
         write(as_json(_facts(answer, notes)))
     else:
-        write(format_objects(answer.rows, answer.columns, format))
+        all_columns = tuple(attrs.fields_dict(answer.model))
+        write(format_objects(answer.rows, all_columns, format))
     # the total includes changes beyond --limit
     if exit_code and answer.result.total:
         return ExitCode.CHANGED
     return ExitCode.OK
 
 
-def _answer_with_changes(changes: Changes, engines: str | None, *, is_for_people: bool) -> _Answer:
+def _changes(changes: Changes, engine_names: tuple[str, str] | None) -> _Answer:
     rows: Sequence[Any] = changes
-    columns: Sequence[str] = _ALL_COLUMNS
-    if is_for_people:
-        engine_names = _known_engine_names(engines)
-        name_of_engine = {} if engine_names is None else names_of_engines(engine_names)
-        rows = with_names_of_engines(changes, name_of_engine)
-        is_wide = stdout_width() >= _WIDE_TERMINAL
-        columns = _COLUMNS_FOR_PEOPLE if is_wide else _COLUMNS_IF_NARROW
+    if engine_names is not None:
+        rows = with_names_of_engines(changes, names_of_engines(engine_names))
+    is_wide = stdout_width() >= _WIDE_TERMINAL
     return _Answer(
         result=changes,
         name="changes",
         rows=rows,
         model=Change,
-        columns=columns,
+        columns_for_people=_COLUMNS_FOR_PEOPLE if is_wide else _COLUMNS_IF_NARROW,
         headline=_headline(changes),
     )
 
 
-def _answer_with_counts(
-    counts: CountedChanges, limit: int | None, *, is_for_people: bool
-) -> _Answer:
-    rows = counts.campaigns[:limit]
-    columns = _ALL_COUNTS
-    if is_for_people:
-        is_wide = stdout_width() >= _WIDE_TERMINAL_FOR_COUNTS
-        columns = _COUNTS_FOR_PEOPLE if is_wide else _COUNTS_IF_NARROW
+def _counts(counts: CountedChanges, limit: int | None) -> _Answer:
     campaigns = counted(len(counts.campaigns), "campaign")
     return _Answer(
         result=counts,
         name="campaigns",
-        rows=rows,
+        rows=counts.campaigns[:limit],
         model=CampaignChanges,
-        columns=columns,
+        columns_for_people=_COUNTS_FOR_PEOPLE,
         headline=f"{_total(counts)} in {campaigns}; places: + is better",
     )
 

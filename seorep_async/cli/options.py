@@ -194,20 +194,7 @@ def name_and_value(pair: str) -> tuple[str, str]:
     name, equals, value = pair.partition("=")
     if not name or not equals:
         raise click.BadParameter(f"{pair!r} is not of the form NAME=VALUE.")
-    # The shell may pass bytes that are not UTF-8. The value may be a secret, so it is not shown.
-    if not _is_unicode(name):
-        raise click.BadParameter(f"the name {name!r} is not UTF-8.")
-    if not _is_unicode(value):
-        raise click.BadParameter(f"the value of {name} is not UTF-8.")
     return name, value
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def not_empty(value: str) -> str:

@@ -7,6 +7,7 @@ import csv
 import datetime as dt
 import functools
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -261,18 +262,11 @@ def read_ids(value: str) -> list[int]:
 
     The file has one id per line, or is a CSV with a column campaign_id or id.
     """
-    # @ for a file, as in curl; click takes @- for stdin
+    # @ for a file, as in curl
     if not value.startswith("@"):
         return [campaign_id(part) for part in value.split(",")]
     path = value.removeprefix("@")
-    try:
-        with click.open_file(path, encoding="utf-8-sig") as file:
-            reader = csv.reader(file, strict=True)
-            rows = [(reader.line_num, row) for row in reader if row]
-    except (OSError, ValueError, RuntimeError, csv.Error) as error:
-        # a RuntimeError means that stdin is closed
-        problem = getattr(error, "strerror", None) or error
-        raise click.BadParameter(f"can't read {path}: {problem}.") from None
+    rows = _rows_of(path)
     column = slice(None)
     for title in _ID_COLUMNS:
         if rows and title in rows[0][1]:
@@ -289,6 +283,19 @@ def read_ids(value: str) -> list[int]:
     if not ids:
         raise click.BadParameter(f"there are no ids in {path}.")
     return ids
+
+
+def _rows_of(path: str) -> list[tuple[int, list[str]]]:
+    """Return the numbers and cells of the lines of a file, or of stdin, which click calls -."""
+    if path == "-" and sys.stdin is None:
+        raise click.BadParameter("can't read -: stdin is closed.")
+    try:
+        with click.open_file(path, encoding="utf-8-sig") as file:
+            reader = csv.reader(file, strict=True)
+            return [(reader.line_num, row) for row in reader if row]
+    except (OSError, ValueError, csv.Error) as error:
+        problem = getattr(error, "strerror", None) or error
+        raise click.BadParameter(f"can't read {path}: {problem}.") from None
 
 
 def _in_one_list(

@@ -109,17 +109,15 @@ async def _check_file(
         if not error.retryable:
             raise
         # a night that is being pulled is no fault
-        findings.note("target", error.message)
-        await _try_nights(findings, client, out, account)
+        await _note_in_use(findings, client, out, account, error.message)
         return
     except TimeoutError:
         problem = f"{out} is open in another program"
         # the warning about the wait names the process
         if warnings:
             problem = warnings[-1].rpartition(";")[0]
-        findings.note("target", f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it")
-        # a program that only reads the database blocks a pull, but not another reader
-        await _try_nights(findings, client, out, account)
+        words = f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it"
+        await _note_in_use(findings, client, out, account, words)
         return
     has_pulls = isinstance(checked_target, Database) and bool(checked_target.accounts)
     findings.ok("target", await asyncio.to_thread(_state_of, out, has_pulls=has_pulls))
@@ -133,10 +131,14 @@ async def _check_file(
         await asyncio.to_thread(_add_other_staged, findings, checked_target)
 
 
-async def _try_nights(
-    findings: Findings, client: SeoRepClient, out: str, account: str | None
+async def _note_in_use(
+    findings: Findings, client: SeoRepClient, out: str, account: str | None, problem: str
 ) -> None:
-    """Report the nights of a target that is in use, if it is a database that can be read."""
+    """Report that a target is in use, and its nights if it is a database that can be read.
+
+    A program that only reads a database blocks a pull, but not another reader.
+    """
+    findings.note("target", problem)
     if Path(out).suffix.lower() != ".duckdb":
         return
     try:

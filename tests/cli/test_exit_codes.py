@@ -74,12 +74,9 @@ def test_the_code_tells_permanent_from_passing(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("api", "GET", "/v3/campaigns", "\udced=1"), r"the name '\udced' is not UTF-8"),
-        (("api", "POST", "/v3/campaigns", "\udced=1"), r"the name '\udced' is not UTF-8"),
-        (("api", "PUT", "/v3/users/2", "password=s3cr\udced"), "value of password is not UTF-8"),
-        (("campaigns", "list", "--param", "\udced=1"), r"'--param': the name '\udced' is not"),
+        (("api", "POST", "/v3/campaigns", "\udced=1"), r"the name '\udced' is not valid"),
+        (("api", "PUT", "/v3/users/2", "password=s3cr\udced"), "password is not valid Unicode"),
         (("campaigns", "list", "--filter", "\udced"), "--filter is not valid Unicode"),
-        (("campaigns", "list", "-c", "\udced=1"), r"'-c' / '--config': the name '\udced' is not"),
     ],
 )
 def test_an_argument_that_is_not_utf8_is_named_as_written(
