@@ -272,7 +272,7 @@ class _Run(Generic[R]):
             if error is None:
                 self._begun[item.number] = item
                 return item.reading
-            self._end(item, self._failed(item, error))
+            self._fail(item, error)
             item = self._next_item()
         return None
 
@@ -284,7 +284,7 @@ class _Run(Generic[R]):
             report = item.listing.assemble(reading.pages)
         except SeoRepError as error:
             # Even complete pages can be refused, for example if the period is in the future.
-            self._end(item, self._failed(item, error))
+            self._fail(item, error)
             return
         self._succeeded += 1
         self._end(item, PulledReport(item.id, report))
@@ -318,7 +318,7 @@ class _Run(Generic[R]):
             item.reading = reading.again()
             return item.reading
         if not self._may_try_again(item, error):
-            self._end(item, self._failed(item, error))
+            self._fail(item, error)
             return None
         item.error = error
         item.reading = reading.again()
@@ -352,10 +352,10 @@ class _Run(Generic[R]):
             return self._deferred.pop(0)
         return None
 
-    def _failed(self, item: _Item[R], error: SeoRepError) -> FailedReport:
+    def _fail(self, item: _Item[R], error: SeoRepError) -> None:
         if error.subject is None:
             error = error.evolve(subject=item.listing.query.subject)
-        return FailedReport(item.id, error)
+        self._end(item, FailedReport(item.id, error))
 
     def _end(self, item: _Item[R], outcome: Outcome[R]) -> None:
         self._begun.pop(item.number, None)
@@ -395,7 +395,7 @@ class _Run(Generic[R]):
 
     def _stop(self, item: _Item[R], error: SeoRepError) -> None:
         self.crawl.drop(item.reading)
-        self._end(item, self._failed(item, error))
+        self._fail(item, error)
 
     def _stopped_error(self) -> AuthenticationError:
         stopped = "stopped, because the API key was refused for another request"

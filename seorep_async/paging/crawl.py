@@ -52,8 +52,7 @@ class Crawl(Generic[T]):
        of the service. So a listing is passed over while it has as many pages in progress as have
        arrived, or while one of its pages is being tried again.
     3. Page 1 of the next listing that begins.
-    4. If there is no other work, a page of the first listing that was passed over. Listings with a
-       page that is being tried again get only a few early pages, which may be wasted.
+    4. If there is no other work, a page of the first listing that was passed over.
 
     There is a worker for each permit, and another in place of each one whose request is being tried
     again. With more workers, nearly every request would wait in the queue for its permit, which
@@ -101,7 +100,6 @@ class Crawl(Generic[T]):
     def _next_page(self) -> Job[T] | None:
         """Return the next page to request, if there is any."""
         healthy = self._with_more
-        failing = set()
         if self._retrying:
             failing = {self._workers[worker] for worker in self._retrying}
             healthy = [reading for reading in self._with_more if reading not in failing]
@@ -112,11 +110,7 @@ class Crawl(Generic[T]):
         if next_reading is not None:
             return next_reading, next_reading.take_number()
         # Without other work, the listings that were passed over get their turn.
-        early_pages = sum(len(reading.early) for reading in failing)
-        passed_over = healthy
-        if not healthy and early_pages < self.budget:
-            passed_over = self._with_more
-        for reading in passed_over:
+        for reading in healthy or self._with_more:
             if reading.wants_request:
                 return self._take_page(reading)
         return None

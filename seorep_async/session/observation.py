@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import math
 import re
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -15,13 +14,11 @@ import attrs
 from multidict import CIMultiDict
 
 from seorep_async.errors import ConfigurationError, duration, short_repr
-from seorep_async.session.clock import Clock
 from seorep_async.session.failures import Failure
 from seorep_async.session.flow_control import Share
 from seorep_async.session.request import Call, Request
 from seorep_async.session.response import Response
 from seorep_async.session.timeouts import Block, Blocks
-from seorep_async.settings import Settings
 
 N = TypeVar("N", int, float)
 
@@ -33,9 +30,7 @@ _SECRET_HEADERS = re.compile(
 )
 _log = logging.getLogger("seorep_async")
 _OUTAGE_SECONDS = 5.0
-"""If all requests have failed for this time, an outage is logged."""
-_QUOTA_SECONDS = 65.0
-"""The same after a 429, because a limit may be per minute."""
+"""An outage that has lasted for this time is logged."""
 _recordings: ContextVar[Blocks[list[RawAnswer]]] = ContextVar("seorep_async_recordings", default=())
 """The blocks of `client.record_answers()` around the current code, of all clients."""
 
@@ -155,14 +150,6 @@ def _difference(now: Mapping[str, N], before: Mapping[str, N]) -> dict[str, N]:
     }
 
 
-@attrs.define
-class _Outage:
-    """A time without any accepted request, since the monotonic time `began`."""
-
-    began: float
-    is_logged: bool = False
-
-
 class Observer:
     """Passes a client's attempts to `on_attempt`, to recordings and to the log."""
 
@@ -170,20 +157,13 @@ class Observer:
         self,
         on_attempt: OnAttempt | None,
         scrub: Callable[[str, Request[Any]], str],
-        settings: Settings,
         account: str,
-        clock: Clock,
     ) -> None:
         self.on_attempt: OnAttempt | None = on_attempt
         self.account = account
         self._prefix = f"{account}: " if account else ""
         self._scrub = scrub
-        self._clock = clock
-        self._outage: _Outage | None = None
-        self._accepted_at = 0.0
-        rate = settings.requests_per_second
-        # The first pace below this is logged. Then it becomes 0, so that no other one is.
-        self._usual_pace = math.inf if rate is None else rate
+        self._outage_is_logged = False
 
     def record_answers(self) -> Block[list[RawAnswer]]:
         """Collect the responses to all requests sent inside a block."""
@@ -254,40 +234,20 @@ class Observer:
             fields = self._log_fields(call, status=status, cause=cause)
             _log.exception("%son_attempt failed", self._prefix, extra=fields)
 
-    def log_outage(self, call: Call[Any], failure: Failure) -> None:
-        """Log an outage once, after a failure that shows that it continues."""
-        if failure.was_accepted or failure.inconclusive:
+    def log_outage(self, call: Call[Any], result: object, share: Share) -> None:
+        """Log an outage once, after an attempt that shows that it continues, and log its end."""
+        seconds = share.outage_seconds
+        if seconds is None:
+            if self._outage_is_logged:
+                self._outage_is_logged = False
+                message = "%sthe service accepts requests again"
+                _log.info(message, self._prefix, extra={"account": self.account})
             return
-        now = self._clock.monotonic()
-        if self._outage is None:
-            # An attempt that hung may have begun before another one was accepted.
-            self._outage = _Outage(max(call.started, self._accepted_at))
-        seconds = now - self._outage.began
-        shortest = _QUOTA_SECONDS if failure.error.status == 429 else _OUTAGE_SECONDS
-        if self._outage.is_logged or seconds < shortest:
-            return
-        self._outage.is_logged = True
-        message = "%sno request has been accepted for %s: %s"
-        facts = duration(seconds), failure.error.message
-        _log.warning(message, self._prefix, *facts, extra=self._log_fields(call))
-
-    def end_outage(self) -> None:
-        """Record that the service accepted a request, and log the end of a logged outage."""
-        now = self._clock.monotonic()
-        if self._outage is not None and self._outage.is_logged:
-            waited = duration(now - self._outage.began)
-            message = "%sthe service accepts requests again, after %s"
-            _log.info(message, self._prefix, waited, extra={"account": self.account})
-        self._outage = None
-        self._accepted_at = now
-
-    def log_limits(self, call: Call[Any], share: Share) -> None:
-        """Log the first decrease of the pace."""
-        pace = share.pace
-        if pace is not None and pace < self._usual_pace:
-            self._usual_pace = 0.0
-            message = "%sthe service refuses requests: slowed down to %.3g a second"
-            _log.info(message, self._prefix, pace, extra=self._log_fields(call, pace=pace))
+        if seconds > _OUTAGE_SECONDS and isinstance(result, Failure) and not self._outage_is_logged:
+            self._outage_is_logged = True
+            message = "%sno request has been accepted for %s: %s"
+            facts = duration(seconds), result.error.message
+            _log.warning(message, self._prefix, *facts, extra=self._log_fields(call))
 
     def log_retry(self, call: Call[Any], failure: Failure, delay: float) -> None:
         """Log that a request will be retried after `delay` seconds."""

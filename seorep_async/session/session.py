@@ -67,9 +67,7 @@ class Session:
         self.state: SessionState = SessionState.NEW
         self.call_timeout: CallTimeout = CallTimeout(settings.call_timeout, self.clock.monotonic)
         self._reader = ResponseReader(authentication, self.clock)
-        self.observer: Observer = Observer(
-            on_attempt, self._reader.errors.scrub, settings, account, self.clock
-        )
+        self.observer: Observer = Observer(on_attempt, self._reader.errors.scrub, account)
         wall_clock = self.clock.wall_clock
         self._transport = Transport(base_url, authentication, settings, borrowed, wall_clock)
         self.share: Share = Share(settings, self.clock, limits, base_url.origin, account)
@@ -219,8 +217,6 @@ class Session:
             if not permit.paces_retry:
                 await self._back_off(retry.delay)
         self.share.quota.succeed(call.spent)
-        if call.failure is not None:
-            self.observer.log_limits(call, self.share)
         return result
 
     async def _wait_for_permit(self, call: Call[Any]) -> Permit:
@@ -302,8 +298,7 @@ class Session:
         finally:
             # Even a defect of a decoder must not keep others waiting for this permit.
             self.share.learn(permit, outcome)
-        if not isinstance(outcome, Failure) or outcome.was_accepted:
-            self.observer.end_outage()
+        self.observer.log_outage(call, outcome, self.share)
         return outcome
 
     def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
@@ -325,7 +320,6 @@ class Session:
             pace=self.share.pace,
             settings=self.settings,
         )
-        self.observer.log_outage(call, failure)
         if decision is None:
             decision = self._late(call, permit.seconds_waited, permit.reason)
         if isinstance(decision, SeoRepError):

@@ -18,8 +18,8 @@ TICK = 0.03
 """The seconds between two alarms while attempts are running."""
 LATE = 0.05
 """An alarm that is later than this, in seconds, means that the loop or the process was stopped."""
-_ALARMS_AFTER_STOP = 5
-"""After a stop, attempts outlast this many alarms, because the loop reads arrived data in parts."""
+_EXTENSION = 0.15
+"""After a stop, attempts go on for this many seconds, to read data that has already arrived."""
 
 
 class Deadline(msgspec.Struct, frozen=True):
@@ -94,18 +94,18 @@ class AttemptTimeouts:
         self._alarm = self.loop.call_later(TICK, self._ring, self.loop.time() + TICK)
 
     def _ring(self, due: float) -> None:
-        """End the attempts that are due, but first let them read data that has already arrived."""
+        """End the attempts that are due."""
         now = self.loop.time()
         for limit in self.running:
             if limit.due > now:
                 continue
-            # The loop was blocked, so a response may have arrived that it has not read yet.
-            if limit.alarms == 0 and now - due > LATE:
+            if now - due > LATE and not limit.is_extended:
+                # The loop was blocked, so a response may have arrived that it has not read yet.
+                limit.is_extended = True
                 limit.inconclusive = True
-                limit.most_alarms = _ALARMS_AFTER_STOP
-            if limit.alarms == limit.most_alarms:
+                limit.due = now + _EXTENSION
+            elif not limit.is_over:
                 limit.expire()
-            limit.alarms += 1
         self._alarm = None
         if self.running:
             self._set_alarm()
@@ -120,12 +120,9 @@ class TimeLimit:
 
     def __init__(self, timeouts: AttemptTimeouts, seconds: float, remaining: float) -> None:
         self._timeouts = timeouts
-        self._started = timeouts.loop.time()
-        # How many alarms have rung since `due`, and how many the attempt may outlast.
-        self.alarms: int = 0
-        self.most_alarms: int = 1
+        self.due: float = timeouts.loop.time() + min(seconds, remaining)
+        self.is_extended: bool = False
         self.is_over: bool = False
-        self.due: float = self._started + min(seconds, remaining)
         self.inconclusive: bool = remaining <= seconds
 
     def __enter__(self) -> TimeLimit:
@@ -135,10 +132,6 @@ class TimeLimit:
         self._cancelled_before = self._task.cancelling()
         self._timeouts.start(self)
         return self
-
-    def is_very_late(self, seconds: float) -> bool:
-        """Return whether far more than `seconds` has passed, because the loop was blocked."""
-        return self._timeouts.loop.time() - self._started > 1.25 * seconds
 
     def expire(self) -> None:
         """End the block."""
