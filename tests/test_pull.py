@@ -2,9 +2,7 @@
 
 import asyncio
 import datetime as dt
-import gc
 import logging
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,7 +12,6 @@ import pytest
 
 from seorep_async import (
     AuthenticationError,
-    ConfigurationError,
     DecodeError,
     Feed,
     NotFoundError,
@@ -105,17 +102,6 @@ async def test_every_campaign_ends_in_a_report_with_all_its_rows() -> None:
         assert outcome.report is not None
         assert outcome.report.campaign_id == outcome.id
         assert [row.keyword_id for row in outcome.report.rows] == rows_of(outcome.id)
-
-
-@pytest.mark.parametrize("ordered", [False, True])
-async def test_a_pull_frees_the_outcomes_already_yielded(ordered: bool) -> None:
-    async with (
-        serving(whole) as (client, _),
-        pull_of(client, range(1, 9), ordered=ordered) as outcomes,
-    ):
-        kept = [weakref.ref(outcome) async for outcome in outcomes]
-        gc.collect(0)
-        assert [outcome() for outcome in kept] == [None] * 8
 
 
 @pytest.mark.parametrize(
@@ -209,14 +195,6 @@ async def test_ordered_yields_outcomes_in_the_order_of_the_ids() -> None:
 # --- Depth-first and bounded
 
 
-@pytest.mark.parametrize("pages", [1, 3])
-async def test_requests_of_a_pull_find_their_permits_free(pages: int) -> None:
-    async with serving(lambda request: whole(request, pages), max_concurrency=8) as (client, _):
-        await outcomes_of(client, range(1, 100))
-        waited = client.stats.waited
-    assert waited == {}
-
-
 async def test_a_campaign_is_read_to_its_end_before_much_of_later_ones() -> None:
     async with serving(lambda request: whole(request, 40), max_concurrency=4) as (client, service):
         await outcomes_of(client, range(1, 17))
@@ -225,25 +203,6 @@ async def test_a_campaign_is_read_to_its_end_before_much_of_later_ones() -> None
         later_ids = [request.id for request in service.requests[:last] if request.id > unit + 1]
         # Later ones progress by a page each, because permits are free while a page is read.
         assert all(pages <= 30 for pages in Counter(later_ids).values())
-
-
-@pytest.mark.parametrize(("campaigns", "pages"), [(1, 201), (200, 3)])
-async def test_all_permits_of_a_pull_are_busy(campaigns: int, pages: int) -> None:
-    together = asyncio.Barrier(16)
-
-    async def script(request: ApiRequest) -> Any:
-        # Nobody leaves before sixteen are there, except at the start and the end.
-        if 16 < len(service.requests) <= 176:
-            await together.wait()
-        return whole(request, pages)
-
-    async with serving(script, max_concurrency=16) as (client, service):
-        outcomes = await outcomes_of(client, range(1, campaigns + 1))
-    for outcome in outcomes:
-        assert outcome.report is not None
-        assert [row.keyword_id for row in outcome.report.rows] == rows_of(outcome.id, pages)
-    assert len(service.requests) == campaigns * pages
-    assert service.most_in_flight == 16
 
 
 class Running(Clock):
@@ -312,20 +271,6 @@ async def awaited(pull: Pull[Any]) -> PullOutcomes[Any]:
 # --- Bad use (and see `tests/mistakes.txt`), and bugs
 
 
-async def test_a_closed_pull_yields_nothing_more() -> None:
-    async with serving(whole) as (client, _):
-        async with pull_of(client, [1, 2]) as outcomes:
-            await anext(outcomes)
-        with pytest.raises(ConfigurationError):
-            await anext(outcomes)
-
-
-async def test_a_running_pull_can_not_be_entered_again() -> None:
-    async with serving(whole) as (client, _), pull_of(client, [1]) as outcomes:
-        with pytest.raises(ConfigurationError, match="runs only once"):
-            await outcomes.__aenter__()
-
-
 @pytest.mark.parametrize("ordered", [False, True])
 async def test_a_bug_inside_is_raised_and_not_taken_for_an_outcome(
     ordered: bool, monkeypatch: pytest.MonkeyPatch
@@ -364,12 +309,6 @@ async def test_a_pull_retries_failed_ids_at_its_end(statuses: list[int], later: 
     assert failed_ids == ([] if succeeds_later else [2])
     assert sorted(requested_ids[:5]) == [1, 2, 3, 4, 5]
     assert requested_ids[5:] == later
-
-
-async def test_nothing_is_tried_again_where_nothing_succeeded() -> None:
-    async with serving(lambda request: 500, max_attempts=1) as (client, service):
-        assert len(await outcomes_of(client, range(1, 6))) == 5
-    assert len(service.requests) == 5
 
 
 @pytest.mark.parametrize(("bad_pulls", "read"), [(1, 2), (3, 4), (9, 4)])

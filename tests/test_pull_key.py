@@ -9,17 +9,15 @@ import pytest
 
 from seorep_async import (
     AuthenticationError,
-    ConnectionFailedError,
     Feed,
     PullOutcome,
     SeoRepError,
 )
 from seorep_async.pull import Pull
 from seorep_async.session import Request
-from seorep_async.session.failures import Cause, Failure, Sent
 from tests.rankings import rankings_of, report_page
 from tests.session.simulated_service import SimulatedService, session_above
-from tests.session.virtual_loop import at_rest, here
+from tests.session.virtual_loop import here
 
 pytestmark = pytest.mark.virtual
 
@@ -123,20 +121,6 @@ async def test_no_request_begins_until_the_question_is_answered(concurrency: int
         await taker
 
 
-async def test_no_page_of_a_begun_report_is_sent_after_a_refusal() -> None:
-    def answer(path: str) -> Any:
-        if len(service.paths) > 50:
-            return 403
-        return report_page([page_of(path)], 40, 40)
-
-    service = SimulatedService(says=answer, latency=0.05)
-    async with rankings_of(service) as (_, rankings):
-        with pytest.raises(AuthenticationError) as caught:
-            await rankings.pull(range(1, 100), *JANUARY)
-    assert caught.value.subject is None
-    assert len(service.paths) <= 50 + 16 + 8 + 1
-
-
 async def test_an_unanswered_question_delays_a_pull_by_10_seconds() -> None:
     statuses = {LIST: None, 20: 200}
     service = answering(lambda campaign_id: statuses.get(campaign_id, 403))
@@ -144,15 +128,6 @@ async def test_an_unanswered_question_delays_a_pull_by_10_seconds() -> None:
         outcomes = await rankings.pull(range(1, 21), *JANUARY)
         assert 10 < here().now < 11
     assert failed_ids(outcomes) == [*range(1, 20)]
-
-
-async def test_a_question_keeps_the_time_limit_of_its_pull() -> None:
-    service = answering(lambda campaign_id: None if campaign_id == LIST else 403)
-    async with rankings_of(service) as (session, rankings):
-        with session.call_timeout.limit(1.0):
-            outcomes = await rankings.pull([1, 2, 3], *JANUARY)
-        assert here().now == pytest.approx(1.0)
-    assert failed_ids(outcomes) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("ids", [[1, 2, 3], [4, 1, 2, 3]], ids=["no report", "a report before"])
@@ -169,44 +144,6 @@ async def test_a_pull_whose_reports_came_after_its_403s_does_not_ask() -> None:
     async with rankings_of(service, max_concurrency=1) as (_, rankings):
         await rankings.pull([1, 2, 3, 4, 5, 6], *JANUARY)
     assert questions(service) == []
-
-
-async def test_a_failed_page_does_not_cancel_its_listings_question() -> None:
-    questions_sent = 0
-
-    def answer(path: str) -> Any:
-        nonlocal questions_sent
-        if campaign_of(path) == LIST:
-            # Page 3 of campaign 8 fails while the question is open.
-            service.latency = 1.0
-            questions_sent += 1
-            return 403
-        service.latency = 0.5 if page_of(path) == 3 else 0.05
-        if campaign_of(path) < 8 or page_of(path) == 2:
-            return 403
-        if page_of(path) == 3:
-            return 404
-        return report_page([800], 3, 3)
-
-    service = SimulatedService(says=answer, jitter=0)
-    async with rankings_of(service, max_concurrency=4) as (_, rankings):
-        _, error = await streamed(rankings.pull(range(1, 60), *JANUARY))
-    assert isinstance(error, AuthenticationError)
-    assert questions_sent == 1
-    assert len(service.paths) < 20
-
-
-async def test_a_question_that_never_arrived_speaks_for_no_key() -> None:
-    unsent = Failure(Sent.NO, Cause.PERMANENT, ConnectionFailedError("no certificate"))
-    answers = iter([unsent, 403])
-
-    def answer(path: str) -> Any:
-        return next(answers) if campaign_of(path) == LIST else 403
-
-    service = SimulatedService(says=answer, latency=0.05)
-    async with rankings_of(service, max_concurrency=1) as (_, rankings):
-        with pytest.raises(AuthenticationError):
-            await rankings.pull(range(1, 9), *JANUARY)
 
 
 async def test_a_question_that_told_nothing_is_asked_again_at_the_end() -> None:
@@ -333,32 +270,6 @@ async def test_single_calls_fail_alone() -> None:
         calls = [session.send(Request("GET", f"/{number}", len)) for number in range(20)]
         results = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(result) for result in results] == [AuthenticationError, *[int] * 19]
-
-
-async def test_ids_that_failed_before_the_question_are_retried() -> None:
-    first_answers = iter([500, 500])
-
-    def status_of(campaign_id: int) -> int:
-        if campaign_id == 1:
-            return next(first_answers, 200)
-        return 200 if campaign_id in (LIST, 20) else 403
-
-    service = answering(status_of)
-    async with rankings_of(service, max_concurrency=1, max_attempts=2) as (_, rankings):
-        outcomes = await rankings.pull([1, *range(2, 12), 20], *JANUARY)
-    assert {outcome.id for outcome in outcomes if outcome.ok} == {1, 20}
-
-
-@pytest.mark.parametrize("campaigns", [3, 20])
-async def test_leaving_a_pull_ends_its_question(campaigns: int) -> None:
-    service = answering(lambda campaign_id: 403 if campaign_id else None)
-    async with rankings_of(service) as (session, rankings):
-        pulling = session.spawn(streamed(rankings.pull(range(1, campaigns), *JANUARY)))
-        await asyncio.sleep(5)
-        pulling.cancel()
-        await asyncio.wait([pulling])
-        await at_rest()
-        assert session.stats.in_flight == 0
 
 
 # --- Row 37: forbidden campaigns fail alone, and nothing waits for them

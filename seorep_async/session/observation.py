@@ -163,7 +163,7 @@ class Observer:
         self.account = account
         self._prefix = f"{account}: " if account else ""
         self._scrub = scrub
-        self._outage_is_logged = False
+        self.has_logged_outage: bool = False
 
     def record_answers(self) -> Block[list[RawAnswer]]:
         """Collect the responses to all requests sent inside a block."""
@@ -238,13 +238,13 @@ class Observer:
         """Log an outage once, after an attempt that shows that it continues, and log its end."""
         seconds = share.outage_seconds
         if seconds is None:
-            if self._outage_is_logged:
-                self._outage_is_logged = False
+            if self.has_logged_outage:
+                self.has_logged_outage = False
                 message = "%sthe service accepts requests again"
                 _log.info(message, self._prefix, extra={"account": self.account})
             return
-        if seconds > _OUTAGE_SECONDS and isinstance(result, Failure) and not self._outage_is_logged:
-            self._outage_is_logged = True
+        if seconds > _OUTAGE_SECONDS and isinstance(result, Failure) and not self.has_logged_outage:
+            self.has_logged_outage = True
             message = "%sno request has been accepted for %s: %s"
             facts = duration(seconds), result.error.message
             _log.warning(message, self._prefix, *facts, extra=self._log_fields(call))

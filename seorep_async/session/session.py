@@ -298,7 +298,8 @@ class Session:
         finally:
             # Even a defect of a decoder must not keep others waiting for this permit.
             self.share.learn(permit, outcome)
-        self.observer.log_outage(call, outcome, self.share)
+        if isinstance(outcome, Failure) or self.observer.has_logged_outage:
+            self.observer.log_outage(call, outcome, self.share)
         return outcome
 
     def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:

@@ -120,7 +120,8 @@ class TimeLimit:
 
     def __init__(self, timeouts: AttemptTimeouts, seconds: float, remaining: float) -> None:
         self._timeouts = timeouts
-        self.due: float = timeouts.loop.time() + min(seconds, remaining)
+        self._started = timeouts.loop.time()
+        self.due: float = self._started + min(seconds, remaining)
         self.is_extended: bool = False
         self.is_over: bool = False
         self.inconclusive: bool = remaining <= seconds
@@ -132,6 +133,10 @@ class TimeLimit:
         self._cancelled_before = self._task.cancelling()
         self._timeouts.start(self)
         return self
+
+    def is_very_late(self, seconds: float) -> bool:
+        """Return whether far more than `seconds` has passed, because the loop was blocked."""
+        return self._timeouts.loop.time() - self._started > 1.25 * seconds
 
     def expire(self) -> None:
         """End the block."""

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import aiohttp
+import attrs
 from aiohttp import hdrs
 
 from seorep_async.errors import (
@@ -174,7 +175,11 @@ class Transport:
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
             if type(error) is TimeoutError:  # from `limit`; aiohttp's are of subclasses
                 return self._late(limit, remaining, progress)
-            return failure_of(error, request)
+            failure = failure_of(error, request)
+            if isinstance(error, aiohttp.ConnectionTimeoutError):
+                is_very_late = limit.is_very_late(self._settings.connect_timeout)
+                return attrs.evolve(failure, inconclusive=is_very_late)
+            return failure
         except Exception as error:
             # only a bug of ours, or of a borrowed session, leads here
             frames = traceback.format_tb(error.__traceback__)  # without locals

@@ -100,15 +100,6 @@ async def test_a_long_report_uses_all_permits_of_shared_limits() -> None:
 
 
 @pytest.mark.virtual
-async def test_at_a_low_rate_reports_are_read_one_by_one() -> None:
-    async with serving(lambda request: page_of(request, 8), requests_per_second=5) as served:
-        rankings, service = served
-        await pulled(rankings, 10)
-    ids = [request_of(path).id for path in service.paths]
-    assert ids == sorted(ids)
-
-
-@pytest.mark.virtual
 async def test_a_streamed_pull_keeps_nothing_of_taken_reports() -> None:
     """This is the memory of row 24 of the fault matrix."""
 
@@ -145,20 +136,6 @@ async def test_a_failed_report_leaves_its_place_to_others() -> None:
         outcomes = await pulled(rankings, 23)
         assert here().now < 5
     assert [outcome.id for outcome in outcomes if outcome.ok] == [21, 22, 23]
-
-
-@pytest.mark.virtual
-async def test_pages_in_flight_do_not_fail_a_report_that_is_read_again() -> None:
-    def answer(request: ApiRequest) -> Response | None:
-        # In the first reading, page 2 announces other pages than page 1, and page 3 never arrives.
-        is_first = len(service.paths) < 5
-        if is_first and request.page == 3:
-            return None
-        return page_of(request, 5 if is_first and request.page == 2 else 6)
-
-    async with serving(answer, max_concurrency=4) as (rankings, service):
-        outcomes = await pulled(rankings, 1)
-    assert outcomes[0].ok
 
 
 @pytest.mark.virtual

@@ -1,7 +1,6 @@
 """Listings from correct and faulty services: pages are prefetched, and must add up."""
 
 import asyncio
-import gc
 import itertools
 from collections.abc import Callable
 from functools import partial
@@ -66,13 +65,6 @@ async def test_every_way_to_read_returns_the_same_items(source: Source) -> None:
     assert pages == single_pages
     items = [item for page in pages for item in page.items]
     assert [source.number(item) for item in items] == everything
-
-
-async def test_each_use_of_a_listing_sends_new_requests() -> None:
-    async with serving(well_behaved(LIST, 5, 10)) as (client, service):
-        listing = client.campaigns.list()
-        assert await listing == await listing
-    assert service.pages == [1, 1]
 
 
 async def test_pages_stay_in_order_if_responses_arrive_out_of_order() -> None:
@@ -190,12 +182,6 @@ async def test_without_total_records_reading_ends_at_an_empty_page(
     assert len(service.requests) == (3 if pages == "3" else 4)
 
 
-async def test_the_empty_last_page_of_a_listing_is_not_yielded() -> None:
-    async with serving(announcing(LIST)) as (client, _):
-        pages = client.campaigns.list().pages()
-        assert [len(page.items) async for page in pages] == [10, 10, 5]
-
-
 @pytest.mark.parametrize(
     ("pages", "records"),
     [(2, 25), *itertools.product([3, LEFT_OUT], [0, 1, 9, 24, 26, "50", 10**9])],
@@ -238,14 +224,6 @@ async def test_an_ignored_page_parameter_is_a_pagination_error_at_once(
         with pytest.raises(PaginationError, match="page 2 repeats"):
             await source.everything(client)
     assert len(service.requests) <= 3
-
-
-async def test_a_repeated_last_page_beyond_an_unknown_end_is_an_error() -> None:
-    repeating = serving(lambda request: LIST.envelope(numbers_on(min(request.page, 3), 10, 25)))
-    async with repeating as (client, service):
-        with pytest.raises(PaginationError, match="page 4 repeats"):
-            await LIST.everything(client)
-    assert service.pages == [1, 2, 3, 4]
 
 
 async def test_an_endless_listing_stops_after_max_pages() -> None:
@@ -352,15 +330,6 @@ async def test_a_failed_page_cancels_the_other_requests(stuck: asyncio.Event) ->
         await hung_up.wait()
 
 
-async def test_break_stops_prefetching_while_the_client_stays_open(stuck: asyncio.Event) -> None:
-    async with serving(stuck_after(2, stuck), max_concurrency=2) as (client, _):
-        async for campaign in client.campaigns.list():
-            if campaign.id == 11:
-                break
-        await asyncio.wait(our_tasks())
-        assert (await client.campaigns.list().page(1)).number == 1
-
-
 async def test_cancelling_leaves_no_task(stuck: asyncio.Event) -> None:
     async with serving(stuck_after(1, stuck)) as (client, service):
         reading = asyncio.ensure_future(LIST.everything(client))
@@ -378,25 +347,6 @@ async def test_closing_the_client_ends_an_open_listing_with_an_error(stuck: asyn
         await client.close()
         with pytest.raises(ConfigurationError, match="closed"):
             await reading
-
-
-async def test_exceptions_of_several_failed_pages_are_all_retrieved() -> None:
-    unhandled: list[Any] = []
-
-    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        unhandled.append(context.get("exception"))
-
-    def script(request: ApiRequest) -> Any:
-        return well_behaved(LIST, 50, 10)(request) if request.page == 1 else 404
-
-    asyncio.get_running_loop().set_exception_handler(handle)
-    async with serving(script) as (client, _):
-        for _ in range(3):
-            with pytest.raises(NotFoundError):
-                await client.campaigns.list()
-    gc.collect()
-    # The server may report a connection that the client closed.
-    assert not [error for error in unhandled if isinstance(error, SeoRepError)]
 
 
 def slow_by_the_clock(clock: Clock, seconds: float) -> Callable[[ApiRequest], Any]:

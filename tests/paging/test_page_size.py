@@ -5,22 +5,21 @@ import functools
 import itertools
 import json
 import re
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 import attrs
 import pytest
 
-from seorep_async import DeadlineExceededError, EngineNames, PaginationError, ServerError
+from seorep_async import EngineNames, ServerError
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Campaigns, Rankings
 from seorep_async.session import Session
 from seorep_async.session.response import Response
 from tests.scripted_api import FEED, LIST
 from tests.session.simulated_service import Limited, SimulatedService, session_above
-from tests.session.virtual_loop import VirtualLoop, here
+from tests.session.virtual_loop import here
 
 pytestmark = pytest.mark.virtual
 
@@ -111,6 +110,10 @@ async def pulled(rankings: Rankings, paging: Paging, ids: Iterable[int]) -> None
     assert len(outcomes) == len(campaign_ids)
 
 
+def pseudo_random(campaign_id: int) -> int:
+    return campaign_id * 0x9E3779B1 % 2**32
+
+
 def rounded_up(records: int, size: int) -> int:
     return -(-records // size)
 
@@ -145,19 +148,21 @@ async def test_few_reports_need_30_requests_more_than_the_best_limit(
     assert page_sizes == ({PATH: rows_a_page} if is_worth_it else {})
 
 
-@pytest.mark.parametrize("records", [60, 300])
-async def test_500_reports_need_a_tenth_more_than_the_best_limit(records: int) -> None:
-    paging = Paging(lambda campaign_id: records)
+LENGTHS: dict[str, Callable[[int], int]] = {
+    "60": lambda campaign_id: 60,
+    "300": lambda campaign_id: 300,
+    "all lengths": lambda campaign_id: pseudo_random(campaign_id) % 500,
+}
+
+
+@pytest.mark.parametrize("records", LENGTHS.values(), ids=LENGTHS)
+async def test_500_reports_need_a_tenth_more_than_the_best_limit(
+    records: Callable[[int], int],
+) -> None:
+    paging = Paging(records)
     async with served(paging) as (_, rankings, _):
         await pulled(rankings, paging, range(1, 501))
     assert paging.attempts <= 1.1 * 500
-
-
-async def test_reports_of_all_lengths_need_few_comparisons() -> None:
-    paging = Paging(lambda campaign_id: campaign_id * 0x9E3779B1 % 2**32 % 500)
-    async with served(paging) as (_, rankings, _):
-        await pulled(rankings, paging, range(1, 301))
-    assert paging.attempts <= 1.1 * 300
 
 
 BEYOND: dict[str, str | int | None] = {
@@ -192,11 +197,7 @@ async def test_a_limit_that_does_not_work_costs_three_in_a_hundred(
 # --- No row is lost
 
 
-def pseudo_random(campaign_id: int) -> int:
-    return campaign_id * 0x9E3779B1 % 2**32
-
-
-LENGTHS: dict[str, Callable[[int], int]] = {
+ODD_LENGTHS: dict[str, Callable[[int], int]] = {
     "small ones first": lambda campaign_id: 20 if campaign_id <= 25 else 1500,
     "exactly the limit": lambda campaign_id: 1000 if campaign_id != 30 else 1001,
     "all lengths": lambda campaign_id: pseudo_random(campaign_id) % 1300,
@@ -207,7 +208,7 @@ def misbehaviours() -> list[tuple[str, str, int, bool]]:
     """Return each misbehaviour with all lengths, and with each kind of limit."""
     # Four kinds and three lengths have no common divisor, so each length meets each kind.
     kinds = itertools.cycle(itertools.product([0, 500], [False, True]))
-    pairs = itertools.product(BEYOND, LENGTHS)
+    pairs = itertools.product(BEYOND, ODD_LENGTHS)
     return [(beyond, lengths, *next(kinds)) for beyond, lengths in pairs]
 
 
@@ -215,14 +216,14 @@ def misbehaviours() -> list[tuple[str, str, int, bool]]:
 async def test_each_row_comes_once_with_any_answer_to_a_large_limit(
     beyond: str, lengths: str, most: int, if_large: bool
 ) -> None:
-    paging = Paging(LENGTHS[lengths], 50, most, BEYOND[beyond], if_large)
+    paging = Paging(ODD_LENGTHS[lengths], 50, most, BEYOND[beyond], if_large)
     async with served(paging, attempt_timeout=1.0) as (_, rankings, _):
         await pulled(rankings, paging, range(1, 35))
 
 
 @pytest.mark.parametrize("lowered_to", [300, 700])
 async def test_a_report_cut_below_the_limit_is_complete(lowered_to: int) -> None:
-    lengths = LENGTHS["small ones first"]
+    lengths = ODD_LENGTHS["small ones first"]
     paging = Paging(lengths)
 
     def answer(path: str) -> Any:
@@ -238,32 +239,13 @@ async def test_a_report_cut_below_the_limit_is_complete(lowered_to: int) -> None
 
 
 async def test_three_failures_at_the_found_size_end_its_use() -> None:
-    paging = Paging(LENGTHS["small ones first"], 50, 500, 500, if_large=True)
+    paging = Paging(ODD_LENGTHS["small ones first"], 50, 500, 500, if_large=True)
     async with served(paging) as (session, rankings, _):
         await pulled(rankings, paging, range(1, 101))
         assert session.stats.page_sizes == {}
     large_ids = {campaign_id for campaign_id, limit, _ in paging.requests if limit}
     # Those that had begun before the third failure are among them.
     assert max(large_ids) < 60
-
-
-async def test_pages_that_never_add_up_are_read_five_times() -> None:
-    class Repeating(Paging):
-        def answer(self, path: str) -> Any:
-            if "campaign_id=2&" in path:
-                # Each page of this report has the rows of page 1.
-                return super().answer(re.sub(r"\bpage=\d+", "page=1", path))
-            return super().answer(path)
-
-    paging = Repeating(lambda campaign_id: 5000 if campaign_id == 1 else 2100)
-    async with served(paging) as (_, rankings, _):
-        await pulled(rankings, paging, [1])
-        paging.requests.clear()
-        (outcome,) = await rankings.pull([2], *JANUARY)
-    assert isinstance(outcome.error, PaginationError)
-    # Once at the found size, then at the default one, and three times more.
-    assert len({*paging.requests}) == 2
-    assert paging.requests.count((2, 1000, 1)) <= 3
 
 
 async def test_an_outage_does_not_count_against_the_page_size() -> None:
@@ -294,33 +276,6 @@ async def test_one_question_is_asked_at_a_time() -> None:
     assert limits[-50:] == [1000] * 50
 
 
-async def test_waiting_listings_go_on_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    iteration = 0
-    run_once = VirtualLoop._run_once  # type: ignore[attr-defined]
-
-    def count(loop: VirtualLoop) -> None:
-        nonlocal iteration
-        iteration += 1
-        run_once(loop)
-
-    monkeypatch.setattr(VirtualLoop, "_run_once", count)
-    paging = Paging(lambda campaign_id: 60)
-    iterations: Counter[int] = Counter()
-
-    def answer(path: str) -> Any:
-        if "limit=1000" in path:
-            iterations[iteration] += 1
-        return paging.answer(path)
-
-    # All answers come at the same time, so all other listings wait for that of the question.
-    async with session_above(SimulatedService(says=answer, jitter=0)) as session:
-        rankings = Rankings(session, decoder_for(EngineNames()), "account")
-        await pulled(rankings, paging, range(1, 17))
-    assert iterations.total() == 16
-    # Two listings did not have to wait for the answer.
-    assert max(iterations.values()) <= 3
-
-
 async def test_others_wait_five_seconds_for_a_hanging_question() -> None:
     paging = Paging(lambda campaign_id: 60, 25, 25, None)
     async with served(paging) as (_, rankings, _), rankings.pull([1, 2, 3], *JANUARY) as outcomes:
@@ -331,20 +286,6 @@ async def test_others_wait_five_seconds_for_a_hanging_question() -> None:
         await anext(outcomes)
         # There were three attempts.
         assert 15 <= here().now < 20
-
-
-async def test_an_outage_does_not_prolong_a_hanging_question() -> None:
-    paging = Paging(lambda campaign_id: 60, 25, 25, None)
-
-    def answer(path: str) -> Any:
-        # Page 1 of some reports arrives while the circuit breaker is open.
-        return 503 if 0.03 <= here().now < 3 else paging.answer(path)
-
-    service = SimulatedService(says=answer, latency=0.1)
-    async with session_above(service, max_concurrency=8) as session:
-        rankings = Rankings(session, decoder_for(EngineNames()), "account")
-        await pulled(rankings, paging, range(1, 21))
-        assert here().now < 25
 
 
 async def test_waiting_for_a_question_leaves_a_call_half_of_its_time() -> None:
@@ -388,24 +329,6 @@ async def test_a_low_rate_does_not_end_the_search(limit: str, status: int) -> No
         assert session.stats.page_sizes == {PATH: 1000}
     # At most one report was read in its 40 default pages, after 7 refusals of its large page.
     assert paging.attempts <= 40 + 40 + 40
-
-
-async def test_refused_large_pages_are_read_at_the_default_size() -> None:
-    paging = Paging(LENGTHS["small ones first"], 10, 500, 429, if_large=True)
-    async with served(paging) as (session, rankings, _):
-        await pulled(rankings, paging, range(20, 32))
-        assert session.stats.page_sizes == {}
-
-
-async def test_a_question_that_was_not_sent_decides_nothing() -> None:
-    paging = Paging(lambda campaign_id: 60)
-    async with served(paging, requests_per_second=0.5) as (session, rankings, _):
-        # Half of a call's time is over before the cap allows its second request.
-        for campaign_id in range(1, 4):
-            with session.call_timeout.limit(3), suppress(DeadlineExceededError):
-                await rankings.campaign(campaign_id, *JANUARY)
-        await rankings.campaign(4, *JANUARY)
-        assert session.stats.page_sizes == {PATH: 1000}
 
 
 async def test_a_cancelled_question_is_asked_by_the_next_listing() -> None:
@@ -453,22 +376,18 @@ async def test_iterating_and_single_pages_keep_the_default_size() -> None:
     assert {limit for _, limit, _ in paging.requests} == {0}
 
 
-async def test_an_explicit_limit_is_kept() -> None:
-    paging = Paging(lambda campaign_id: 100)
-    async with served(paging) as (_, rankings, campaigns):
-        await rankings.campaign(1, *JANUARY, limit=40)
-        await rankings.pull([1, 2], *JANUARY, limit=40)
-        await campaigns.list(limit=40)
-    assert {limit for _, limit, _ in paging.requests} == {40}
-
-
-@pytest.mark.parametrize(("page_size", "limit"), [(40, 40), (None, 0)])
-async def test_a_page_size_of_the_settings_is_kept(page_size: int | None, limit: int) -> None:
+@pytest.mark.parametrize(
+    ("page_size", "options", "limit"),
+    [(40, {}, 40), (None, {}, 0), ("find", {"limit": 40}, 40)],
+)
+async def test_a_given_page_size_is_kept(
+    page_size: Any, options: dict[str, Any], limit: int
+) -> None:
     paging = Paging(lambda campaign_id: 100)
     async with served(paging, page_size=page_size) as (session, rankings, campaigns):
-        await rankings.pull([1, 2], *JANUARY)
-        await rankings.campaign(1, *JANUARY).page(1)
-        await campaigns.list()
+        await rankings.pull([1, 2], *JANUARY, **options)
+        await rankings.campaign(1, *JANUARY, **options).page(1)
+        await campaigns.list(**options)
         assert session.stats.page_sizes == {}
     assert {limit for _, limit, _ in paging.requests} == {limit}
 

@@ -501,14 +501,6 @@ async def test_a_postponed_post_says_when_it_may_be_sent_again(connect: Connect)
     assert caught.value.retryable is True
 
 
-async def test_a_foreign_404_before_it_does_not_make_a_404_a_deletion(connect: Connect) -> None:
-    gone = answer({"status": "error", "message": "there is none"}, status=404)
-    client, _ = await connect(FINE, page(404), gone)
-    await ask(client)
-    with pytest.raises(NotFoundError):
-        await client.campaigns.delete(7)
-
-
 async def test_too_early_is_asked_once_more(connect: Connect) -> None:
     client, server = await connect(*[answer(status=425)] * 2)
     await failure(client, InvalidRequestError)

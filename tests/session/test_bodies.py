@@ -13,7 +13,6 @@ from tests.session.broken_answers import (
     DEFLATE,
     GZIP,
     GZIPPED,
-    MAINTENANCE,
     PAGE,
     chunk,
 )
@@ -55,16 +54,6 @@ async def test_an_unrequested_encoding_is_not_retried(
     error = await failure(client, ProtocolError, match="a Content-Encoding that this client did")
     assert error.attempts == 1
     assert encoding.lower() in str(error).lower()
-
-
-@pytest.mark.parametrize("body", [b"", b"\n", MAINTENANCE], ids=["empty", "line break", "HTML"])
-async def test_a_readable_body_with_a_wrong_encoding_is_retried(
-    body: bytes, connect: Connect
-) -> None:
-    wrong = answer(body, headers=[("Content-Encoding", "utf-8")])
-    client, _ = await connect(answer(PAGE), wrong, answer(PAGE), max_attempts=3)
-    await ask(client)
-    assert (await ask(client)).total_records == 0
 
 
 async def test_a_complete_answer_in_an_unknown_encoding_is_read(connect: Connect) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import Limits, SeoRepClient
+from seorep_async import SeoRepClient
 from seorep_async.errors import (
     AttemptTimeoutError,
     ConfigurationError,
@@ -69,13 +69,6 @@ async def test_call_that_never_succeeds_ends_before_its_deadline(
     assert error.body_excerpt == "down"
     assert error.attempts == len(server.requests) == len(fake_time.slept) + 1
     assert isinstance(error.__cause__, ServerError)
-
-
-async def test_a_call_without_a_deadline_continues(connect: Connect, fake_time: FakeTime) -> None:
-    refusals = [answer(status=503, headers=[("Retry-After", "100")])] * 30
-    client, _ = await connect(*refusals, FINE, call_timeout=None, max_attempts=31)
-    await ask(client)
-    assert sum(fake_time.slept) == pytest.approx(3000, abs=1)
 
 
 @pytest.mark.parametrize(
@@ -177,18 +170,6 @@ async def test_a_retry_that_closing_prevents_ends_in_its_failure(
     await fake_time.waiting.wait()
     await client.close()
     assert (await call).attempts == 1
-
-
-async def test_closing_does_not_count_as_a_failure(scripted_server: StartServer) -> None:
-    server = await scripted_server(hang)
-    limits = Limits(max_concurrency=16)
-    async with SeoRepClient(server.base_url, KEY, limits=limits) as other:
-        client = await SeoRepClient(server.base_url, KEY, limits=limits).open()
-        call = asyncio.create_task(ask(client))
-        await server.first_request.wait()
-        await client.close()
-        await asyncio.wait([call])
-        assert other.stats.concurrency == 16
 
 
 async def test_a_cancelled_close_still_closes_everything(

@@ -73,15 +73,6 @@ def test_final_cause_is_never_retried(sent: Sent, idempotent: bool, cause: Cause
     assert type(verdict(sent, cause, idempotent=idempotent)) is expected
 
 
-@pytest.mark.parametrize("sent", Sent)
-@pytest.mark.parametrize("cause", PASSING)
-def test_a_safe_request_is_retried_wherever_it_failed(sent: Sent, cause: Cause) -> None:
-    cost = COST[cause]
-    if cause is Cause.OVERLOAD and sent is not Sent.RESPONDED:
-        cost = 14
-    assert verdict(sent, cause, throttled=int(cause is Cause.THROTTLE)) == Retry(0.5, cost)
-
-
 @pytest.mark.parametrize("cause", PASSING)
 def test_retry_of_a_failed_probe_is_free(cause: Cause) -> None:
     assert verdict(Sent.NO, cause, attempts=4, throttled=2, is_probe=True, tokens=0) == Retry(
@@ -143,13 +134,6 @@ def test_an_error_states_the_facts_and_how_to_find_out() -> None:
         assert error.status == 500
         assert error.body_excerpt == "its body"
         assert type(error.__cause__) is ServerError
-
-
-@pytest.mark.parametrize(
-    "spent", [{"attempts": 99}, {"tokens": 0}, {"remaining": 0.0}, {"retry_after": 99.0}]
-)
-def test_an_unknown_outcome_stays_unknown_at_any_end(spent: dict[str, Any]) -> None:
-    assert type(verdict(Sent.MAYBE, idempotent=False, **spent)) is OutcomeUnknownError
 
 
 @pytest.mark.parametrize(
@@ -249,16 +233,6 @@ def test_wait_fits_its_limits_or_the_call_ends_at_once(
 ) -> None:
     decided = verdict(Sent.RESPONDED, Cause.OVERLOAD, retry_after=retry_after, remaining=remaining)
     assert decided == expected or type(decided) is expected
-
-
-def test_end_of_time_before_anything_was_sent_names_the_setting() -> None:
-    error = deadline_exceeded(None, was_sent=False, wait="")
-    assert error.status is None
-    assert error.body_excerpt is None
-    assert error.__cause__ is None
-    assert error.message.startswith(
-        "the call timed out; this request was not sent; raise Settings.call_timeout, "
-    )
 
 
 def test_error_of_an_unsent_call_has_no_response_of_another() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from seorep_async.errors import (
     ServerError,
 )
 from seorep_async.session.timeouts import TICK, AttemptTimeouts, TimeLimit
-from tests.session.calls import KEY, Connect, ask
+from tests.session.calls import Connect, ask
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import FINE, answer, hang, reset
 from tests.session.virtual_loop import at_rest, here
@@ -113,27 +113,6 @@ async def test_a_loop_that_stood_still_throws_nothing_away(
     alarms = 6 if stalls else 2
     assert end <= here().now <= end + alarms * TICK
     assert limited.inconclusive is inconclusive
-
-
-@pytest.mark.virtual
-async def test_a_second_stall_throws_no_later_attempt_away() -> None:
-    timeouts = AttemptTimeouts(here())
-    # The second stall begins while the earlier attempt still reads arrived data.
-    here().call_at(0, stand_still, 1.3)
-    here().call_at(1.32, stand_still, 1.2)
-
-    async def earlier_attempt() -> None:
-        with pytest.raises(TimeoutError), TimeLimit(timeouts, 1.0, NEVER):
-            await asyncio.sleep(NEVER)
-
-    async def later_attempt() -> float:
-        await asyncio.sleep(1.31)
-        with TimeLimit(timeouts, 1.0, NEVER):
-            await asyncio.sleep(2.54 - here().now)
-        return here().now
-
-    _, ended = await asyncio.gather(earlier_attempt(), later_attempt())
-    assert ended == pytest.approx(2.54)
 
 
 @pytest.mark.virtual
@@ -242,18 +221,6 @@ async def test_a_limit_is_of_its_client_only(connect: Connect) -> None:
     (client, _) = await connect(answer(status=500), FINE, **SLOW)
     with limited.timeout(1):
         await ask(client)
-
-
-async def test_a_generator_may_be_closed_in_another_context() -> None:
-    client = SeoRepClient("https://api.example.com", KEY)
-
-    async def numbers() -> AsyncGenerator[int, None]:
-        with client.timeout(60), client.record_answers():
-            yield 1
-
-    generator = numbers()
-    await asyncio.create_task(generator.__anext__())
-    await generator.aclose()
 
 
 Use = Callable[[SeoRepClient], Awaitable[object]]

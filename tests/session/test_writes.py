@@ -10,7 +10,6 @@ import pytest
 
 from seorep_async.errors import (
     AttemptTimeoutError,
-    DeadlineExceededError,
     NotFoundError,
     OutcomeUnknownError,
     ProtocolError,
@@ -24,7 +23,6 @@ from tests.session.broken_answers import BROKEN, SLOW
 from tests.session.calls import (
     Connect,
     ConnectSession,
-    OpenClient,
     open_session,
     write,
 )
@@ -188,15 +186,6 @@ async def test_a_write_that_waits_for_a_full_pool_is_retried(connect: Connect) -
             await client.campaigns.create("https://example.com", "Shoes")
         holding.cancel()
     assert len(server.requests) == 1
-
-
-async def test_a_write_without_a_connection_in_time_was_not_sent(
-    open_client: OpenClient,
-) -> None:
-    with Backlog() as address:
-        client = await open_client(address, attempt_timeout=5)
-        with client.timeout(0.1), pytest.raises(DeadlineExceededError):
-            await client.campaigns.create("https://example.com", "Shoes")
 
 
 async def test_a_deletion_without_a_connection_did_not_happen(
@@ -410,13 +399,6 @@ async def test_only_a_404_in_json_proves_that_a_deletion_happened(
     client, _ = await connect(reset, *answers)
     with pytest.raises((NotFoundError, ProtocolError)):
         await client.campaigns.delete(7)
-
-
-async def test_a_foreign_404_after_a_lost_deletion_is_waited_out(connect: Connect) -> None:
-    client, server = await connect(FINE, reset, PAGE_404, GONE)
-    await client.campaigns.list().page(1)
-    await client.campaigns.delete(7)
-    assert len(server.requests) == 4
 
 
 async def test_a_write_in_flight_as_the_client_closes_is_unknown(connect: Connect) -> None:
