@@ -238,14 +238,3 @@ async def test_a_long_reason_is_cut_between_words() -> None:
     in_japanese = NotFoundError("the service said: " + "理由" * 100)
     outcomes = PullOutcomes([FailedReport(1, in_japanese)], Feed.CAMPAIGN)
     assert repr(outcomes).endswith("理由理…)>"), "one long word"
-
-
-def test_an_outcome_is_made_of_the_class_that_fits() -> None:
-    error = NotFoundError("gone")
-    base_class: Any = PullOutcome
-    failed = base_class(1, error=error)
-    assert type(failed) is FailedReport
-    assert failed.id == 1
-    assert failed.error == error
-    assert failed.ok is False
-    assert pickle.loads(pickle.dumps(failed)).id == 1  # noqa: S301

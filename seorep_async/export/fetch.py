@@ -11,13 +11,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 import attrs
-import msgspec
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
     ConfigurationError,
     ExportError,
-    NotFoundError,
     PullPausedError,
     SeoRepError,
 )
@@ -211,12 +209,6 @@ class Fetcher:
             campaigns, error = await look_up(self.client, request.campaigns)
             campaign_ids = list(request.campaigns)
         plan = Plan.of(campaign_ids, campaigns)
-        if not plan.account_ids:
-            # the service no longer names the owner, but the staged reports still have one
-            staged = staging.plan
-            plan = msgspec.structs.replace(
-                plan, account_ids=staged.account_ids, sample=staged.sample
-            )
         await self.run(self.check_accounts, plan.account_ids)
         if not plan.ids:
             # `on_progress` can end an empty pull here, before anything is staged
@@ -245,17 +237,13 @@ class Fetcher:
             try:
                 return [await self.client.campaigns.get(plan.sample)]
             except SeoRepError as error:
+                # the campaign is gone, or the key of another account can't see it
                 if concerns_all(error):
                     raise
-        # The campaign is gone, or the key of another account can't see it, or no owner is known.
-        was_listed = not self.staging.failures(campaigns_table())
-        # `_find_campaigns` will request a failed list again, and check the owners then
-        if not was_listed and not plan.account_ids:
+        elif self.staging.failures(campaigns_table()):
+            # `_find_campaigns` will request the failed list again, and check the owners then
             return []
-        # a service without a list can't tell us who owns its other campaigns
-        with suppress(NotFoundError):
-            return await listed(self.client)
-        return []
+        return await listed(self.client)
 
     async def _fetch_feed(self, feed: Feed, *, retried: set[int]) -> None:
         """Fetch the missing reports of a feed. Of failed ones, fetch only those in `retried`."""

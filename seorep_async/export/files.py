@@ -195,11 +195,11 @@ def _problem_with(file: Path) -> str | None:
 
 def is_mounted(file: Path) -> bool:
     """Return whether a file is itself mounted, as in a container. It can't be replaced then."""
+    # only Linux has mounts of single files
+    if not _MOUNTS.exists():
+        return False
     path = os.path.realpath(file)
-    try:
-        mounts = os.fsdecode(_MOUNTS.read_bytes())
-    except OSError:
-        return os.path.ismount(path)
+    mounts = os.fsdecode(_MOUNTS.read_bytes())
     # Device numbers don't show a mount, because overlay file systems give files other numbers.
     return any(_mount_point(line) == path for line in mounts.splitlines())
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import accumulate, chain, islice, pairwise, repeat
 from pathlib import Path
@@ -28,18 +27,18 @@ from seorep_async.plain_values import UNFROZEN
 from seorep_async.tables.arrow import arrow_schema, record_batch
 from seorep_async.tables.columns import Column, Columns, ColumnType, Table
 from seorep_async.tables.optional import require
-from seorep_async.tables.text import columns_as_json_lines, csv_cells, csv_lines
+from seorep_async.tables.text import columns_as_json_lines, csv_cells, csv_header, csv_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ROW_START = b"\xff"
-_ROW_START_IN_CELLS = "\x1e"
-"""Replaces `ROW_START` in strings, which can't contain that byte. Values rarely contain it."""
+_MARK = ROW_START.decode(errors="surrogateescape")
+"""`ROW_START` in strings. Values can't contain it, because it is no valid Unicode."""
 _ROW_GROUP = 10_000
 """The rows in memory while a table is written, and in a row group of Parquet."""
-_LOOK_BYTES = 1 << 24
-"""How much of a text file is read to find its first row."""
+_LOOK_CHARACTERS = 100_000
+"""How much of a CSV file is read to find its first row."""
 _WRITE_BUFFER = 1 << 18
 _SHEET_PART = 2_000
 """The rows of a sheet that are decoded at once."""
@@ -178,14 +177,6 @@ class Text(Format):
         If the file has only a header, all values are None. If it has another format, the result is
         empty.
         """
-        with open(file, "rb") as opened:
-            text = opened.read(_LOOK_BYTES)
-        try:
-            return self.first_row(text)
-        except (csv.Error, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return {}
-
-    def first_row(self, text: bytes) -> dict[str, Any]:
         raise NotImplementedError
 
 
@@ -210,19 +201,10 @@ class Csv(Text):
     ending = ".csv"
 
     def staged_rows(self, table: Table, columns: Columns) -> bytes:
-        # All rows are joined at once, with a control character before the first cell of each. Then
-        # `ROW_START` replaces that character.
-        cells = csv_cells(table.columns, columns)
-        first_column, *other_columns = cells
-        marked_column = [_ROW_START_IN_CELLS + cell for cell in first_column]
-        text = csv_lines([marked_column, *other_columns]).encode()
-        data = text.replace(_ROW_START_IN_CELLS.encode(), ROW_START)
-        if data.count(ROW_START) == len(first_column):
-            return data
-        # a value contains the control character, so rows are joined one by one
-        rows = zip(*cells, strict=True)
-        lines = [csv_lines([[cell] for cell in row]).encode() for row in rows]
-        return b"".join(ROW_START + line for line in lines)
+        # All rows are joined at once, with a mark before the first cell of each.
+        first_column, *other_columns = csv_cells(table.columns, columns)
+        marked_column = [_MARK + cell for cell in first_column]
+        return csv_lines([marked_column, *other_columns]).encode(errors="surrogateescape")
 
     def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
         cells = []
@@ -236,17 +218,15 @@ class Csv(Text):
         return "".join(f"{cell}," for cell in cells).encode()
 
     def header(self, table: Table) -> bytes:
-        return csv_lines([[column.name] for column in table.columns]).encode()
+        return csv_header(table)
 
-    def first_row(self, text: bytes) -> dict[str, Any]:
-        # an editor may have saved the file with a byte order mark
-        lines = io.StringIO(text.decode("utf-8-sig", "replace"), newline="")
-        reader = csv.DictReader(lines)
-        row: dict[str, Any] = dict.fromkeys(reader.fieldnames or ())
-        # a field may be longer than the csv module accepts
-        with suppress(csv.Error):
-            row = next(reader, row)
-        return row
+    def read(self, file: Path) -> dict[str, Any]:
+        # An editor may have saved the file with a byte order mark.
+        with open(file, encoding="utf-8-sig", errors="replace", newline="") as opened:
+            # so short that no field is longer than the csv module accepts
+            reader = csv.DictReader(io.StringIO(opened.read(_LOOK_CHARACTERS), newline=""))
+            row: dict[str, Any] = dict.fromkeys(reader.fieldnames or ())
+            return next(reader, row)
 
 
 class JsonLines(Text):
@@ -273,8 +253,12 @@ class JsonLines(Text):
             lead += b'"%b":%b,' % (column.name.encode(), value)
         return lead
 
-    def first_row(self, text: bytes) -> dict[str, Any]:
-        return msgspec.json.decode(text.partition(b"\n")[0], type=dict[str, Any])
+    def read(self, file: Path) -> dict[str, Any]:
+        with open(file, "rb") as opened:
+            try:
+                return msgspec.json.decode(opened.readline(), type=dict[str, Any])
+            except (msgspec.DecodeError, RecursionError):
+                return {}
 
 
 class WorkbookRows(JsonLines):

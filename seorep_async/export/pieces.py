@@ -47,7 +47,7 @@ PIECES = "pieces"
 """The name of the file in its folder."""
 RECENT = 8
 """The number of cached records, and of cached pieces: neighbouring reports share them."""
-_MADE = "made-"
+UNFINISHED = "made-"
 """The prefix of the names of unfinished files, which no later pull reads."""
 _FAR_BYTE = 1 << 62
 """The byte that is locked on Windows, far behind the end, because a locked byte can't be read."""
@@ -326,7 +326,7 @@ def drop_staged(folder: Path) -> None:
 
 def drop_unfinished(folder: Path) -> None:
     """Remove the unfinished files of a killed run."""
-    for path in folder.glob(f"{_MADE}*"):
+    for path in folder.glob(f"{UNFINISHED}*"):
         # of a link, only the link itself is removed, not the folder behind it
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -359,4 +359,4 @@ def errors_of(folder: Path) -> Iterator[None]:
 
 def unfinished_path(folder: Path, name: str) -> Path:
     """Return the path of an unfinished file."""
-    return folder / f"{_MADE}{name}"
+    return folder / f"{UNFINISHED}{name}"

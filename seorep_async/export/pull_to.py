@@ -25,7 +25,6 @@ import attrs
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.fetch import Fetcher, OrderedFetcher
-from seorep_async.export.formats import Text, format_of, with_lead
 from seorep_async.export.lookups import (
     estimate,
     requested_ids,
@@ -48,13 +47,14 @@ from seorep_async.export.staging import (
     Contents,
     StagedPull,
     Staging,
-    columns_of,
 )
 from seorep_async.models import Feed
+from seorep_async.reports import column_values
 from seorep_async.resources.arguments import check_engine_names
 from seorep_async.resources.rankings import FeedOptions
 from seorep_async.tables.columns import FeedTable
 from seorep_async.tables.output_tables import table_of
+from seorep_async.tables.text import columns_as_csv, columns_as_json_lines, csv_header
 from seorep_async.version import __version__
 
 
@@ -182,13 +182,13 @@ async def stream(
         SeoRepError: the key was refused, or the campaigns could not be listed.
     """
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
-    text_format = format_of(f".{format}") if format in ("csv", "jsonl") else None
-    if len(request.feeds) != 1 or not isinstance(text_format, Text):
+    if len(request.feeds) != 1 or format not in ("csv", "jsonl"):
         raise ConfigurationError(
             "a stream holds one feed, as csv or jsonl; name a file for more", argument="feeds"
         )
     (feed,) = request.feeds
     table = table_of(feed)
+    encode = columns_as_json_lines if format == "jsonl" else columns_as_csv
     tracker = Tracker(client, feed, on_progress)
     fetcher = OrderedFetcher(client, request, feed_options(options), tracker)
     tracker.start(Stage.LISTING, feed)
@@ -198,25 +198,24 @@ async def stream(
     owners = {id_: [id_] for id_ in campaign_ids}
     if feed is Feed.KEYWORD_BY_DATE:
         owners = await fetcher.keywords(owners)
-    lead = text_format.lead(table, request.labels)
     written = []
-    await write(text_format.header(table))
+    if format == "csv":
+        await write(csv_header(table))
     tracker.start(Stage.ROWS, feed, len(owners))
     async for report in fetcher.reports(feed, owners):
-        row_count = len(report.rows)
+        night = request.snapshot_date
+        labelled = attrs.evolve(report, account=request.account, snapshot_date=night)
+        campaigns = owners[report.id]
         try:
-            text, _ = text_format.encode(table, columns_of(request, feed, [report]), [row_count])
+            texts = [encode(table, column_values(labelled, campaign_id=id_)) for id_ in campaigns]
         except UNSTORABLE as error:
             unstorable = ExportError(f"a value can't be written: {error}")
             fetcher.fail(feed, report.id, owners, unstorable)
             continue
-        for campaign_id in owners[report.id]:
-            written.append((feed, campaign_id, row_count))
-            lead_ids: tuple[int, ...] = (campaign_id,)
-            if feed is Feed.KEYWORD_BY_DATE:
-                lead_ids = (campaign_id, report.id)
-            if text:
-                await write(with_lead(text, lead % lead_ids))
+        row_count = len(report.rows)
+        written += [(feed, campaign_id, row_count) for campaign_id in campaigns]
+        if row_count:
+            await write(b"".join(texts))
         tracker.advance(1, row_count, 0)
     tracker.finish()
     return tracker.summary(request, outcomes_of(campaign_ids, written, fetcher.failures))

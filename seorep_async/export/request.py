@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import hashlib
 import json
 import logging
@@ -14,7 +13,7 @@ import attrs
 import msgspec
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, one_line, short_repr
+from seorep_async.errors import ConfigurationError, one_line, short_repr, suggestion
 from seorep_async.models import Campaign, Feed
 from seorep_async.resources.arguments import (
     Date,
@@ -38,8 +37,8 @@ _ROW_OPTIONS = ("options", "compared", "engine_names", "feed_search_param")
 """The fields that change how a response becomes rows. Pulls that differ in one of them don't mix in
 a target.
 """
-_NEAR_TITLES = 5
-"""The most groups that the error about an unknown group suggests."""
+_GROUPS_SHOWN = 5
+"""The most groups that the error about an unknown group names."""
 _LONGEST_VALUE = 200
 
 
@@ -332,13 +331,13 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> dict[str, Any]
 
 
 def _unknown_group(group: str, titles: Mapping[str, str]) -> str:
-    """Return the message about an unknown group. It names similar ones, or else the first ones."""
+    """Return the message about an unknown group."""
     if not titles:
         return f"there is no group {group!r}: none of the campaigns found has a group"
-    folded = _folded(group)
-    near = difflib.get_close_matches(folded, titles, _NEAR_TITLES, 0.5)
-    suggested = list(near or titles)[:_NEAR_TITLES]
-    names = ", ".join(repr(titles[title]) for title in suggested)
+    guess = suggestion(group, titles.values())
+    if guess:
+        return f"there is no group {group!r}.{guess}"
+    names = ", ".join(map(repr, list(titles.values())[:_GROUPS_SHOWN]))
     return f"there is no group {group!r}; there are, for example: {names}"
 
 

@@ -39,7 +39,7 @@ from seorep_async.export.request import ExportRequest, Plan, is_about_row_option
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.settings import require_booleans
-from seorep_async.tables.columns import Columns, Table, fits, model_columns
+from seorep_async.tables.columns import Columns, Table, model_columns
 from seorep_async.tables.output_tables import (
     campaigns_table,
     keywords_table,
@@ -145,9 +145,8 @@ class Staging:
         if block.plan is not None:
             self.request = block.request or self.request
             self.plan = block.plan
-            # the campaigns of an earlier plan no longer count
-            for by_table in (self._stored, self._failed, self.rows):
-                by_table.pop(campaigns_table().name, None)
+            # a list of campaigns that failed has succeeded in a retry
+            self._failed.pop(campaigns_table().name, None)
         for name, failures in block.failures.items():
             self._failed[name].update((failure.id, failure) for failure in failures)
         for name, records in block.records.items():
@@ -168,19 +167,14 @@ class Staging:
         group = _Group(self._format)
 
         def add(part: Sequence[Campaign]) -> None:
-            # all campaigns of a piece count as one report, because they are only read together
-            piece = len(group.pieces)
-            group.add(table, model_columns(Campaign, part), ids=[piece], sizes=[len(part)])
+            # the lead has the id
+            _, *columns = model_columns(Campaign, part)
+            ids = [campaign.id for campaign in part]
+            group.add(table, columns, ids, sizes=[1] * len(part))
 
         for part in in_groups(campaigns, lambda _: 1, _PIECE_ROWS):
-            for campaign, _ in _add_without_unstorable(add, part):
-                # Usually the campaign only lacks its record. But if its id is unstorable, neither
-                # its reports nor their failures can be stored.
-                if not fits(campaign.id):
-                    raise ExportError(
-                        f"{self._format.ending} can't hold campaign {campaign.id}: its id has "
-                        "more than 64 bits; write .csv or .xlsx"
-                    )
+            # a campaign that the format can't hold only lacks its record
+            _add_without_unstorable(add, part)
         failures = {}
         if error is not None:
             failures[table.name] = [Failure.of(_LIST_OF_CAMPAIGNS, error)]
@@ -271,11 +265,6 @@ class Staging:
     def records(self, table: Table) -> Iterator[StagedReport]:
         """Yield the staged reports of a table in the order of the campaigns."""
         places = self._stored[table.name]
-        if table is campaigns_table():
-            # each of these "reports" has many campaigns, and no ids of its own
-            for place in places.values():
-                yield StagedReport((), place.block, self._record(table, place))
-            return
         lead_ids: Iterable[tuple[int, ...]] = zip(self.plan.ids)
         if table is table_of(Feed.KEYWORD_BY_DATE):
             lead_ids = self.keywords()

@@ -9,13 +9,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-import shutil
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import attrs
@@ -31,9 +31,8 @@ from seorep_async.export.files import (
     sync_folder,
 )
 from seorep_async.export.formats import WorkbookRows
-from seorep_async.export.pieces import unfinished_path
+from seorep_async.export.pieces import UNFINISHED
 from seorep_async.export.staging import Contents
-from seorep_async.models import Feed
 from seorep_async.tables.columns import (
     Column,
     Columns,
@@ -41,7 +40,6 @@ from seorep_async.tables.columns import (
     FeedTable,
     Table,
     as_json,
-    plain_tags,
 )
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import (
@@ -52,8 +50,8 @@ from seorep_async.tables.output_tables import (
 
 _LARGEST_INTEGER = 2**53
 """The largest integer that Excel holds exactly: all its numbers are floating-point."""
-_FIRST_MONTH = (1900, 3)
-"""Excel has no dates before 1900, and counts those of January and February 1900 wrong."""
+_FIRST_YEAR = 1900
+"""The first year of Excel's dates."""
 _LONGEST_TEXT = 32_767
 _CUT_MARK = "… (cut)"
 _WIDEST_COLUMN = 50
@@ -92,9 +90,6 @@ _ALIGNED_TO_THE_RIGHT = (
     ColumnType.DATETIME,
 )
 """The types whose values a spreadsheet aligns to the right."""
-_WIDTHS = {ColumnType.DATE: 15, ColumnType.DATETIME: 24}
-_DAY_ZERO = dt.date(1899, 12, 30)
-_ONE_DAY = dt.timedelta(1)
 _HIDDEN = ("keywords", "pulls")
 """Sheets for programs and later pulls. People find these columns in the other sheets."""
 _FROZEN = ("company", "keyword_phrase")
@@ -118,6 +113,14 @@ _TITLE = "&L&B&A&B "
 """The name of the sheet, in bold, at the top of a page."""
 _FOOTER = "&R&P / &N"
 """The number of the page, and the number of pages."""
+_OPTIONS = {
+    # a row is written to the disk before the next one begins
+    "constant_memory": True,
+    # no string becomes a formula or a link
+    "strings_to_formulas": False,
+    "strings_to_urls": False,
+    "nan_inf_to_errors": True,
+}
 
 
 @attrs.frozen
@@ -150,35 +153,27 @@ class WorkbookFile(Target):
         """Write the workbook in the staging folder, and put it in place in one step."""
         if not contents.received:
             return []
-        file = unfinished_path(folder, "rows.xlsx")
-        temporary_folder = unfinished_path(folder, "sheets")
-        temporary_folder.mkdir(mode=0o700, exist_ok=True)
-        try:
+        with TemporaryDirectory(prefix=UNFINISHED, dir=folder) as temporary_folder:
+            file = Path(temporary_folder, "rows.xlsx")
             # not the present time, so that equal rows always give equal bytes
             created = contents.request.started_at
-            sheets = _sheets(contents, self.format, self.engine_names)
-            write_workbook(file, sheets, created, temporary_folder)
-        finally:
-            shutil.rmtree(temporary_folder, ignore_errors=True)
-        sync_file(file)
-        # somebody may have saved the workbook while the reports were fetched
-        self.check()
-        put(file, self.path, permissions_of=self.path)
+            write_workbook(file, _sheets(contents, self.format, self.engine_names), created)
+            sync_file(file)
+            # somebody may have saved the workbook while the reports were fetched
+            self.check()
+            put(file, self.path, permissions_of=self.path)
         sync_folder(self.path.parent)
         return [self.out]
 
 
-def write_workbook(
-    file: Path, sheets: Iterable[Sheet], created: dt.datetime, temporary_folder: Path
-) -> None:
+def write_workbook(file: Path, sheets: Iterable[Sheet], created: dt.datetime) -> None:
     """Write sheets to a new file, in constant memory.
 
     Args:
+        file: the new file, in a private folder, which also gets the rows of unfinished sheets.
         created: the time that the file names for its creation and its last modification.
-        temporary_folder: an empty folder for the rows of unfinished sheets.
     """
-    # a row is written to the disk before the next one begins
-    options = {"constant_memory": True, "tmpdir": str(temporary_folder)}
+    options = {**_OPTIONS, "tmpdir": str(file.parent)}
     workbook = require("xlsxwriter").Workbook(str(file), options)
     try:
         workbook.set_properties({"created": created})
@@ -207,29 +202,41 @@ class Sheet:
     """
 
     table: Table
-    columns: tuple[Column, ...]
+    columns: Sequence[Column]
     parts: Callable[[], Iterator[Columns]]
     may_be_left_out: bool = False
     heading: str = ""
     engine_names: tuple[str, ...] | None = None
+
+    def cells(self) -> Iterator[list[list[Any]]]:
+        """Yield the cells in parts, each a list of cells for each column."""
+        for part in self.parts():
+            columns = zip(self.columns, part, strict=True)
+            yield [cells_of(column.type, values) for column, values in columns]
 
     @classmethod
     def of(
         cls, table: Table, names: Iterable[_Names], read: Callable[[], Iterator[Columns]]
     ) -> Self:
         """Return the sheet of a table, with the names of the campaigns or keywords in it."""
-        lookups = [lookup for lookup in names if lookup.belong_to(table)]
-        columns = (*(lookup.column for lookup in lookups), *table.columns)
-        order = sorted(range(len(columns)), key=lambda index: _place(columns[index].name))
+        table_columns = [column.name for column in table.columns]
+        missing_names = [
+            lookup
+            for lookup in names
+            if lookup.id_name in table_columns and lookup.column.name not in table_columns
+        ]
+        columns = [*(lookup.column for lookup in missing_names), *table.columns]
+        columns.sort(key=lambda column: _place(column.name))
 
         def parts() -> Iterator[Columns]:
-            for values in read():
-                names_of_rows = [lookup.find(table, values) for lookup in lookups]
-                all_values = [*names_of_rows, *values]
-                yield [all_values[index] for index in order]
+            for part in read():
+                values: dict[str, Sequence[Any]] = dict(zip(table_columns, part, strict=True))
+                for lookup in missing_names:
+                    ids = values[lookup.id_name]
+                    values[lookup.column.name] = [lookup.by_id.get(id_) for id_ in ids]
+                yield [values[column.name] for column in columns]
 
-        ordered_columns = tuple(columns[index] for index in order)
-        return cls(table, ordered_columns, parts, may_be_left_out=not isinstance(table, FeedTable))
+        return cls(table, columns, parts, may_be_left_out=not isinstance(table, FeedTable))
 
     def in_words(self, text: str) -> str:
         """Return a column's name or description in words, if the sheet's headers are words."""
@@ -246,39 +253,21 @@ class Sheet:
 
 @attrs.frozen
 class _Names:
-    """Names of campaigns or keywords, for tables that have only their ids.
-
-    Attributes:
-        column: the column of the names.
-        key: the columns of the ids.
-        values: the names by the ids.
-    """
+    """The names of campaigns or keywords, for tables that have only their ids."""
 
     column: Column
-    key: tuple[str, ...]
-    values: Mapping[tuple[Any, ...], str | None]
+    id_name: str
+    by_id: Mapping[int, str | None]
 
     @classmethod
-    def of(cls, table: Table, name: str, key: tuple[str, ...], parts: Iterable[Columns]) -> Self:
+    def of(cls, table: Table, name: str, id_name: str, parts: Iterable[Columns]) -> Self:
         """Read the names from the table that has them."""
-        values: dict[tuple[Any, ...], str | None] = {}
-        for columns in parts:
-            names = columns[_position(table, name)]
-            values.update(zip(_keys(table, key, columns), names, strict=True))
-        return cls(_column(table, name), key, values)
-
-    def belong_to(self, table: Table) -> bool:
-        """Return whether a table has the ids but not the names."""
-        names = {column.name for column in table.columns}
-        return names.issuperset(self.key) and self.column.name not in names
-
-    def find(self, table: Table, columns: Columns) -> list[str | None]:
-        """Return the name of each row."""
-        return [self.values.get(key) for key in _keys(table, self.key, columns)]
-
-
-def _keys(table: Table, names: Iterable[str], columns: Columns) -> Iterator[tuple[Any, ...]]:
-    return zip(*(columns[_position(table, name)] for name in names), strict=True)
+        columns = {column.name: column for column in table.columns}
+        by_id: dict[int, str | None] = {}
+        for part in parts:
+            values = dict(zip(columns, part, strict=True))
+            by_id.update(zip(values[id_name], values[name], strict=True))
+        return cls(columns[name], id_name, by_id)
 
 
 def _place(name: str) -> int:
@@ -297,25 +286,18 @@ def _sheets(
     def read(table: Table) -> Iterator[Columns]:
         return format_.parts(contents.table(table))
 
-    companies = _Names.of(campaigns_table(), "company", ("campaign_id",), read(campaigns_table()))
-    names = [companies]
-    if Feed.KEYWORD_BY_DATE in contents.request.feeds:
-        key = ("campaign_id", "keyword_id")
-        names.append(_Names.of(keywords_table(), "keyword_phrase", key, read(keywords_table())))
+    campaigns = campaigns_table()
+    keywords = keywords_table()
+    names = [
+        _Names.of(campaigns, "company", "campaign_id", read(campaigns)),
+        _Names.of(keywords, "keyword_phrase", "keyword_id", read(keywords)),
+    ]
     request = contents.request
     # on paper, nothing else shows the days and the account
     heading = f"{request.start_date} to {request.end_date}, {request.account}"
     for table in request.tables:
         sheet = Sheet.of(table, names, partial(read, table))
         yield attrs.evolve(sheet, heading=heading, engine_names=engine_names)
-
-
-def _position(table: Table, name: str) -> int:
-    return table.columns.index(_column(table, name))
-
-
-def _column(table: Table, name: str) -> Column:
-    return next(column for column in table.columns if column.name == name)
 
 
 @attrs.define
@@ -339,11 +321,11 @@ def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
         # a header is wrapped into at most two lines
         longest_word = max(map(len, header.split()))
         width = (len(header) + longest_word) // 2 + _MARGIN
-        surveys.append(_Survey(max(width, _WIDTHS.get(column.type, 0))))
+        surveys.append(_Survey(width))
     row_count = 0
-    for columns in sheet.parts():
-        for survey, column, values in zip(surveys, sheet.columns, columns, strict=True):
-            cells = {*cells_of(column.type, values)}
+    for columns in sheet.cells():
+        for survey, column_cells in zip(surveys, columns, strict=True):
+            cells = {*column_cells}
             survey.sample = {*islice(survey.sample | cells, 2)}
             longest = max((len(str(cell)) for cell in cells), default=0)
             survey.width = max(survey.width, longest + _GAP)
@@ -358,6 +340,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
     if not row_count and sheet.may_be_left_out:
         return
     worksheet = workbook.add_worksheet(sheet.table.name)
+    worksheet.add_write_handler(str, _write_string)
     indexes = _shown(sheet, surveys)
     names = [sheet.columns[index].name for index in indexes]
     if sheet.table.name in _HIDDEN:
@@ -410,12 +393,10 @@ def _shown(sheet: Sheet, surveys: Sequence[_Survey]) -> list[int]:
 
 def _write_rows(worksheet: Any, sheet: Sheet, indexes: Sequence[int]) -> None:
     """Write the rows of a sheet below its header, in the columns with these indexes."""
-    kinds = [column.type for column in sheet.columns]
     row_number = 1
-    for columns in sheet.parts():
-        cells = [cells_of(kinds[index], columns[index]) for index in indexes]
-        for row in zip(*cells, strict=True):
-            _write_row(worksheet, row_number, row)
+    for columns in sheet.cells():
+        for row in zip(*(columns[index] for index in indexes), strict=True):
+            worksheet.write_row(row_number, 0, row)
             row_number += 1
 
 
@@ -449,20 +430,12 @@ def _set_printing(worksheet: Any, names: Sequence[str], row_count: int) -> None:
     worksheet.print_area(0, 0, row_count, last_place)
 
 
-def _write_row(worksheet: Any, number: int, cells: Iterable[Any]) -> None:
-    """Write each cell with its own type, so no string becomes a number, a formula or a link."""
-    for place, cell in enumerate(cells):
-        if cell is None:
-            continue
-        if isinstance(cell, bool):
-            worksheet.write_boolean(number, place, cell)
-        elif not isinstance(cell, str):
-            worksheet.write_number(number, place, cell)
-        elif cell.startswith("<r>") and cell.endswith("</r>"):
-            # `write_string` would take such a string for rich text, and would not escape it
-            worksheet.write_rich_string(number, place, cell[0], cell[1], cell[2:])
-        else:
-            worksheet.write_string(number, place, cell)
+def _write_string(worksheet: Any, row: int, place: int, text: str, *_: Any) -> int:
+    """Write a string unchanged."""
+    if text.startswith("<r>") and text.endswith("</r>"):
+        # `write_string` would take such a string for rich text, and would not escape it
+        return int(worksheet.write_rich_string(row, place, text[0], text[1], text[2:]))
+    return int(worksheet.write_string(row, place, text))
 
 
 def _note_options(description: str) -> dict[str, Any]:
@@ -472,9 +445,9 @@ def _note_options(description: str) -> dict[str, Any]:
 
 
 def cells_of(kind: ColumnType, values: Sequence[Any]) -> list[Any]:
-    """Return the values of a column as cells: None, booleans, numbers and strings.
+    """Return the values of a column as cells: None, booleans, numbers, dates and strings.
 
-    A date becomes a number of days. A value that Excel can't hold as a number becomes text.
+    A value that Excel can't hold with its type becomes text.
     """
     convert = _CELLS[kind]
     return [None if value is None else convert(value) for value in values]
@@ -482,27 +455,11 @@ def cells_of(kind: ColumnType, values: Sequence[Any]) -> list[Any]:
 
 def _number(value: float) -> float | str:
     is_exact = isinstance(value, float) or abs(value) <= _LARGEST_INTEGER
-    # Excel has neither NaN nor infinity
-    if is_exact and math.isfinite(value):
-        return value
-    return str(value)
+    return value if is_exact else str(value)
 
 
-@lru_cache(1 << 12)
-def _day(value: dt.date) -> float | str:
-    """Return a date or a time as Excel's number of days, or as text if it is too early."""
-    if (value.year, value.month) < _FIRST_MONTH:
-        return value.isoformat()
-    time_of_day = dt.timedelta()
-    if isinstance(value, dt.datetime):
-        time_of_day = value - dt.datetime.combine(value, dt.time())
-        value = value.date()
-    return (value - _DAY_ZERO).days + time_of_day / _ONE_DAY
-
-
-def _tags(value: Any) -> str | None:
-    # staged tags are JSON already
-    return _fields(value if isinstance(value, list) else plain_tags(value))
+def _date(value: dt.date) -> dt.date | str:
+    return value.isoformat() if value.year < _FIRST_YEAR else value
 
 
 def _fields(value: Any) -> str | None:
@@ -522,9 +479,10 @@ _CELLS: dict[ColumnType, Callable[[Any], Any]] = {
     ColumnType.NUMBER: _number,
     ColumnType.STRING: _text,
     ColumnType.BOOLEAN: bool,
-    ColumnType.DATE: _day,
-    ColumnType.DATETIME: _day,
-    ColumnType.TAGS: _tags,
+    ColumnType.DATE: _date,
+    ColumnType.DATETIME: _date,
+    # staged tags are JSON
+    ColumnType.TAGS: _fields,
     ColumnType.FIELDS: _fields,
     ColumnType.ANY: _json_text,
 }
@@ -566,9 +524,8 @@ def read_sheet(file: Path, table: Table) -> dict[str, Any]:
 
     If the sheet has only a header, all values are None. Without such a sheet, the result is empty.
     """
-    openpyxl = require("openpyxl")
     try:
-        workbook = openpyxl.load_workbook(file, read_only=True)
+        workbook = require("openpyxl").load_workbook(file, read_only=True)
     except Exception:  # any error of a file that is not a workbook
         return {}
     try:
@@ -576,22 +533,22 @@ def read_sheet(file: Path, table: Table) -> dict[str, Any]:
             return {}
         # Older versions of openpyxl keep the file open until the last row is read.
         rows = [*workbook[table.name].iter_rows(max_row=2, values_only=True)]
-        header = rows[0] if rows else ()
-        cells = rows[1] if len(rows) == 2 else [None] * len(header)
-        kinds = {column.name: column.type for column in table.columns}
-        # headers may have spaces instead of underscores
-        names = [str(name).replace(" ", "_") for name in header]
-        return {
-            name: _read_value(kinds.get(name), cell)
-            for name, cell in zip(names, cells, strict=True)
-        }
     finally:
         workbook.close()
+    if not rows:
+        return {}
+    # headers may have spaces instead of underscores
+    header, *first_rows = rows
+    names = [str(name).replace(" ", "_") for name in header]
+    row = dict.fromkeys(names)
+    for cells in first_rows:
+        row = dict(zip(names, map(_read_value, cells), strict=True))
+    return row
 
 
-def _read_value(kind: ColumnType | None, cell: Any) -> Any:
+def _read_value(cell: Any) -> Any:
     """Return a cell's value in the table. A sheet adds a time to dates, and escapes strings."""
-    if kind is ColumnType.DATE and isinstance(cell, dt.datetime):
+    if isinstance(cell, dt.datetime) and cell.time() == dt.time():
         return cell.date()
     if isinstance(cell, str):
         return require("openpyxl.utils.escape").unescape(cell)

@@ -210,7 +210,7 @@ class ChangeFile:
                 created = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0)
                 sheets = _sheets(model, rows)
                 # `replacing` created this folder only for the new file
-                write_workbook(file, sheets, created, file.parent)
+                write_workbook(file, sheets, created)
             else:
                 _write_csv(file, _table(model), rows)
         return self.out

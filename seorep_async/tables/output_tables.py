@@ -136,7 +136,7 @@ def campaigns_table() -> Table:
     _, *columns_after_id = columns_of_model(Campaign)
     columns = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *columns_after_id)
     description = "A campaign, as it was when it was last pulled."
-    return Table("campaigns", description, columns, ("account", "campaign_id"), lead=2)
+    return Table("campaigns", description, columns, ("account", "campaign_id"), lead=3)
 
 
 @cache

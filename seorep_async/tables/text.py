@@ -73,6 +73,16 @@ def csv_lines(columns: Sequence[Sequence[str]]) -> str:
     return "".join(flat)
 
 
+def columns_as_csv(table: Table, columns: Columns) -> bytes:
+    """Return columns of values as lines of CSV, without a header."""
+    return csv_lines(csv_cells(table.columns, columns)).encode()
+
+
+def csv_header(table: Table) -> bytes:
+    """Return the names of a table's columns as a line of CSV."""
+    return csv_lines([[column.name] for column in table.columns]).encode()
+
+
 def _each(as_string: Callable[[Any], str], values: Sequence[Any]) -> list[str]:
     return ["" if value is None else as_string(value) for value in values]
 

@@ -1,4 +1,5 @@
 """A database of nights: the owners of rows, replaced rows, and refused changes."""
+# ruff: noqa: ASYNC240
 
 import asyncio
 import contextlib
@@ -29,7 +30,6 @@ from seorep_async.tables.output_tables import all_tables
 from tests.export.accounts import Account, reports_in, served
 from tests.export.staged import folder_of
 from tests.processes import opening_a_database
-from tests.scripted_api import ApiRequest, serving
 
 pytestmark = pytest.mark.usefixtures("tables_at_once")
 
@@ -54,6 +54,11 @@ def change(out: Path, *statements: str) -> None:
             opened.execute(statement)
 
 
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "x.duckdb"
+
+
 ANOTHER_ADDRESS = "of the service http://.*, not http://"
 
 
@@ -72,9 +77,8 @@ ANOTHER_ADDRESS = "of the service http://.*, not http://"
     ],
 )
 async def test_a_name_belongs_to_an_account_or_else_to_an_address(
-    tmp_path: Path, first: Account, second: Account, words: str
+    out: Path, first: Account, second: Account, words: str
 ) -> None:
-    out = tmp_path / "x.duckdb"
     async with served(first) as (client, _):
         await pull(client, out, [1, 2])
     async with served(second) as (client, service):
@@ -114,8 +118,7 @@ async def test_a_resume_with_another_accounts_key_is_refused(
         assert (await pull(client, tmp_path / "x.csv")).rows == 2
 
 
-async def test_a_resume_of_a_night_without_ids_is_of_its_account(tmp_path: Path) -> None:
-    out = tmp_path / "x.duckdb"
+async def test_a_resume_of_a_night_without_ids_is_of_its_account(out: Path) -> None:
     account = Account(1)
     async with served(account) as (client, service):
         await pull(client, out)
@@ -129,23 +132,7 @@ async def test_a_resume_of_a_night_without_ids_is_of_its_account(tmp_path: Path)
         assert not reports_in(service)
 
 
-async def test_a_night_resumes_without_its_first_campaign_and_a_list(tmp_path: Path) -> None:
-    account = Account(1)
-
-    def answer(request: ApiRequest) -> object:
-        if request.path == "/v3/campaigns" and account.hidden:
-            return 404
-        return account.answer(request)
-
-    async with serving(answer) as (client, _):
-        with pytest.raises(PullPausedError):
-            await pull(client, tmp_path / "x.csv", [1, 2], max_requests=2)
-        account.hidden = {1: 404}
-        assert (await pull(client, tmp_path / "x.csv", [1, 2])).resumed
-
-
-async def test_an_earlier_night_says_whose_a_campaign_is(tmp_path: Path) -> None:
-    out = tmp_path / "x.duckdb"
+async def test_an_earlier_night_says_whose_a_campaign_is(out: Path) -> None:
     account = Account(0)
     async with served(account) as (client, _):
         await pull(client, out)
@@ -156,8 +143,7 @@ async def test_an_earlier_night_says_whose_a_campaign_is(tmp_path: Path) -> None
             await pull(client, out, snapshot_date="2023-04-01")
 
 
-async def test_a_night_without_account_ids_leaves_them_known(tmp_path: Path) -> None:
-    out = tmp_path / "x.duckdb"
+async def test_a_night_without_account_ids_leaves_them_known(out: Path) -> None:
     account = Account(1)
     async with served(account) as (client, _):
         await pull(client, out)
@@ -209,15 +195,15 @@ async def test_a_resume_looks_up_a_campaign_of_a_known_account(
     ],
 )
 async def test_a_row_of_a_month_keeps_the_fuller_pull(
-    tmp_path: Path, windows: list[tuple[str, str]], left: int
+    out: Path, windows: list[tuple[str, str]], left: int
 ) -> None:
     account = Account()
     async with served(account) as (client, _):
         for account.number, (start, end) in enumerate(windows, 1):
-            await pull(client, tmp_path / "x.duckdb", start=start, end=end, feeds=list(Feed)[1:])
+            await pull(client, out, start=start, end=end, feeds=list(Feed)[1:])
     for table in ("campaign_periods", "keyword_periods"):
         query = f"SELECT DISTINCT competitors FROM {table}"  # noqa: S608
-        assert ask(tmp_path / "x.duckdb", query) == [(left,)]
+        assert ask(out, query) == [(left,)]
 
 
 TOUCHED = [
@@ -344,8 +330,8 @@ def sqlite_database(file: Path) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["text", "SQLite"])
-async def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path, kind: str) -> None:
-    file = tmp_path / "x.duckdb"
+async def test_a_file_that_is_not_a_database_is_refused(out: Path, kind: str) -> None:
+    file = out
     content = sqlite_database(file) if kind == "SQLite" else b"no database" * 999
     file.write_bytes(content)
     async with served(Account()) as (client, service):
@@ -374,9 +360,8 @@ async def test_a_database_that_is_open_elsewhere_is_waited_for(
 
 
 async def test_a_locked_database_keeps_no_older_night_from_a_restart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = tmp_path / "x.duckdb"
     options: dict[str, Any] = {"account": None, "snapshot_date": "2023-04-02"}
     async with served(Account()) as (client, _):
         await pull(client, out, account=None)
@@ -391,8 +376,7 @@ async def test_a_locked_database_keeps_no_older_night_from_a_restart(
     assert (summary.rows, summary.resumed) == (2, 0)
 
 
-async def test_a_preview_deletes_nothing_even_if_a_pull_would(tmp_path: Path) -> None:
-    out = tmp_path / "x.duckdb"
+async def test_a_preview_deletes_nothing_even_if_a_pull_would(out: Path) -> None:
     async with served(Account()) as (client, _):
         with pytest.raises(PullPausedError):
             await pull(client, out, max_requests=2)
@@ -450,13 +434,13 @@ async def test_the_words_of_each_system_for_an_open_database_are_known(
     assert not refusals
 
 
-async def test_a_log_without_its_database_is_refused(tmp_path: Path) -> None:
+async def test_a_log_without_its_database_is_refused(tmp_path: Path, out: Path) -> None:
     (tmp_path / "x.duckdb.wal").touch()
     async with served(Account()) as (client, service):
         with pytest.raises(
             ConfigurationError, match=r"x\.duckdb\.wal belongs to a database that was here"
         ):
-            await pull(client, tmp_path / "x.duckdb")
+            await pull(client, out)
         assert not service.requests
 
 
@@ -494,9 +478,8 @@ async def test_a_wait_for_another_pull_can_be_cancelled(
 # an empty target is removed before the link, after a look at its permissions
 @pytest.mark.parametrize(("module", "name"), [(os, "link"), (shutil, "copymode")])
 async def test_two_first_pulls_of_two_accounts_lose_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
+    tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
 ) -> None:
-    out = tmp_path / "x.duckdb"
     if name == "copymode":
         out.touch()
     step = getattr(module, name)
@@ -524,20 +507,20 @@ async def test_two_first_pulls_of_two_accounts_lose_nothing(
 
 
 async def test_without_hard_links_it_is_made_in_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr("os.link", refuse)
     async with served(Account()) as (client, _):
-        assert (await pull(client, tmp_path / "x.duckdb")).rows == 2
+        assert (await pull(client, out)).rows == 2
     query = """
         SELECT (SELECT count(*) FROM keyword_rankings), tags::VARCHAR LIKE '%v1.0.0%'
         FROM duckdb_databases()
         WHERE database_name = 'x'
     """
-    assert ask(tmp_path / "x.duckdb", query) == [(2, True)]
+    assert ask(out, query) == [(2, True)]
 
 
 def test_a_database_has_comments_and_views(first_night: Path) -> None:

@@ -37,14 +37,6 @@ async def test_a_mount_of_a_single_file_is_refused_before_any_request(
         assert not service.requests
 
 
-async def test_without_a_table_of_mounts_the_device_decides(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files, "_MOUNTS", tmp_path / "missing")
-    assert not files.is_mounted(tmp_path)
-    assert files.is_mounted(Path("/"))
-
-
 @pytest.mark.parametrize(
     "name", ["md:a.duckdb", "postgres:a.duckdb", "sqlite:a.duckdb", ":memory:.duckdb"]
 )

@@ -30,7 +30,7 @@ from seorep_async.export import (
 )
 from seorep_async.export.pieces import BlockFile, opened_in
 from seorep_async.sandbox import Sandbox
-from tests.export.accounts import Account, page, reports_in, served
+from tests.export.accounts import Account, served
 from tests.export.golden_nights import END, FORMATS, NIGHT, START, program, pull
 from tests.export.staged import folder_of, staged_in
 from tests.scripted_api import ApiRequest, serving
@@ -52,49 +52,13 @@ async def client(sandbox: Sandbox) -> AsyncIterator[SeoRepClient]:
         yield opened
 
 
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "x.csv"
+
+
 def unsent(client: SeoRepClient) -> bool:
     return client.stats.attempts == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (
-            {"out": "x/"},
-            "no targets; name a file that ends in .csv, .jsonl, .xlsx, .parquet or .duckdb",
-        ),
-        ({"out": "s3://bucket/x.parquet"}, "object stores are no targets"),
-        ({"out": "x.txt"}, "must end in .csv, .jsonl"),
-        ({"out": "nowhere/x.csv"}, "there is no folder .*nowhere; create it first"),
-        ({"out": "a" * 300 + ".csv"}, "File name too long; name another file"),
-        ({"out": "a" * 300 + "/x.csv"}, "there is no folder"),
-        ({"out": "a\udcff.csv"}, "its name is not UTF-8; name another"),
-        ({"out": 7}, "out must be a path"),
-        ({"feed": "campaign"}, "there is no argument 'feed'. Did you mean feeds?"),
-        ({"restart": True, "retry_failed": True}, "can't be combined"),
-        ({"feeds": ()}, "at least one feed"),
-        ({"ids": ()}, "ids is empty"),
-        ({"ids": [1], "groups": ["a"]}, "ids can't be combined with groups=… or filter=…"),
-        ({"groups": "a"}, "groups must hold titles"),
-        ({"ids": [1], "exclude": [1]}, "exclude leaves none"),
-        ({"snapshot_date": "2999-01-01"}, "tomorrow"),
-        ({"max_requests": 0}, "max_requests"),
-        ({"out": "x.duckdb", "search": "shoes"}, "search narrows the rows"),
-        ({"on_progress": 7}, "on_progress"),
-    ],
-)
-async def test_bad_arguments_are_refused_before_anything_is_sent(
-    client: SeoRepClient,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    options: dict[str, Any],
-    words: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigurationError, match=words):
-        await pull(client, **{"out": "x.csv", **options})
-    assert unsent(client)
-    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +77,12 @@ async def test_bad_arguments_are_refused_before_anything_is_sent(
     ],
 )
 async def test_a_place_that_is_not_ours_is_one_clear_error(
-    client: SeoRepClient, tmp_path: Path, name: str, content: bytes | str | int, words: str
+    client: SeoRepClient,
+    tmp_path: Path,
+    out: Path,
+    name: str,
+    content: bytes | str | int,
+    words: str,
 ) -> None:
     place = tmp_path / name
     place.parent.mkdir(0o700, exist_ok=True)
@@ -125,16 +94,16 @@ async def test_a_place_that_is_not_ours_is_one_clear_error(
         place.mkdir()
         place.chmod(content)
     with pytest.raises((ConfigurationError, ExportError), match=words):
-        await pull(client, tmp_path / "x.csv")
+        await pull(client, out)
     assert unsent(client)
     if "restart=True" in words:
-        assert (await pull(client, tmp_path / "x.csv", restart=True)).rows == 9
+        assert (await pull(client, out, restart=True)).rows == 9
     elif "force=True" in words:
-        assert (await pull(client, tmp_path / "x.csv", force=True)).rows == 9
+        assert (await pull(client, out, force=True)).rows == 9
 
 
 async def test_a_file_system_without_locks_says_what_to_do(
-    client: SeoRepClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: SeoRepClient, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise OSError(37, "No locks available")
@@ -143,29 +112,29 @@ async def test_a_file_system_without_locks_says_what_to_do(
     with pytest.raises(
         ExportError, match="refuses locks; write to a local disk, and move the file"
     ):
-        await pull(client, tmp_path / "x.csv")
+        await pull(client, out)
     assert unsent(client)
 
 
-async def test_one_pull_at_a_time_writes_a_target(client: SeoRepClient, tmp_path: Path) -> None:
-    first = opened_in(folder_of(tmp_path / "x.csv"))
+async def test_one_pull_at_a_time_writes_a_target(client: SeoRepClient, out: Path) -> None:
+    first = opened_in(folder_of(out))
     for options in ({}, {"restart": True}):
         with pytest.raises(ExportError, match="another pull into this target is at work") as caught:
-            await pull(client, tmp_path / "x.csv", **options)
+            await pull(client, out, **options)
         assert caught.value.retryable
     first.close()
-    assert (await pull(client, tmp_path / "x.csv")).rows == 9
+    assert (await pull(client, out)).rows == 9
 
 
 async def test_a_full_disk_says_what_to_do(
-    client: SeoRepClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: SeoRepClient, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", refuse)
     with pytest.raises(ExportError, match="device; free some space, and run this again: no"):
-        await pull(client, tmp_path / "x.csv")
+        await pull(client, out)
 
 
 @pytest.mark.heavy
@@ -210,22 +179,22 @@ async def test_a_full_disk_loses_nothing(
     ],
 )
 async def test_another_request_is_not_resumed(
-    client: SeoRepClient, tmp_path: Path, options: dict[str, Any], words: str
+    client: SeoRepClient, out: Path, options: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(PullPausedError, match="at max_requests=2, with 1 of 4"):
-        await pull(client, tmp_path / "x.csv", max_requests=2)
+        await pull(client, out, max_requests=2)
     sent = client.stats.attempts
     with pytest.raises(ConfigurationError, match=rf"{words}.*restart=True"):
-        await pull(client, tmp_path / "x.csv", **options)
+        await pull(client, out, **options)
     assert client.stats.attempts == sent
-    assert (await pull(client, tmp_path / "x.csv", **options, restart=True)).ok in (True, False)
+    assert (await pull(client, out, **options, restart=True)).ok in (True, False)
 
 
 @pytest.mark.parametrize(
     ("max_requests", "error"), [(1, PullPausedError), (None, AuthenticationError)]
 )
 async def test_an_unfinished_pull_without_reports_refuses_nothing(
-    tmp_path: Path, max_requests: int | None, error: type[Exception]
+    out: Path, max_requests: int | None, error: type[Exception]
 ) -> None:
     account = Account()
     is_refused = max_requests is None
@@ -235,9 +204,9 @@ async def test_an_unfinished_pull_without_reports_refuses_nothing(
 
     async with serving(script) as (client, _):
         with pytest.raises(error):
-            await pull(client, tmp_path / "x.csv", [1], max_requests=max_requests)
+            await pull(client, out, [1], max_requests=max_requests)
         is_refused = False
-        assert (await pull(client, tmp_path / "x.csv", [1], end="2023-03-01")).ok
+        assert (await pull(client, out, [1], end="2023-03-01")).ok
 
 
 async def test_long_names_have_folders_of_their_own(client: SeoRepClient, tmp_path: Path) -> None:
@@ -258,30 +227,19 @@ async def test_a_night_replaces_files_with_long_values(tmp_path: Path) -> None:
             assert (await pull(client, tmp_path / name)).ok
 
 
-async def test_a_control_character_in_a_value_is_kept(tmp_path: Path) -> None:
-    phrases = ["shoes", "a\x1eb"]
-    rows = [{"keywordId": 1 + len(phrase), "keywordPhrase": phrase} for phrase in phrases]
-    async with served(Account(campaigns=1, rows=lambda _: rows)) as (client, _):
-        await pull(client, tmp_path / "x.csv")
-    lines = csv.DictReader((tmp_path / "x.csv").read_bytes().decode().split("\r\n"))
-    assert [line["keyword_phrase"] for line in lines] == phrases
-
-
-async def test_a_group_in_another_case_resumes_its_pull(
-    client: SeoRepClient, tmp_path: Path
-) -> None:
+async def test_a_group_in_another_case_resumes_its_pull(client: SeoRepClient, out: Path) -> None:
     with pytest.raises(PullPausedError, match="with 1 of 3 campaign reports stored"):
-        await pull(client, tmp_path / "x.csv", groups=["Retail"], max_requests=3)
-    assert (await pull(client, tmp_path / "x.csv", groups=["RETAIL "])).resumed == 1
+        await pull(client, out, groups=["Retail"], max_requests=3)
+    assert (await pull(client, out, groups=["RETAIL "])).resumed == 1
 
 
 async def test_a_paused_pull_continues_with_few_requests_at_a_time(
-    client: SeoRepClient, tmp_path: Path
+    client: SeoRepClient, out: Path
 ) -> None:
     runs = 1
     while True:
         try:
-            summary = await pull(client, tmp_path / "x.csv", max_requests=1, limit=500)
+            summary = await pull(client, out, max_requests=1, limit=500)
             break
         except PullPausedError:
             runs += 1
@@ -290,13 +248,13 @@ async def test_a_paused_pull_continues_with_few_requests_at_a_time(
 
 
 async def test_a_resume_keeps_its_night_and_the_campaigns_found_first(
-    sandbox: Sandbox, tmp_path: Path
+    sandbox: Sandbox, out: Path
 ) -> None:
     async with SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
         with pytest.raises(PullPausedError):
-            await pull(client, tmp_path / "x.csv", max_requests=1)
+            await pull(client, out, max_requests=1)
         await client.campaigns.create(company="New", url="https://new.example.com")
-        summary = await pull(client, tmp_path / "x.csv", account="acme", snapshot_date=None)
+        summary = await pull(client, out, account="acme", snapshot_date=None)
     assert (summary.snapshot_date, summary.campaigns) == (NIGHT, 4)
 
 
@@ -359,7 +317,7 @@ async def test_retry_failed_leaves_out_other_campaigns(tmp_path: Path) -> None:
             assert outcome.campaign_id == 3
 
 
-async def test_a_report_is_stored_while_another_is_awaited(tmp_path: Path) -> None:
+async def test_a_report_is_stored_while_another_is_awaited(out: Path) -> None:
     account = Account(campaigns=3)
     is_stored = asyncio.Event()
 
@@ -374,25 +332,25 @@ async def test_a_report_is_stored_while_another_is_awaited(tmp_path: Path) -> No
 
     async with serving(answer) as (client, _):
         async with asyncio.timeout(60):
-            assert (await pull(client, tmp_path / "x.csv", on_progress=note)).ok
+            assert (await pull(client, out, on_progress=note)).ok
 
 
-async def test_progress_names_each_stage(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_progress_names_each_stage(client: SeoRepClient, out: Path) -> None:
     states: list[PullProgress] = []
-    await pull(client, tmp_path / "x.csv", on_progress=states.append)
+    await pull(client, out, on_progress=states.append)
     assert [state.stage for state in states] == STAGES
     last = states[-3]
     assert (last.done, last.total, last.rows, last.failures) == (4, 4, 9, 1)
 
 
-async def test_an_error_of_on_progress_ends_the_pull(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_an_error_of_on_progress_ends_the_pull(client: SeoRepClient, out: Path) -> None:
     def fail(progress: PullProgress) -> None:
         if progress.total == 4:
             raise LookupError
 
     with pytest.raises(LookupError):
-        await pull(client, tmp_path / "x.csv", on_progress=fail)
-    assert not (tmp_path / "x.csv").exists()
+        await pull(client, out, on_progress=fail)
+    assert not out.exists()
 
 
 async def test_groups_filter_and_exclude_choose_campaigns(
@@ -409,10 +367,10 @@ async def test_groups_filter_and_exclude_choose_campaigns(
     assert not folder_of(tmp_path / "y.csv").exists()
 
 
-async def test_a_group_of_an_account_without_groups_is_refused(tmp_path: Path) -> None:
+async def test_a_group_of_an_account_without_groups_is_refused(out: Path) -> None:
     async with served(Account()) as (client, _):
         with pytest.raises(ConfigurationError) as caught:
-            await pull(client, tmp_path / "x.csv", groups=["Retail"])
+            await pull(client, out, groups=["Retail"])
     problem = "there is no group 'Retail': none of the campaigns found has a group"
     assert caught.value.message == problem
 
@@ -422,9 +380,9 @@ async def test_a_group_of_an_account_without_groups_is_refused(tmp_path: Path) -
     [({}, ""), ({"ids": [3, 1]}, '{"ids": [1, 3]}'), ({"exclude": [4, 2]}, '{"exclude": [2, 4]}')],
 )
 async def test_the_table_of_pulls_has_the_selection(
-    client: SeoRepClient, tmp_path: Path, options: dict[str, Any], selection: str
+    client: SeoRepClient, tmp_path: Path, out: Path, options: dict[str, Any], selection: str
 ) -> None:
-    await pull(client, tmp_path / "x.csv", **options)
+    await pull(client, out, **options)
     (row,) = csv.DictReader((tmp_path / "x.pulls.csv").read_text().splitlines())
     assert row["selection"] == selection
 
@@ -454,8 +412,8 @@ async def test_a_relative_path_stays_relative(
     assert (await pull(client, "x.csv")).paths[:2] == (Path("x.csv"), Path("x.campaigns.csv"))
 
 
-async def test_a_summary_shows_itself(client: SeoRepClient, tmp_path: Path) -> None:
-    summary = await pull(client, tmp_path / "x.csv")
+async def test_a_summary_shows_itself(client: SeoRepClient, out: Path) -> None:
+    summary = await pull(client, out)
     (failure,) = summary.failures
     assert (failure.error, failure.status, failure.campaign_id) == ("NotFoundError", 404, 2)
     words = "4 campaigns, 9 rows, 1 report failed (NotFoundError; see failures; "
@@ -482,7 +440,7 @@ async def test_nothing_that_was_cancelled_is_left_running(
 
 
 async def test_a_cancel_after_the_writing_loses_no_summary(
-    client: SeoRepClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: SeoRepClient, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     close = BlockFile.close
     loop = asyncio.get_running_loop()
@@ -492,8 +450,8 @@ async def test_a_cancel_after_the_writing_loses_no_summary(
         close(file)
 
     monkeypatch.setattr(BlockFile, "close", cancelled_close)
-    task = asyncio.create_task(pull(client, tmp_path / "x.csv"))
-    assert tmp_path / "x.csv" in (await task).paths
+    task = asyncio.create_task(pull(client, out))
+    assert out in (await task).paths
 
 
 @pytest.mark.parametrize("format_", ["csv", "jsonl"])
@@ -515,9 +473,8 @@ async def test_a_stream_is_the_file_of_its_feed(
 
 
 async def test_a_preview_estimates_and_looks_into_the_staging(
-    client: SeoRepClient, tmp_path: Path
+    client: SeoRepClient, out: Path
 ) -> None:
-    out = tmp_path / "x.csv"
     options: Any = {"account": "acme", "snapshot_date": NIGHT, "out": out, "feeds": Feed}
     estimate = await preview(client, None, START, END, **options)
     assert (estimate.campaigns, estimate.sampled, estimate.staged) == (4, 1, None)
@@ -532,8 +489,8 @@ async def test_a_preview_estimates_and_looks_into_the_staging(
     assert not out.exists()
 
 
-async def test_a_preview_of_a_retry_without_failures_needs_no_request(tmp_path: Path) -> None:
-    options: Any = {"out": tmp_path / "x.csv", "account": "acme", "snapshot_date": NIGHT}
+async def test_a_preview_of_a_retry_without_failures_needs_no_request(out: Path) -> None:
+    options: Any = {"out": out, "account": "acme", "snapshot_date": NIGHT}
     sandbox = Sandbox(campaigns=1, keywords=1)
     async with sandbox, SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
         await pull(client, options["out"])
@@ -554,15 +511,15 @@ async def test_parquet_has_descriptions(client: SeoRepClient, tmp_path: Path) ->
     assert b"account" in schema.field("account").metadata[b"description"]
 
 
-async def test_a_keyword_of_two_campaigns_is_fetched_once(tmp_path: Path) -> None:
+async def test_a_keyword_of_two_campaigns_is_fetched_once(out: Path) -> None:
     def rows(request: ApiRequest) -> list[dict[str, Any]]:
         if "keyword_id" in request.query:
             return [{"date": "2023-02"}]
         return [{"keywordId": 7, "keywordPhrase": "shoes"}]
 
     async with served(Account(rows=rows)) as (client, service):
-        await pull(client, tmp_path / "x.csv", feeds=Feed.KEYWORD_BY_DATE)
-    lines = csv.DictReader((tmp_path / "x.csv").read_text().splitlines())
+        await pull(client, out, feeds=Feed.KEYWORD_BY_DATE)
+    lines = csv.DictReader(out.read_text().splitlines())
     ids = [(line["campaign_id"], line["keyword_id"]) for line in lines]
     assert ids == [("1", "7"), ("2", "7")]
     assert sum("keyword_id" in request.query for request in service.requests) == 1
@@ -582,14 +539,3 @@ async def test_an_integer_of_too_many_bits_fails_its_report_alone(
     assert (failure.campaign_id, failure.error) == (3, "ExportError")
     assert summary.rows == 6
     assert f"a value can't be written to .{format_}: competitors: " in failure.message
-
-
-@pytest.mark.parametrize("format_", ["parquet", "duckdb"])
-async def test_a_campaign_of_too_many_bits_ends_the_pull_at_once(
-    tmp_path: Path, format_: str
-) -> None:
-    campaigns = [Account().campaign(id_) for id_ in (1, 2**70)]
-    async with serving(lambda _: page(campaigns, campaigns)) as (client, service):
-        with pytest.raises(ExportError, match=f"campaign {2**70}: its id has more than 64 bits"):
-            await pull(client, tmp_path / f"x.{format_}")
-        assert not reports_in(service)

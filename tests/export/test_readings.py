@@ -37,25 +37,31 @@ SEARCHES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 
 @attrs.define
 class Served:
-    """An account on a local port, and pulls from it under any settings."""
+    """An account on a local port, and pulls from it into a file under any settings."""
 
     account: Account
     service: Service
     base_url: str
+    out: Path
 
     async def pull(
-        self, out: Path, settings: dict[str, Any] = PLAIN, ids: Any = None, **options: Any
+        self, settings: dict[str, Any] = PLAIN, ids: Any = None, **options: Any
     ) -> PullSummary:
-        labels: dict[str, Any] = {"account": "acme", "snapshot_date": NIGHT}
+        usual: dict[str, Any] = {"account": "acme", "snapshot_date": NIGHT, "out": self.out}
         async with quick_client(self.base_url, **settings) as client:
-            return await pull_to(client, ids, START, END, out=out, **(labels | options))
+            return await pull_to(client, ids, START, END, **usual | options)
+
+    def campaigns_in(self, table: str) -> list[int]:
+        query = f"SELECT DISTINCT campaign_id FROM {table} ORDER BY campaign_id"  # noqa: S608
+        with duckdb.connect(str(self.out), read_only=True) as database:
+            return [campaign_id for (campaign_id,) in database.execute(query).fetchall()]
 
 
 @pytest.fixture
-async def served() -> AsyncIterator[Served]:
+async def served(tmp_path: Path) -> AsyncIterator[Served]:
     account = Account()
     async with serving(account.answer) as (client, service):
-        yield Served(account, service, client.base_url)
+        yield Served(account, service, client.base_url, tmp_path / "x.duckdb")
 
 
 def refused(words: str) -> Any:
@@ -70,12 +76,12 @@ async def test_a_pull_with_other_row_options_does_not_resume(
     settings: dict[str, Any],
     words: str,
 ) -> None:
-    out = tmp_path / "x.csv"
+    served.out = tmp_path / "x.csv"
     search: dict[str, Any] = {"search": "shoes"} if "search" in options else {}
     with pytest.raises(PullPausedError):
-        await served.pull(out, max_requests=2, **search)
+        await served.pull(max_requests=2, **search)
     with refused(f"is staged for this target, with {words}"):
-        await served.pull(out, settings, **options)
+        await served.pull(settings, **options)
 
 
 @pytest.mark.parametrize(
@@ -86,119 +92,102 @@ async def test_a_pull_with_other_row_options_retries_nothing(
     served: Served, tmp_path: Path, format_: str, reading: int
 ) -> None:
     options, settings, words = OTHER_ROW_OPTIONS[reading]
-    out = tmp_path / f"x.{format_}"
+    served.out = tmp_path / f"x.{format_}"
     served.account.hidden = {2: 500}
-    await served.pull(out)
-    before = read(out)
+    await served.pull()
+    before = read(served.out)
     served.account.hidden = {}
     served.service.requests.clear()
     with refused(f"made with {words}.*pass the options of that pull"):
-        await served.pull(out, settings, retry_failed=True, **options)
+        await served.pull(settings, retry_failed=True, **options)
     assert not served.service.requests
-    assert read(out) == before
-    assert (await served.pull(out, retry_failed=True)).ok
+    assert read(served.out) == before
+    assert (await served.pull(retry_failed=True)).ok
 
 
-async def test_a_database_knows_the_row_options_of_each_night(
-    served: Served, tmp_path: Path
-) -> None:
-    out = tmp_path / "x.duckdb"
+async def test_a_database_knows_the_row_options_of_each_night(served: Served) -> None:
     served.account.hidden = {2: 500}
     for night in (NIGHT, "2023-04-03"):
-        await served.pull(out, snapshot_date=night)
+        await served.pull(snapshot_date=night)
     with refused("made with other options or engine names"):
-        await served.pull(out, GOOGLE, retry_failed=True)
+        await served.pull(GOOGLE, retry_failed=True)
 
 
-async def test_an_older_pull_without_row_options_is_not_retried(
-    served: Served, tmp_path: Path
-) -> None:
-    out = tmp_path / "x.duckdb"
-    await served.pull(out)
-    with duckdb.connect(str(out)) as database:
+async def test_an_older_pull_without_row_options_is_not_retried(served: Served) -> None:
+    await served.pull()
+    with duckdb.connect(str(served.out)) as database:
         database.execute("UPDATE pulls SET reading = NULL")
     with refused("an older version.*leave out retry_failed=True to fetch"):
-        await served.pull(out, retry_failed=True)
-    assert (await served.pull(out)).ok
+        await served.pull(retry_failed=True)
+    assert (await served.pull()).ok
 
 
 async def test_a_new_night_with_other_row_options_is_warned_of(
-    served: Served, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
-    out = tmp_path / "x.duckdb"
-    await served.pull(out)
-    await served.pull(out, snapshot_date="2023-04-03", limit=500)
+    await served.pull()
+    await served.pull(snapshot_date="2023-04-03", limit=500)
     assert "other options or engine names" not in caplog.text
-    assert (await served.pull(out, GOOGLE, snapshot_date="2023-04-04")).ok
+    assert (await served.pull(GOOGLE, snapshot_date="2023-04-04")).ok
     assert "of 2023-04-03, had other options or engine names" in caplog.text
 
 
 async def test_options_that_change_no_row_resume(served: Served, tmp_path: Path) -> None:
-    out = tmp_path / "x.csv"
+    served.out = tmp_path / "x.csv"
     with pytest.raises(PullPausedError):
-        await served.pull(out, max_requests=2)
+        await served.pull(max_requests=2)
     options: dict[str, Any] = {"extra_params": {}, "sort_metric": None, "limit": 500}
-    assert (await served.pull(out, BY_FILTER, **options)).resumed == 1
+    assert (await served.pull(BY_FILTER, **options)).resumed == 1
 
 
 async def test_a_set_of_values_has_no_order(served: Served, tmp_path: Path) -> None:
-    out = tmp_path / "x.csv"
+    served.out = tmp_path / "x.csv"
     names = [str(number) for number in range(99)]
     with pytest.raises(PullPausedError):
-        await served.pull(out, max_requests=2, extra_params={"device": {*names}})
+        await served.pull(max_requests=2, extra_params={"device": {*names}})
     # names with equal hashes stand in the order of their insertion
     other_order = {*reversed(names)}
-    assert (await served.pull(out, extra_params={"device": other_order})).resumed == 1
+    assert (await served.pull(extra_params={"device": other_order})).resumed == 1
 
 
-async def test_a_feed_that_was_not_pulled_is_fetched(served: Served, tmp_path: Path) -> None:
-    out = tmp_path / "x.duckdb"
-    await served.pull(out)
-    summary = await served.pull(out, GOOGLE, retry_failed=True, feeds=Feed.CAMPAIGN_BY_DATE)
+async def test_a_feed_that_was_not_pulled_is_fetched(served: Served) -> None:
+    await served.pull()
+    summary = await served.pull(GOOGLE, retry_failed=True, feeds=Feed.CAMPAIGN_BY_DATE)
     assert summary.rows == 2
-
-
-def campaigns_in(out: Path, table: str) -> list[int]:
-    query = f"SELECT DISTINCT campaign_id FROM {table} ORDER BY campaign_id"  # noqa: S608
-    with duckdb.connect(str(out), read_only=True) as database:
-        return [campaign_id for (campaign_id,) in database.execute(query).fetchall()]
 
 
 @pytest.mark.parametrize(("settings", "left"), [(PLAIN, [1, 2, 3]), (GOOGLE, [1, 3])])
 async def test_no_rows_of_other_row_options_stay_in_a_night(
-    served: Served, tmp_path: Path, settings: dict[str, Any], left: list[int]
+    served: Served, settings: dict[str, Any], left: list[int]
 ) -> None:
-    out = tmp_path / "x.duckdb"
     served.account.campaigns = 3
-    await served.pull(out, feeds=list(Feed))
+    await served.pull(feeds=list(Feed))
     served.account.hidden = {2: 500, 20: 500}
-    summary = await served.pull(out, settings, feeds=list(Feed))
+    summary = await served.pull(settings, feeds=list(Feed))
     assert len(summary.failures) == 3
     tables = ("keyword_rankings", "campaign_periods", "keyword_periods")
-    assert [campaigns_in(out, table) for table in tables] == [left] * 3
+    assert [served.campaigns_in(table) for table in tables] == [left] * 3
     served.account.hidden = {}
-    assert (await served.pull(out, settings, feeds=list(Feed), retry_failed=True)).ok
-    assert campaigns_in(out, "keyword_rankings") == [1, 2, 3]
+    assert (await served.pull(settings, feeds=list(Feed), retry_failed=True)).ok
+    assert served.campaigns_in("keyword_rankings") == [1, 2, 3]
 
 
-async def test_a_failed_keyword_loses_only_its_own_rows(served: Served, tmp_path: Path) -> None:
-    out = tmp_path / "x.duckdb"
-    await served.pull(out, feeds=Feed.KEYWORD_BY_DATE)
+async def test_a_failed_keyword_loses_only_its_own_rows(served: Served) -> None:
+    await served.pull(feeds=Feed.KEYWORD_BY_DATE)
     served.account.hidden = {20: 500}
-    await served.pull(out, GOOGLE, feeds=Feed.KEYWORD_BY_DATE)
-    assert campaigns_in(out, "keyword_periods") == [1]
+    await served.pull(GOOGLE, feeds=Feed.KEYWORD_BY_DATE)
+    assert served.campaigns_in("keyword_periods") == [1]
     served.account.hidden = {10: 500}
     # campaign 1 fails now with the row options that its rows have
-    await served.pull(out, GOOGLE, feeds=Feed.KEYWORD_BY_DATE)
-    assert campaigns_in(out, "keyword_periods") == [1, 2]
+    await served.pull(GOOGLE, feeds=Feed.KEYWORD_BY_DATE)
+    assert served.campaigns_in("keyword_periods") == [1, 2]
 
 
-async def test_earlier_nights_keep_their_row_options(served: Served, tmp_path: Path) -> None:
-    out = tmp_path / "x.duckdb"
-    await served.pull(out)
+async def test_earlier_nights_keep_their_row_options(served: Served) -> None:
+    await served.pull()
     served.account.hidden = {2: 500}
-    await served.pull(out, GOOGLE, snapshot_date="2023-04-03")
-    assert campaigns_in(out, "keyword_rankings") == [1, 2]
+    await served.pull(GOOGLE, snapshot_date="2023-04-03")
+    assert served.campaigns_in("keyword_rankings") == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -215,41 +204,37 @@ async def test_earlier_nights_keep_their_row_options(served: Served, tmp_path: P
 )
 async def test_the_last_pull_of_all_campaigns_says_their_row_options(
     served: Served,
-    tmp_path: Path,
     earlier: list[tuple[dict[str, Any], dict[str, Any]]],
     left: list[int],
 ) -> None:
-    out = tmp_path / "x.duckdb"
     for options, settings in earlier:
-        await served.pull(out, settings, **options)
+        await served.pull(settings, **options)
     served.account.hidden = {2: 500}
-    await served.pull(out, GOOGLE)
-    assert campaigns_in(out, "keyword_rankings") == left
+    await served.pull(GOOGLE)
+    assert served.campaigns_in("keyword_rankings") == left
 
 
 @pytest.mark.parametrize(("settings", "left"), [(PLAIN, [1, 2]), (GOOGLE, [1])])
 async def test_rows_stay_where_nothing_came_instead(
-    served: Served, tmp_path: Path, settings: dict[str, Any], left: list[int]
+    served: Served, settings: dict[str, Any], left: list[int]
 ) -> None:
-    out = tmp_path / "x.duckdb"
-    await served.pull(out)
+    await served.pull()
     served.account.hidden = {1: 404, 2: 404}
-    await served.pull(out, GOOGLE)
-    assert campaigns_in(out, "keyword_rankings") == [1, 2]
+    await served.pull(GOOGLE)
+    assert served.campaigns_in("keyword_rankings") == [1, 2]
     # the rows are still of the first pull
     served.account.hidden = {2: 500}
-    await served.pull(out, settings)
-    assert campaigns_in(out, "keyword_rankings") == left
+    await served.pull(settings)
+    assert served.campaigns_in("keyword_rankings") == left
 
 
 @pytest.mark.parametrize("newer", [{"feeds": Feed.CAMPAIGN}, {"ids": [1]}])
 async def test_a_retry_does_not_mix_with_a_newer_pull_of_its_feeds(
-    served: Served, tmp_path: Path, newer: dict[str, Any]
+    served: Served, newer: dict[str, Any]
 ) -> None:
-    out = tmp_path / "x.duckdb"
     feeds = [Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE]
     served.account.hidden = {2: 500}
-    await served.pull(out, feeds=feeds)
-    await served.pull(out, GOOGLE, **newer)
+    await served.pull(feeds=feeds)
+    await served.pull(GOOGLE, **newer)
     with refused("made with other options or engine names"):
-        await served.pull(out, feeds=feeds, retry_failed=True)
+        await served.pull(feeds=feeds, retry_failed=True)

