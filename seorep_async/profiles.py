@@ -264,23 +264,11 @@ def stored_profiles() -> dict[str, Mapping[str, object]]:
     Raises:
         ConfigurationError: the file can't be read, or others can read or change it.
     """
-    return {
-        name: profile for name, profile in stored_tables().items() if isinstance(profile, Mapping)
-    }
-
-
-def stored_tables() -> dict[str, object]:
-    """Read all top-level values of the file, by name, including those that are not profiles.
-
-    Raises:
-        ConfigurationError: the file can't be read, or others can read or change it.
-    """
-    file = config_file()
-    tables, problem = _parsed(file)
+    tables, problem = _parsed(config_file())
     # Raised outside `_parsed`, because frames of the parser contain the file's text, with the key.
     if problem:
         raise ConfigurationError(problem)
-    return tables
+    return {name: table for name, table in tables.items() if isinstance(table, Mapping)}
 
 
 def _parsed(file: Path) -> tuple[dict[str, object], str]:

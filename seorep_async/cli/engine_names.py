@@ -11,15 +11,20 @@ from seorep_async.resources.arguments import check_engine_names
 def find_engine_names(
     option_value: str | None = None, profile: str | None = None
 ) -> tuple[str, str] | None:
-    """Return the names of engine A and engine B; None if nothing names them.
+    """Return the names of engine A and engine B.
+
+    Returns:
+        The names; None if nothing names them, or if the profile can't be read.
 
     Raises:
         UsageError: the value does not hold two names.
-        ConfigurationError: the profile or its file can't be used.
     """
-    if option_value is None:
+    try:
         engines = report_engines(profile)
-    else:
+    except ConfigurationError:
+        # a database needs no profile, and for a service the environment may be enough
+        engines = None
+    if option_value is not None:
         engines = ReportEngines.of(option_value, "--engines")
     if engines is None:
         return None

@@ -75,13 +75,12 @@ _CODES: tuple[tuple[ExitCode, tuple[type[BaseException], ...]], ...] = (
 )
 """The classes of errors for each exit code; the first match counts."""
 _HINTS: tuple[tuple[type[SeoRepError], str], ...] = (
-    (errors.ConnectionFailedError, "; check the address and the network"),
+    (
+        errors.ConnectionFailedError,
+        "; check the address and the network, and that the server runs",
+    ),
     (errors.ProtocolError, "; check the address, or try again later"),
 )
-
-
-_REFUSED_HERE = re.compile(r"\((localhost|127\.[\d.]+|\[?::1\]?):\d+: .*refused")
-"""In the message of a connection that this machine itself refused."""
 
 
 def code_of(error: BaseException) -> ExitCode:
@@ -145,8 +144,6 @@ def _hint(error: SeoRepError) -> str:
         # a missing object means a wrong id, but a missing list means a wrong address
         is_about_object = re.search(r"\d$|address", f"{error.message} {error.path}")
         return "" if is_about_object else "; check the address"
-    if _REFUSED_HERE.search(error.message):
-        return "; is that server (seorep sandbox starts one) or your proxy running on this port?"
     if isinstance(error, errors.AuthenticationError):
         return f"; {_advice_on_key(error)}"
     for kind, hint in _HINTS:

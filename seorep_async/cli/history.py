@@ -21,7 +21,7 @@ from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, can_ask, messages, stdout_width, write
 from seorep_async.cli.progress import logged
 from seorep_async.cli.running import in_daemon_thread, wait_for
-from seorep_async.errors import ConfigurationError, ExportError, counted, one_line
+from seorep_async.errors import ExportError, counted, one_line
 from seorep_async.history import CampaignChanges, Change, Changes, CountedChanges
 from seorep_async.history.change_file import (
     ChangeFile,
@@ -106,7 +106,7 @@ def show_changes(
             answer = _counts(history.changes_by_campaign(database, **arguments), limit)
         else:
             changes = history.changes(database, limit=limit, **arguments)
-            names = _known_engine_names(engines) if is_for_people else None
+            names = find_engine_names(engines) if is_for_people else None
             answer = _changes(changes, names)
     if file is not None:
         messages().print(answer.headline)
@@ -172,7 +172,7 @@ def _arguments(choices: Mapping[str, Any], engines: str | None) -> dict[str, Any
     """Return arguments for the library, whose own defaults apply to omitted options."""
     arguments = {name: value for name, value in choices.items() if value is not None}
     if "engine" in arguments:
-        engine_names = _known_engine_names(engines)
+        engine_names = find_engine_names(engines)
         arguments["engine"] = [engine_called(name, engine_names) for name in arguments["engine"]]
         for engine in arguments["engine"]:
             if engine not in ENGINES:
@@ -181,17 +181,6 @@ def _arguments(choices: Mapping[str, Any], engines: str | None) -> dict[str, Any
                     "--engines, such as 'Google, Bing'"
                 )
     return arguments
-
-
-def _known_engine_names(
-    engines: str | None = None, profile: str | None = None
-) -> tuple[str, str] | None:
-    """Return the names of the engines; None if nothing names them, or a profile can't be read."""
-    try:
-        return find_engine_names(engines, profile)
-    except ConfigurationError:
-        # a database needs no profile, and for a service the environment may be enough
-        return None
 
 
 def _facts(answer: _Answer, notes: Sequence[str]) -> dict[str, Any]:
@@ -251,7 +240,7 @@ def serve_agents(service: Service, *, database: str, account: str | None) -> Non
     if sys.stdout is None:
         raise ExportError("can't write to stdout: it is closed")
     connection = connect(service)
-    engine_names = _known_engine_names(profile=service.profile)
+    engine_names = find_engine_names(profile=service.profile)
     wait_for(_serve_agents(connection, database, account, engine_names))
 
 

@@ -24,7 +24,7 @@ from seorep_async.profiles import (
     DEFAULT_PROFILE,
     access_of,
     config_file,
-    stored_tables,
+    stored_profiles,
 )
 from seorep_async.secret import Secret
 from seorep_async.session import base_url_problem
@@ -36,9 +36,7 @@ def log_in(name: str | None) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", name):
         raise UsageError(f"NAME must be letters, digits, - and _, got {name!r}.")
     file = config_file()
-    stored_profile = stored_tables().get(name, {})
-    if not isinstance(stored_profile, Mapping):
-        raise UsageError(f"there is {name!r} in {file}, not a profile; choose another name.")
+    stored_profile = stored_profiles().get(name, {})
     if not can_ask():
         raise UsageError(
             "there is no terminal to ask for address and key; set SEOREP_BASE_URL and "

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,8 +13,6 @@ from seorep_async.cli.findings import Findings
 from seorep_async.errors import ConfigurationError, counted
 from seorep_async.export.progress import fails_again
 from seorep_async.history.source import History, listed, opened
-from seorep_async.models import Feed
-from seorep_async.tables.output_tables import table_of
 
 _LISTED_PULLS = 7
 _MONITORED_DAYS = 7
@@ -48,49 +44,27 @@ _NIGHTS = """
     ORDER BY account
 """
 _INCOMPLETE_PULLS = """
-    WITH failed_tables AS (
-        SELECT DISTINCT account, snapshot_date, start_date, end_date, table_name
-        FROM failures
-        WHERE account = $account
-    ),
-    chosen_pulls AS (
-        SELECT
-            failed_tables.*,
-            feeds,
-            selection,
-            -- without any report, the night counts as missing
-            bool_or(pulls.rows > 0 OR pulls.failures = 0) OVER (
-                PARTITION BY account, snapshot_date, start_date, end_date
-            ) AS has_reports
-        FROM failed_tables
-        JOIN pulls USING (account, snapshot_date, start_date, end_date)
-        -- A night may have several pulls. Prefer one of this feed, then one of all campaigns, then
-        -- one with failures, then the latest.
-        QUALIFY row_number() OVER (
-            PARTITION BY account, snapshot_date, start_date, end_date, table_name
-            ORDER BY
-                list_contains(
-                    string_split(feeds, ','), $feeds[list_position($tables, table_name)]
-                ) DESC,
-                selection IS NOT NULL,
-                pulls.failures = 0,
-                started_at DESC
-        ) = 1
-    )
     SELECT
         snapshot_date,
         start_date,
         end_date,
-        feeds,
-        selection,
         count(*),
-        list(DISTINCT campaign_id ORDER BY campaign_id),
+        -- an id that is too large for its column is null
+        list(DISTINCT campaign_id ORDER BY campaign_id) FILTER (campaign_id IS NOT NULL),
         list(DISTINCT {'error': error, 'status': status})
     FROM failures
-    JOIN chosen_pulls USING (account, snapshot_date, start_date, end_date, table_name)
-    WHERE has_reports
+    WHERE account = $account AND EXISTS (
+        SELECT 1
+        FROM pulls
+        WHERE pulls.account = failures.account
+            AND pulls.snapshot_date = failures.snapshot_date
+            AND pulls.start_date = failures.start_date
+            AND pulls.end_date = failures.end_date
+            -- without any report, the night counts as missing
+            AND (pulls.rows > 0 OR pulls.failures = 0)
+    )
     GROUP BY ALL
-    ORDER BY snapshot_date DESC, start_date DESC, feeds
+    ORDER BY snapshot_date DESC, start_date DESC
 """
 
 
@@ -101,8 +75,7 @@ class _IncompletePull:
     Attributes:
         failed_reports: the number of failed reports.
         campaigns: the campaigns of these reports.
-        may_succeed: whether a retry may fetch at least one of them.
-        command: the command that fetches only these reports.
+        failures: each error with its status, once.
     """
 
     snapshot_date: dt.date
@@ -110,20 +83,26 @@ class _IncompletePull:
     end_date: dt.date
     failed_reports: int
     campaigns: list[int]
-    errors: list[str]
-    may_succeed: bool
-    command: str
+    failures: list[dict[str, Any]]
+
+    @property
+    def may_succeed(self) -> bool:
+        """Whether a retry may fetch at least one of the reports."""
+        return not all(
+            fails_again(failure["error"], failure["status"]) for failure in self.failures
+        )
 
     @property
     def words(self) -> str:
         """The night, its failed reports, and how to fetch them."""
         failed = f"{counted(self.failed_reports, 'report')} failed"
         noun = "campaign" if len(self.campaigns) == 1 else "campaigns"
-        cause = f"{noun} {listed(self.campaigns)}: {', '.join(self.errors)}"
-        window = f"{self.start_date} to {self.end_date}"
+        errors = sorted({failure["error"] for failure in self.failures})
+        cause = f"{noun} {listed(self.campaigns)}: {', '.join(errors)}"
         return (
-            f"night of {self.snapshot_date}, {window}: {failed} ({cause}); to fetch only what "
-            f"failed, with the pull's other options: {self.command}"
+            f"night of {self.snapshot_date}, {self.start_date} to {self.end_date}: {failed} "
+            f"({cause}); to fetch only what failed, repeat the pull with --snapshot-date "
+            f"{self.snapshot_date} --from {self.start_date} --to {self.end_date} --retry-failed"
         )
 
 
@@ -134,15 +113,12 @@ def add_nights(findings: Findings, out: str, account: str | None, today: dt.date
         account: the only account to report, or None for all.
     """
     facts = []
-    feeds = [feed.value for feed in Feed]
-    tables = [table_of(feed).name for feed in Feed]
     with opened(out) as database:
         accounts = database.connection.execute(_NIGHTS, {"account": account}).fetchall()
         for name, nights in accounts:
             missing = _missing_nights(nights, today)
-            values = {"account": name, "feeds": feeds, "tables": tables}
-            rows = database.connection.execute(_INCOMPLETE_PULLS, values).fetchall()
-            pulls = [_incomplete_pull(out, name, *row) for row in rows]
+            rows = database.connection.execute(_INCOMPLETE_PULLS, {"account": name}).fetchall()
+            pulls = [_IncompletePull(*row) for row in rows]
             count = counted(len(nights), "night")
             findings.fact("nights", f"{name}: {count}, the newest of {nights[-1]}")
             if missing:
@@ -199,57 +175,8 @@ def _add_incomplete(findings: Findings, account: str, pulls: Sequence[_Incomplet
         findings.note(
             "nights",
             f"{account}: {counted(len(others), 'pull')} with reports that would fail again "
-            f"(campaigns: {listed(campaign_ids)}); --json has the commands that fetch them",
+            f"(campaigns: {listed(campaign_ids)}); --json lists them",
         )
-
-
-def _incomplete_pull(
-    out: str,
-    account: str,
-    snapshot_date: dt.date,
-    start_date: dt.date,
-    end_date: dt.date,
-    feeds: str,
-    selection: str | None,
-    failed_reports: int,
-    campaigns: list[int | None],
-    failures: list[dict[str, Any]],
-) -> _IncompletePull:
-    """Return a pull from a row of `_INCOMPLETE_PULLS`."""
-    words = ["seorep", "pull", "-o", out, "--account", account]
-    if feeds != "campaign":
-        for feed in feeds.split(","):
-            words += ["--feed", feed]
-    words += _words_of_selection(selection)
-    words += ["--snapshot-date", str(snapshot_date)]
-    words += ["--from", str(start_date), "--to", str(end_date), "--retry-failed"]
-    return _IncompletePull(
-        snapshot_date=snapshot_date,
-        start_date=start_date,
-        end_date=end_date,
-        failed_reports=failed_reports,
-        # an id that is too large for its column is null
-        campaigns=[campaign for campaign in campaigns if campaign is not None],
-        errors=sorted({failure["error"] for failure in failures}),
-        may_succeed=any(
-            not fails_again(failure["error"], failure["status"]) for failure in failures
-        ),
-        command=shlex.join(words),
-    )
-
-
-def _words_of_selection(selection: str | None) -> list[str]:
-    """Return the options that select the campaigns of an earlier pull."""
-    choice = json.loads(selection or "{}")
-    words = []
-    for group in choice.get("groups", ()):
-        words += ["--group", group]
-    if "filter" in choice:
-        words += ["--filter", choice["filter"]]
-    for name, option in (("ids", "--campaign"), ("exclude", "--exclude")):
-        if name in choice:
-            words += [option, ",".join(map(str, choice[name]))]
-    return words
 
 
 def _are_daily(nights: Sequence[dt.date]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import os
 import time
 from collections.abc import Sequence
 from typing import Any, cast
@@ -40,7 +39,6 @@ from seorep_async.export.opening import Place, opened_target
 from seorep_async.export.request import ExportOptions, ExportRequest
 from seorep_async.export.staging import Beginning
 from seorep_async.history.source import PulledWindow, pulled_windows
-from seorep_async.profiles import REPORT_ENGINES
 
 _CONTENTS = (
     "feeds",
@@ -115,18 +113,9 @@ def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> 
     with logged(log_console, verbose=arguments.verbose) as warnings:
         engine_names = None
         if arguments.target(windows[0]).lower().endswith(".xlsx"):
-            engine_names = _engine_names(arguments, service)
+            engine_names = find_engine_names(arguments.engines, service.profile)
         running = _run(arguments, windows, connect(service), console, warnings, engine_names)
         return wait_for(running)
-
-
-def _engine_names(arguments: PullArguments, service: Service) -> tuple[str, str] | None:
-    """Return the names of engine A and B for the headers of a workbook, or None."""
-    are_named = arguments.engines or REPORT_ENGINES in os.environ
-    # the sandbox has no profile, so only the option or the variable can name its engines
-    if service.embedded is not None and not are_named:
-        return None
-    return find_engine_names(arguments.engines, service.profile)
 
 
 async def _run(

@@ -196,7 +196,7 @@ def show_failures(run: PullRun) -> None:
         target = shlex.quote(str(run.arguments.out))
         _print_failure(
             f"skipped months lack {count} of {noun} {listed(sorted(run.lacking_ids))}; "
-            f"`seorep doctor -o {target} --json` has the commands that fetch them"
+            f"`seorep doctor -o {target} --json` lists them"
         )
 
 
@@ -314,7 +314,7 @@ def _show_next_step(run: PullRun, console: Console) -> None:
         # --retry-failed looks only at one night, and a run on a later day is another night
         if run.by_month and run.arguments.snapshot_date is None:
             target = shlex.quote(str(run.arguments.out))
-            later = f" On a later day, `seorep doctor -o {target}` prints the commands for that."
+            later = f" On a later day, `seorep doctor -o {target}` prints the options for that."
         console.print(f"Repeat the command {advice} to fetch only what failed.{later}")
     elif code is ExitCode.SHAPE:
         console.print("Retrying will not help: please report the unexpected shape.")

@@ -3,7 +3,6 @@
 import datetime as dt
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -26,7 +25,7 @@ from seorep_async.cli.nights import add_nights
 from seorep_async.cli.target_check import _state_of
 from seorep_async.export.pieces import BlockFile
 from seorep_async.history import source
-from tests.cli.running import KEY, TODAY, Seorep
+from tests.cli.running import TODAY, Seorep
 from tests.history.databases import Pull, add_last_rows, change, database_of
 
 Disk = namedtuple("Disk", "total used free")
@@ -287,14 +286,13 @@ def test_a_night_that_lacks_reports_is_named(tmp_path: Path) -> None:
         in line
     )
     window = "--from 2023-02-03 --to 2023-03-04 --retry-failed"
-    command = f"seorep pull -o a.duckdb --account 'a b' --snapshot-date 2023-03-05 {window}"
-    assert line.endswith(f"to fetch only what failed, with the pull's other options: {command}")
+    assert line.endswith(f"repeat the pull with --snapshot-date 2023-03-05 {window}")
 
 
 def test_nights_that_would_fail_again_have_one_line(tmp_path: Path) -> None:
     incomplete(tmp_path, (1,), nights=9, error="NotFoundError")
     *_, line = lines_of_nights()
-    assert "a b: 9 pulls with reports that would fail again (campaigns: 1); --json has " in line
+    assert "a b: 9 pulls with reports that would fail again (campaigns: 1); --json lists " in line
 
 
 def test_the_newest_incomplete_nights_are_listed(tmp_path: Path) -> None:
@@ -353,24 +351,6 @@ def test_an_account_without_nights_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("selection", "words"),
-    [
-        (None, ""),
-        ('{"ids": [1, 2]}', "--campaign 1,2 "),
-        ('{"exclude": [3], "groups": ["a b", "c"]}', "--group 'a b' --group c --exclude 3 "),
-        ('{"filter": "-x"}', "--filter -x "),
-    ],
-)
-def test_the_command_of_a_night_selects_the_same_campaigns(
-    tmp_path: Path, selection: str | None, words: str
-) -> None:
-    incomplete(tmp_path, (1,))
-    if selection is not None:
-        change(tmp_path / "a.duckdb", f"UPDATE pulls SET selection = '{selection}'")  # noqa: S608
-    assert f"--account 'a b' {words}--snapshot-date" in lines_of_nights()[1]
-
-
-@pytest.mark.parametrize(
     ("target", "problem"),
     [
         (("-o", "other.duckdb"), "no night was found in other.duckdb"),
@@ -386,22 +366,6 @@ def test_a_monitor_is_told_that_no_night_is_found(
     ended = seorep(*command, *target)
     assert ended.code == 10
     assert problem in ended.out
-
-
-def test_nothing_is_said_about_nights_that_were_not_looked_at(seorep: Seorep) -> None:
-    seorep.monkeypatch.setenv("SEOREP_BASE_URL", "api.example.com")
-    seorep.monkeypatch.setenv("SEOREP_API_KEY", KEY)
-    ended = seorep("doctor", "-o", "a.duckdb", "--exit-code")
-    assert ended.code == 2
-    assert "night" not in ended.out
-
-
-def test_two_names_of_an_account_are_both_looked_at(seorep: Seorep) -> None:
-    pull = ("pull", "-s", "campaigns=1", "-o", "a.duckdb", "--quiet", "--account")
-    for account in ("acme", "other"):
-        assert seorep(*pull, account).code == 0
-    newest = lines(seorep, "nights", "-o", "a.duckdb")
-    assert [line.split()[1] for line in newest] == ["acme:", "other:"]
 
 
 def test_a_missing_library_is_named_with_its_extra(
@@ -437,22 +401,3 @@ def test_a_difference_of_clocks_is_in_a_persons_units(
     monkeypatch.setattr(doctor, "time", clock)
     (line,) = lines(seorep, "clock")
     assert line.endswith(words)
-
-
-@pytest.mark.heavy
-def test_each_feed_of_a_night_has_the_command_of_its_pull(seorep: Seorep) -> None:
-    night = ("-o", "a.duckdb", "--snapshot-date", "2023-03-05", "--last", "7d")
-    pull = ("pull", *night, "-c", "max_attempts=1")
-    with seorep.account(campaigns=4, failing=[2]):
-        assert seorep(*pull, "--exclude", "3").code == 4
-        assert seorep(*pull, "--feed", "campaign-by-date").code == 4
-        ended = seorep("doctor", "-o", "a.duckdb", "--json")
-    pulls = json.loads(ended.out)["nights"][0]["incomplete"]
-    assert len(pulls) == 2
-    with seorep.account(campaigns=4) as sandbox:
-        for pull in pulls:
-            assert seorep(*shlex.split(pull["command"])[1:]).code == 0
-        feeds = [name for name in sandbox.stats.per_operation if "rank" in name]
-        assert [sandbox.stats.per_operation[name] for name in feeds] == [1, 1]
-        ended = seorep("doctor", "-o", "a.duckdb", "--json")
-    assert json.loads(ended.out)["nights"][0]["incomplete"] == []
