@@ -1,4 +1,4 @@
-"""Figures of the fault matrix. Rows 9, 30 to 34 and 36 are in `tests/session/test_pace.py`.
+"""Figures of the fault matrix. `tests/session/test_pace.py` has rows 4, 6, 8, 9, 30 to 34 and 36.
 
 `python -m pytest -m slow tests/faults -q` measures all of them in about half an hour. Without
 `-m slow`, short versions run. Both print their figures at the end. Figures that were measured on a
@@ -8,13 +8,11 @@ busy machine are marked: their times say little.
 fails the test if one is over its limit.
 """
 
-from collections.abc import Iterator
 from typing import Protocol
 
 import pytest
 
 from tests.faults.run import load_of_the_machine
-from tests.faults.server import ServerProcess
 
 BUSY = 1.0
 """A load for each processor above which timed figures say little."""
@@ -28,13 +26,6 @@ class Check(Protocol):
     def __call__(
         self, row: str, fault: str, /, *, load: float | None = None, **figures: tuple[float, float]
     ) -> None: ...
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[ServerProcess]:
-    process = ServerProcess()
-    yield process
-    process.close()
 
 
 @pytest.fixture(scope="session")

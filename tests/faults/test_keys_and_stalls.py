@@ -1,6 +1,7 @@
 """Row 39: a blocked loop or process. `tests/test_pull_key.py` has forbidden campaigns."""
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from seorep_async import SeoRepClient, Settings
 from tests.faults.conftest import Check
 from tests.faults.run import JANUARY, results_of
-from tests.faults.server import Plan
+from tests.scripted_api import FEED
 from tests.session.scripted_server import Connection, ScriptedServer, answer
 from tests.threads import in_a_thread
 
@@ -20,7 +21,8 @@ pytestmark = pytest.mark.heavy
 
 slow = pytest.mark.slow
 alone = pytest.mark.alone
-PLAN = Plan(units=300, pages=3, rows=1)
+CAMPAIGNS = 300
+PAGES = 3
 CREATED = b'{"data": {"id": 7, "url": "u", "company": "c"}}'
 
 
@@ -32,7 +34,7 @@ def serving_apart(latency: float) -> AbstractContextManager[ScriptedServer]:
         await asyncio.sleep(latency)
         body = CREATED
         if request.method == "GET":
-            body = PLAN.page(int(request.query["campaign_id"]), int(request.query["page"]))
+            body = json.dumps(FEED.envelope([int(request.query["page"])], PAGES, PAGES)).encode()
         await connection.send(answer(body))
 
     server = ScriptedServer(forever=answer_late)
@@ -65,7 +67,7 @@ async def test_a_blocked_loop_loses_no_answer_and_is_no_overload(
     with serving_apart(latency=0.02) as server:
         async with SeoRepClient(server.base_url, "k", settings=settings) as client:
             blocking = asyncio.create_task(block(blocked, 3))
-            results = await results_of(client, PLAN.units)
+            results = await results_of(client, CAMPAIGNS)
             await blocking
             stats = client.stats
     errors = [result for result in results.values() if isinstance(result, Exception)]
@@ -73,7 +75,7 @@ async def test_a_blocked_loop_loses_no_answer_and_is_no_overload(
         "39",
         f"loop blocked 3 times {blocked:g} s, {limit:g} s an attempt",
         failed=(len(errors), 0),
-        requests_again=(len(server.requests) - PLAN.pages_needed, 16),
+        requests_again=(len(server.requests) - CAMPAIGNS * PAGES, 16),
         cuts=(16 - stats.concurrency, 0),
     )
 
