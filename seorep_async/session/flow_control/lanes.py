@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import bisect
 import itertools
+import operator
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgspec
 
@@ -20,8 +21,6 @@ _BETWEEN_RETRIES = (1, 2, 3)
 With a fixed number, every second or third request of a client would be a retry. A service that
 refuses every second or third request, such as one with a broken backend, would refuse all retries.
 """
-_arrivals = itertools.count()
-"""Numbers the waiters in the order of their arrival."""
 
 
 class ClientClosed(Exception):
@@ -64,19 +63,17 @@ class Permit(msgspec.Struct, eq=False):
     paces_retry: bool = False
 
 
-class Waiter(msgspec.Struct, order=True):
-    """A request that waits for a permit, ordered by priority and arrival.
+class Waiter(msgspec.Struct, eq=False):
+    """A request that waits for a permit.
 
     Attributes:
         priority: the lowest goes first: the place in its pull, or the deadline of a retry.
-        arrival: a number that grows with each waiter.
         since: when its wait began.
         turn: its permit, or the error that ended its wait.
         is_retry: whether the request was sent before.
     """
 
     priority: float
-    arrival: int
     since: float
     deadline: Deadline
     subject: Subject | None
@@ -105,25 +102,22 @@ class Lane:
     Attributes:
         waiters: requests that were not sent before, in order.
         retries: requests that were sent before, in order.
+        is_held: whether only its retries get permits.
         on_retry: called in the task of a request that is about to be tried again.
     """
 
     def __init__(self) -> None:
         self.waiters: list[Waiter] = []
         self.retries: list[Waiter] = []
+        self.is_held: bool = False
         self.on_retry: Callable[[], None] = _do_nothing
 
-    def add(self, waiter: Waiter) -> None:
-        bisect.insort(self._waiters_like(waiter), waiter)
+    @property
+    def ready(self) -> list[Waiter]:
+        """The requests, without retries, that may get a permit."""
+        return [] if self.is_held else self.waiters
 
-    def remove(self, waiter: Waiter) -> None:
-        """Remove a waiter if it is here."""
-        waiters = self._waiters_like(waiter)
-        place = bisect.bisect_left(waiters, waiter)
-        if waiters[place : place + 1] == [waiter]:
-            del waiters[place]
-
-    def _waiters_like(self, waiter: Waiter) -> list[Waiter]:
+    def waiters_like(self, waiter: Waiter) -> list[Waiter]:
         return self.retries if waiter.is_retry else self.waiters
 
 
@@ -131,84 +125,48 @@ class ClientLanes:
     """The lanes of one client.
 
     Attributes:
-        client: the client.
         longest_pause: the longest pause, in seconds, that its requests wait out;
             `retry_after_max`.
         calls: the lane of its single calls and listings.
     """
 
-    def __init__(self, client: object, longest_pause: float) -> None:
-        self.client = client
+    def __init__(self, longest_pause: float) -> None:
         self.longest_pause = longest_pause
         self.calls: Lane = Lane()
         self._between_retries = itertools.cycle(_BETWEEN_RETRIES)
         self._until_retry = 0  # permits for others before the next retry
-        # The next in turn comes first.
-        self._in_turn: OrderedDict[Lane, None] = OrderedDict()  # have waiters, and are not held
-        self._retry_in_turn: OrderedDict[Lane, None] = OrderedDict()  # have retries
-        self._held: set[Lane] = set()
-
-    def __bool__(self) -> bool:
-        """Return whether a request is ready for a permit."""
-        return bool(self._in_turn or self._retry_in_turn)
-
-    def __iter__(self) -> Iterator[Waiter]:
-        """Iterate over all waiters."""
-        yield from self.ready
-        for lane in self._held:
-            yield from lane.waiters
+        # Those with waiting requests. The next in turn comes first.
+        self._lanes: OrderedDict[Lane, None] = OrderedDict()
 
     @property
-    def ready(self) -> Iterator[Waiter]:
+    def is_ready(self) -> bool:
+        """Whether a request is ready for a permit."""
+        return any(lane.retries or lane.ready for lane in self._lanes)
+
+    @property
+    def all(self) -> list[Waiter]:
+        """All waiters."""
+        return [waiter for lane in self._lanes for waiter in lane.retries + lane.waiters]
+
+    @property
+    def ready(self) -> list[Waiter]:
         """The retries, and the waiters in lanes that are not held."""
-        for lane in self._retry_in_turn:
-            yield from lane.retries
-        for lane in self._in_turn:
-            yield from lane.waiters
-
-    def hold(self, lane: Lane) -> None:
-        """Give a lane no permits until it is released. Its retries continue."""
-        self._held.add(lane)
-        self._in_turn.pop(lane, None)
-
-    def release(self, lane: Lane) -> None:
-        self._held.discard(lane)
-        if lane.waiters:
-            self._in_turn.setdefault(lane)
-
-    def is_held(self, lane: Lane | None) -> bool:
-        return lane in self._held
-
-    def waiter(
-        self,
-        priority: float,
-        lane: Lane,
-        deadline: Deadline,
-        subject: Subject | None,
-        now: float,
-        *,
-        is_retry: bool,
-    ) -> Waiter:
-        """Create a waiter without adding it to its lane."""
-        turn: asyncio.Future[Permit | Exception] = asyncio.get_running_loop().create_future()
-        arrival = next(_arrivals)
-        return Waiter(priority, arrival, now, deadline, subject, self, lane, turn, is_retry)
+        return [waiter for lane in self._lanes for waiter in lane.retries + lane.ready]
 
     def add(self, waiter: Waiter) -> None:
-        waiter.lane.add(waiter)
+        # Behind those of the same priority.
+        bisect.insort(waiter.lane.waiters_like(waiter), waiter, key=_PRIORITY)
         # An empty lane becomes the last in turn; others keep their place.
-        if waiter.is_retry:
-            self._retry_in_turn.setdefault(waiter.lane)
-        elif waiter.lane not in self._held:
-            self._in_turn.setdefault(waiter.lane)
+        self._lanes.setdefault(waiter.lane)
 
     def remove(self, waiter: Waiter) -> None:
+        """Remove a waiter if it is here."""
         lane = waiter.lane
-        lane.remove(waiter)
-        if not lane.waiters:
-            self._in_turn.pop(lane, None)
-        if not lane.retries:
-            self._retry_in_turn.pop(lane, None)
+        waiters = lane.waiters_like(waiter)
+        if waiter in waiters:
+            waiters.remove(waiter)
+        if not lane.waiters and not lane.retries:
+            self._lanes.pop(lane, None)
 
     def next_waiter(self, now: float) -> Waiter:
         """Return the waiter whose turn it is."""
@@ -216,23 +174,27 @@ class ClientLanes:
         lane = self._next_lane_of_retry(now)
         if lane is not None:
             self._until_retry = next(self._between_retries)
-            self._retry_in_turn.move_to_end(lane)
-            return lane.retries[0]
+            waiter = lane.retries[0]
         # 2. The lanes take turns, so that a pull beside many calls gets every second permit.
-        self._until_retry -= 1
-        lane = next(iter(self._in_turn))
-        self._in_turn.move_to_end(lane)
-        return lane.waiters[0]
+        else:
+            self._until_retry -= 1
+            lane = next(lane for lane in self._lanes if lane.ready)
+            waiter = lane.waiters[0]
+        self._lanes.move_to_end(lane)
+        return waiter
 
     def _next_lane_of_retry(self, now: float) -> Lane | None:
         """Return the lane whose retry is next, or None if it is not the turn of a retry."""
-        # The lanes take turns here as well.
-        if self._until_retry <= 0 or not self._in_turn:
-            return next(iter(self._retry_in_turn), None)
+        lanes = [lane for lane in self._lanes if lane.retries]
         # At a low limit, others would hold up a retry until its time is over. A retry that has
         # waited for a third of the time that it had goes first, whichever lane's turn it is.
-        lanes = [lane for lane in self._retry_in_turn if _is_urgent(lane.retries[0], now)]
-        return min(lanes, key=lambda lane: lane.retries[0].priority, default=None)
+        if self._until_retry > 0 and any(lane.ready for lane in self._lanes):
+            urgent = [lane for lane in lanes if _is_urgent(lane.retries[0], now)]
+            return min(urgent, key=lambda lane: lane.retries[0].priority, default=None)
+        return next(iter(lanes), None)
+
+
+_PRIORITY = operator.attrgetter("priority")
 
 
 def _is_urgent(retry: Waiter, now: float) -> bool:

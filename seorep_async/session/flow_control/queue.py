@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import math
 from collections import OrderedDict
 from typing import TypeAlias
@@ -35,7 +34,7 @@ class PermitQueue:
         cap = math.inf if requests_per_second is None else requests_per_second
         self.pace: Pace = Pace(max_concurrency, cap)
         self.latest_failure: SeoRepError | None = None
-        self._clients: OrderedDict[object, ClientLanes] = OrderedDict()  # served last: at the end
+        self._clients: OrderedDict[ClientLanes, None] = OrderedDict()  # served last: at the end
         self._in_flight: set[Permit] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._clock = Clock()
@@ -67,16 +66,16 @@ class PermitQueue:
             self._timer = None
             self._in_flight.clear()
             self.pace.reopen()
-        self._clients[lanes.client] = lanes
+        self._clients[lanes] = None
         self._origin = origin
         self._loop = loop
         self._clock = clock
 
     def leave(self, lanes: ClientLanes) -> None:
         """End the waits of a closed client. Other clients continue to wait."""
-        self._clients.pop(lanes.client, None)
-        self.pace.subjects.forget(lanes.client)
-        for waiter in list(lanes):
+        self._clients.pop(lanes, None)
+        self.pace.subjects.forget(lanes)
+        for waiter in lanes.all:
             waiter.end(ClientClosed())
         self.dispatch()
 
@@ -86,16 +85,18 @@ class PermitQueue:
         """Return why the next attempt waits, and when it may start."""
         return self.pace.next_start(now, len(self._in_flight))
 
-    def try_grant(self, client: object, deadline: float, subject: Subject | None) -> Permit | None:
+    def try_grant(
+        self, lanes: ClientLanes, deadline: float, subject: Subject | None
+    ) -> Permit | None:
         """Return a permit if one is free at once and nobody waits, otherwise None."""
         # Waiting requests go first.
         if self._next_client() is not None:
             return None
         now = self._clock.monotonic()
-        _, moment = self.pace.next_start(now, len(self._in_flight))
+        _, moment = self.next_start(now)
         if not moment <= now < deadline:
             return None
-        return self._grant(client, subject, now)
+        return self._grant(lanes, subject, now)
 
     def add(self, waiter: Waiter) -> None:
         """Let a request wait for its turn."""
@@ -151,16 +152,12 @@ class PermitQueue:
                 # The waiter was cancelled or timed out, and its task has not run since.
                 waiter.expire()
                 continue
-            permit = self._grant(waiter.lanes.client, waiter.subject, now)
-            waiter.end(permit)
+            waiter.end(self._grant(waiter.lanes, waiter.subject, now))
         self._sleep()
 
     def _next_client(self) -> ClientLanes | None:
         """Return the lanes of the waiting client that was served longest ago."""
-        for lanes in self._clients.values():
-            if lanes:
-                return lanes
-        return None
+        return next((lanes for lanes in self._clients if lanes.is_ready), None)
 
     def _choose_probe(self) -> Waiter:
         """Return the newest waiter whose subject was not refused.
@@ -168,15 +165,15 @@ class PermitQueue:
         If all were refused, return the one that was refused longest ago. So a dead campaign does
         not keep the breaker open, and no call uses all its attempts as probes.
         """
-        ready = itertools.chain.from_iterable(lanes.ready for lanes in self._clients.values())
-        return min(ready, key=self._order_of_probes)
+        ready = [waiter for lanes in self._clients for waiter in lanes.ready]
+        return min(reversed(ready), key=self._order_of_probes)
 
-    def _order_of_probes(self, waiter: Waiter) -> tuple[float, int]:
+    def _order_of_probes(self, waiter: Waiter) -> tuple[float, float]:
         refused_at = self.pace.subjects.refused_at(waiter.subject)
         # Of the retries, the oldest goes first, because it has waited longest.
         if waiter.is_retry:
-            return refused_at, waiter.arrival
-        return refused_at, -waiter.arrival
+            return refused_at, waiter.since
+        return refused_at, -waiter.since
 
     def _wake_at(self, moment: float, now: float) -> None:
         """Dispatch again at a moment. An infinite one needs no timer."""
@@ -191,9 +188,9 @@ class PermitQueue:
 
     # Permits
 
-    def _grant(self, client: object, subject: Subject | None, now: float) -> Permit:
+    def _grant(self, lanes: ClientLanes, subject: Subject | None, now: float) -> Permit:
         # Clients take turns, so the one that was just served becomes the last.
-        self._clients.move_to_end(client)
+        self._clients.move_to_end(lanes)
         is_probe = self.pace.start(now, subject)
         permit = Permit(now, is_probe, subject)
         self._in_flight.add(permit)
@@ -211,37 +208,39 @@ class PermitQueue:
 
     def learn(self, permit: Permit, failure: Failure | None, longest_pause: float) -> None:
         """Let the pace learn from a failure, or from a success, which is None."""
-        pace = self.pace
         now = self._clock.monotonic()
+        self._tell_pace(permit, failure, longest_pause, now)
+        if self.pace.breaker.is_open or self.pace.paused_until > now:
+            for waiter in [waiter for lanes in self._clients for waiter in lanes.all]:
+                self._end_if_hopeless(waiter, now)
+
+    def _tell_pace(
+        self, permit: Permit, failure: Failure | None, longest_pause: float, now: float
+    ) -> None:
+        pace = self.pace
         if failure is None or failure.was_accepted:
             pace.accept(permit.started, permit.subject, now)
         elif failure.by_gateway:
             pace.turn_away(permit.started, permit.subject, now)
         elif failure.is_refusal:
-            self._learn_refusal(permit, failure, longest_pause, now)
+            self._tell_refusal(permit, failure, longest_pause, now)
         elif failure.no_room:
             pace.window.keep_to(len(self._in_flight), now)
         elif failure.cause is Cause.OVERLOAD:
             pace.time_out(permit.started, now)
         else:
             pace.fail(permit.started, now)
-        if pace.breaker.is_open or pace.paused_until > now:
-            for waiter in list(itertools.chain.from_iterable(self._clients.values())):
-                self._end_if_hopeless(waiter, now)
 
-    def _learn_refusal(
+    def _tell_refusal(
         self, permit: Permit, failure: Failure, longest_pause: float, now: float
     ) -> None:
         pause = failure.retry_after
-        if pause is not None and not self._pauses_everybody(
-            permit, failure, pause <= longest_pause
-        ):
-            pause = None
-        if pause is not None:
-            longest = max(longest_pause, _LONGEST_PAUSE)
-            self.pace.pause(now, now + min(pause, longest))
+        waits = False
+        if pause is not None and self._pauses_everybody(permit, failure, pause <= longest_pause):
+            waits = True
+            self.pace.pause(now, now + min(pause, max(longest_pause, _LONGEST_PAUSE)))
             permit.paces_retry = True
-        self.pace.refuse(permit.started, permit.subject, pause is not None, now)
+        self.pace.refuse(permit.started, permit.subject, waits, now)
 
     def _pauses_everybody(self, permit: Permit, failure: Failure, is_short: bool) -> bool:
         """Return whether a refusal with a Retry-After pauses everybody."""

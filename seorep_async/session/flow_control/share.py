@@ -57,8 +57,7 @@ class Share:
         self._clock = clock
         self._origin = origin
         self._account = account
-        self._longest_pause = settings.retry_after_max
-        self._lanes = ClientLanes(self, self._longest_pause)
+        self._lanes = ClientLanes(settings.retry_after_max)
         self._has_warned = False
         self._is_closed = False
         self.in_flight: int = 0
@@ -130,19 +129,19 @@ class Share:
 
     def hold(self, lane: Lane) -> None:
         """Let no new request of a pull start until `release`."""
-        self._lanes.hold(lane)
+        lane.is_held = True
 
     def release(self, lane: Lane) -> None:
-        self._lanes.release(lane)
+        lane.is_held = False
         self._queue.dispatch()
 
     def try_acquire(
         self, deadline: Deadline, subject: str | None = None, lane: Lane | None = None
     ) -> Permit | None:
         """Return a permit if one is free at once and nobody waits, otherwise None."""
-        if self._is_closed or self._lanes.is_held(lane):
+        if self._is_closed or (lane is not None and lane.is_held):
             return None
-        permit = self._queue.try_grant(self, deadline.at, self._subject(subject))
+        permit = self._queue.try_grant(self._lanes, deadline.at, self._subject(subject))
         if permit is not None:
             self.in_flight += 1
         return permit
@@ -180,11 +179,16 @@ class Share:
             raise WaitTimeout
         if is_retry:
             priority = _place_of_retry(deadline, now)
-        if lane is None:
-            lane = self._lanes.calls
         reason, _ = self._queue.next_start(now)
-        waiter = self._lanes.waiter(
-            priority, lane, deadline, self._subject(subject), now, is_retry=is_retry
+        waiter = Waiter(
+            priority,
+            now,
+            deadline,
+            self._subject(subject),
+            self._lanes,
+            lane or self._lanes.calls,
+            asyncio.get_running_loop().create_future(),
+            is_retry,
         )
         self._queue.add(waiter)
         outcome = await self._outcome(waiter, reason)
@@ -238,7 +242,7 @@ class Share:
             self.take_back_cancelled(outcome)
 
     def _subject(self, name: str | None) -> Subject | None:
-        return (self, name) if name else None
+        return (self._lanes, name) if name else None
 
     # Permits that come back
 
@@ -264,7 +268,7 @@ class Share:
         if outcome is not None and (failure is None or not failure.inconclusive):
             if failure is not None and failure.cause.retryable:
                 self._queue.latest_failure = failure.error
-            self._queue.learn(permit, failure, self._longest_pause)
+            self._queue.learn(permit, failure, self._lanes.longest_pause)
         self._queue.dispatch()
 
     # The reasons of waits
