@@ -21,6 +21,8 @@ from tests.scripted_api import FEED, ApiRequest
 from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
 from tests.session.virtual_loop import here, run
 
+pytestmark = pytest.mark.virtual
+
 CAMPAIGNS = 100
 DEAD = {
     "every tenth": frozenset(range(20, 101, 10)),
@@ -61,23 +63,6 @@ async def pull_all(service: SimulatedService) -> tuple[float, float, int]:
         return last_good, here().now, most_attempts
 
 
-@pytest.mark.virtual
-@pytest.mark.parametrize(
-    ("refusal", "dead"),
-    [
-        pytest.param(UNAVAILABLE, DEAD["every tenth"], id="503"),
-        pytest.param(FORBIDDEN, DEAD["at random"], id="HTML 403"),
-    ],
-)
-def test_nine_dead_campaigns_do_not_delay_others(refusal: Response, dead: frozenset[int]) -> None:
-    _, alone, _ = run(pull_all(service_with((), refusal, pages=5)))
-    last_good, end, most_attempts = run(pull_all(service_with(dead, refusal, pages=5)))
-    assert last_good <= 3 * alone
-    assert end <= 90
-    assert most_attempts <= 8
-
-
-@pytest.mark.virtual
 @pytest.mark.parametrize("pause", [5.0, 3600.0])
 def test_a_locked_campaign_delays_no_other(pause: float) -> None:
     _, alone, _ = run(pull_all(service_with((), UNAVAILABLE, pages=5)))
@@ -86,20 +71,19 @@ def test_a_locked_campaign_delays_no_other(pause: float) -> None:
     assert 0 < last_good <= 1.2 * alone
 
 
-@pytest.mark.virtual
 @pytest.mark.parametrize(("pages", "worst"), [(1, 6.0), (5, 3.0)])
 def test_dead_campaigns_slow_the_others_little(pages: int, worst: float) -> None:
     _, alone, _ = run(pull_all(service_with((), UNAVAILABLE, pages)))
     times = []
     for seed in range(200, 210):
         dead = frozenset(Random(seed).sample(range(2, CAMPAIGNS + 1), 9))
-        last_good, _, _ = run(pull_all(service_with(dead, UNAVAILABLE, pages)))
+        last_good, end, _ = run(pull_all(service_with(dead, UNAVAILABLE, pages)))
         times.append(last_good / alone)
+        assert end <= 90
     assert median(times) <= 3
     assert max(times) <= worst
 
 
-@pytest.mark.virtual
 @pytest.mark.parametrize("seed", [904, 916, 918])
 def test_dead_campaigns_near_the_end_have_no_more_attempts(seed: int) -> None:
     dead = frozenset(Random(seed).sample(range(2, CAMPAIGNS + 1), 2))
@@ -108,7 +92,6 @@ def test_dead_campaigns_near_the_end_have_no_more_attempts(seed: int) -> None:
     assert end <= 30
 
 
-@pytest.mark.virtual
 @pytest.mark.parametrize("dead", DEAD.values(), ids=DEAD)
 def test_pages_of_a_firewall_for_nine_campaigns_slow_no_other(dead: frozenset[int]) -> None:
     _, alone, _ = run(pull_all(service_with((), FORBIDDEN, pages=1)))
@@ -116,7 +99,6 @@ def test_pages_of_a_firewall_for_nine_campaigns_slow_no_other(dead: frozenset[in
     assert last_good <= 2 * alone
 
 
-@pytest.mark.virtual
 @pytest.mark.parametrize("pages", [1, 5])
 def test_a_dead_campaign_pauses_the_others_once(pages: int) -> None:
     refusal = Response(503, [b""], 1.0)
@@ -130,21 +112,6 @@ def test_a_dead_campaign_pauses_the_others_once(pages: int) -> None:
     assert median(ends) <= 30
 
 
-@pytest.mark.virtual
-@pytest.mark.parametrize("dead", DEAD.values(), ids=DEAD)
-def test_429s_of_dead_campaigns_lower_the_rate_only_at_first(dead: frozenset[int]) -> None:
-    # A dead campaign has 22 attempts, and each of them pauses all requests for a second.
-    last_good, _, _ = run(pull_all(service_with(dead, Response(429, [b""], 1.0), pages=5)))
-    assert last_good <= 30 * len(dead)
-
-
-@pytest.mark.virtual
-def test_dead_campaigns_alone_soon_end_in_errors() -> None:
-    _, end, _ = run(pull_all(service_with(DEAD["every tenth"], UNAVAILABLE, pages=1)))
-    assert end <= 180
-
-
-@pytest.mark.virtual
 @pytest.mark.parametrize("latency", [0.02, 0.2])
 @pytest.mark.parametrize("seed", range(2))
 def test_no_request_starts_in_a_pause_of_the_rate(latency: float, seed: int) -> None:
@@ -152,25 +119,13 @@ def test_no_request_starts_in_a_pause_of_the_rate(latency: float, seed: int) -> 
     assert simulate(service, 1500).started_in_a_wait == 0
 
 
-@pytest.mark.virtual
-@pytest.mark.parametrize(
-    "cell",
-    [
-        Cell("sliding window of a second", 2, False, 0.02, 300),
-        Cell("bucket of one", 2, True, 0.2, 60),
-        Cell("bucket of one", 5, True, 0.02, 60),
-        Cell("bucket of one", 1, False, 0.02, 60),
-    ],
-    ids=str,
-)
-def test_a_low_limit_loses_nothing(cell: Cell) -> None:
-    assert [cell.run(seed).lost for seed in (300, 301)] == [0, 0]
-
-
-@pytest.mark.virtual
 @pytest.mark.parametrize(
     ("cell", "seed"),
     [
+        (Cell("sliding window of a second", 2, False, 0.02, 300), 300),
+        (Cell("bucket of one", 2, True, 0.2, 60), 300),
+        (Cell("bucket of one", 5, True, 0.02, 60), 301),
+        (Cell("bucket of one", 1, False, 0.02, 60), 301),
         (Cell("bucket of five", 1, False, 0.02, 300, status=503), 40003),
         (Cell("bucket of five", 1, False, 0.02, 300, status=503), 40006),
         (Cell("bucket of five", 2, False, 0.2, 300, status=503), 40004),
@@ -185,11 +140,10 @@ def test_a_low_limit_loses_nothing(cell: Cell) -> None:
     ],
     ids=str,
 )
-def test_a_low_limit_with_bare_503s_loses_nothing(cell: Cell, seed: int) -> None:
+def test_a_low_limit_loses_nothing(cell: Cell, seed: int) -> None:
     assert cell.run(seed).lost == 0
 
 
-@pytest.mark.virtual
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize("requests_a_minute", [12, 20, 30])
 def test_a_pull_that_outlasts_a_minutes_window_loses_nothing(
@@ -201,7 +155,6 @@ def test_a_pull_that_outlasts_a_minutes_window_loses_nothing(
     assert simulate(service, [f"c{number}/1" for number in range(60)]).lost == 0
 
 
-@pytest.mark.virtual
 @pytest.mark.parametrize(
     ("seconds_down", "is_lost"),
     [pytest.param(3.0, False, id="for three seconds"), pytest.param(1e9, True, id="for good")],
@@ -222,7 +175,6 @@ async def test_one_dead_campaign_at_a_known_limit_ends_in_time(
     assert 3 <= seconds <= 90
 
 
-@pytest.mark.virtual
 async def test_a_dead_list_beside_a_pull_is_given_up_early() -> None:
     service = SimulatedService("5/s,burst=5", latency=0.05)
     async with session_above(service) as session:
@@ -236,7 +188,6 @@ async def test_a_dead_list_beside_a_pull_is_given_up_early() -> None:
     assert caught.value.attempts <= 10
 
 
-@pytest.mark.virtual
 async def test_retries_of_callers_delay_a_pull_at_a_low_limit_little() -> None:
     service = SimulatedService("5/s", latency=0.05, seed=600)
     service.says = lambda path: 503 if path == "/dead" else 200
@@ -256,7 +207,6 @@ async def test_retries_of_callers_delay_a_pull_at_a_low_limit_little() -> None:
             caller.cancel()
 
 
-@pytest.mark.virtual
 @pytest.mark.parametrize("status", [429, 503])
 async def test_calls_beside_a_pull_at_a_low_limit_wait_little(status: int) -> None:
     service = SimulatedService("1/s,burst=5", latency=0.05, status=status, seed=611)
@@ -279,7 +229,6 @@ async def test_calls_beside_a_pull_at_a_low_limit_wait_little(status: int) -> No
     assert max(waits) <= 50
 
 
-@pytest.mark.virtual
 async def test_pulls_beside_calls_at_a_low_limit_lose_few_reports() -> None:
     service = SimulatedService("12/60s,fixed-window", latency=0.05, seed=1)
     async with session_above(service) as session:
@@ -299,7 +248,6 @@ async def test_pulls_beside_calls_at_a_low_limit_lose_few_reports() -> None:
     assert sum(len(pulling.result()) for pulling in pulls) <= 15
 
 
-@pytest.mark.virtual
 def test_a_limit_found_again_and_again_is_not_random() -> None:
     figures = Cell("fixed window of a second", 2, False, 0.02, 1500).run(21008)
     assert figures.lost == 0
@@ -307,7 +255,6 @@ def test_a_limit_found_again_and_again_is_not_random() -> None:
     assert figures.refused <= 0.25
 
 
-@pytest.mark.virtual
 def test_a_cap_equal_to_the_limit_is_used() -> None:
     cell = Cell("bucket of one", 5, True, 0.02, 120, cap=5.0)
     figures = cell.run(300)

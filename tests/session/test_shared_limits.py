@@ -124,21 +124,15 @@ async def test_clients_take_turns_and_each_its_most_urgent_first() -> None:
 
 
 async def test_each_client_has_its_own_figures() -> None:
-    service = SimulatedService("5/s", latency=1.0)
-    async with sharing(service, 2) as (busy, idle):
+    async with sharing(SimulatedService("5/s", latency=1.0), 2) as (busy, idle):
         await pull(busy, 8)
-        before = idle.stats
         asking = asyncio.create_task(busy.send(page()))
         await asyncio.sleep(0.1)
         assert busy.stats.in_flight == 1
-        assert idle.stats.in_flight == 0
-        assert before.requests == 0
-        assert before.attempts == 0
-        assert before.throttled == 0
-        assert before.waited == {}
-        assert before.pace == busy.stats.pace is not None
+        assert (idle.stats.requests, idle.stats.attempts, idle.stats.in_flight) == (0, 0, 0)
+        assert idle.stats.waited == {}
+        assert idle.stats.pace == busy.stats.pace is not None
         await asking
-        assert busy.stats.in_flight == 0
 
 
 async def test_a_client_that_waits_less_long_fails_alone() -> None:
@@ -183,19 +177,6 @@ async def test_a_client_that_closes_in_a_pause_delays_no_other(leave: str) -> No
         assert all(isinstance(end, SeoRepError | asyncio.CancelledError) for end in ends)
         assert await asyncio.gather(*waiting) == [0] * 6
         assert stays.share.in_flight == 0
-
-
-async def test_a_client_closed_in_mid_attempt_keeps_no_permit() -> None:
-    limits = Limits(max_concurrency=2)
-    async with session_above(SimulatedService(latency=5.0), 1, limits=limits) as stays:
-        async with session_above(SimulatedService(latency=5.0), 2, limits=limits) as goes:
-            for _ in range(5):
-                goes.spawn(goes.send(page()))
-            await asyncio.sleep(1)
-            assert goes.stats.in_flight == 2
-            assert stays.stats.in_flight == 0
-        await stays.send(page())
-        assert here().now < 1 + 1.2 * 5
 
 
 def test_clients_that_come_and_go_lose_nothing() -> None:

@@ -45,6 +45,7 @@ class Permit(msgspec.Struct, eq=False):
     """A permit for one attempt.
 
     Attributes:
+        lanes: the lanes of its client.
         started: when it was granted.
         is_probe: whether the attempt tests if the service accepts anything again.
         subject: the subject of the attempt.
@@ -55,6 +56,7 @@ class Permit(msgspec.Struct, eq=False):
             it would be refused again and again.
     """
 
+    lanes: ClientLanes
     started: float
     is_probe: bool
     subject: Subject | None
@@ -128,10 +130,12 @@ class ClientLanes:
         longest_pause: the longest pause, in seconds, that its requests wait out;
             `retry_after_max`.
         calls: the lane of its single calls and listings.
+        in_flight: its permits in flight.
     """
 
     def __init__(self, longest_pause: float) -> None:
         self.longest_pause = longest_pause
+        self.in_flight: int = 0
         self.calls: Lane = Lane()
         self._between_retries = itertools.cycle(_BETWEEN_RETRIES)
         self._until_retry = 0  # permits for others before the next retry

@@ -192,12 +192,14 @@ class PermitQueue:
         # Clients take turns, so the one that was just served becomes the last.
         self._clients.move_to_end(lanes)
         is_probe = self.pace.start(now, subject)
-        permit = Permit(now, is_probe, subject)
+        permit = Permit(lanes, now, is_probe, subject)
         self._in_flight.add(permit)
+        lanes.in_flight += 1
         return permit
 
     def take_back(self, permit: Permit) -> bool:
         """Remove a permit from those in flight. Return whether it was one of them."""
+        permit.lanes.in_flight -= 1
         if permit not in self._in_flight:
             # The loop of this permit was closed, and the garbage collector has ended the attempt.
             return False
@@ -206,24 +208,24 @@ class PermitQueue:
             self.pace.breaker.end_attempt(permit.started)
         return True
 
-    def learn(self, permit: Permit, failure: Failure | None, longest_pause: float) -> None:
+    def learn(self, permit: Permit, failure: Failure | None) -> None:
         """Let the pace learn from a failure, or from a success, which is None."""
+        if failure is not None and failure.cause.retryable:
+            self.latest_failure = failure.error
         now = self._clock.monotonic()
-        self._tell_pace(permit, failure, longest_pause, now)
+        self._tell_pace(permit, failure, now)
         if self.pace.breaker.is_open or self.pace.paused_until > now:
             for waiter in [waiter for lanes in self._clients for waiter in lanes.all]:
                 self._end_if_hopeless(waiter, now)
 
-    def _tell_pace(
-        self, permit: Permit, failure: Failure | None, longest_pause: float, now: float
-    ) -> None:
+    def _tell_pace(self, permit: Permit, failure: Failure | None, now: float) -> None:
         pace = self.pace
         if failure is None or failure.was_accepted:
             pace.accept(permit.started, permit.subject, now)
         elif failure.by_gateway:
             pace.turn_away(permit.started, permit.subject, now)
         elif failure.is_refusal:
-            self._tell_refusal(permit, failure, longest_pause, now)
+            self._tell_refusal(permit, failure, now)
         elif failure.no_room:
             pace.window.keep_to(len(self._in_flight), now)
         elif failure.cause is Cause.OVERLOAD:
@@ -231,10 +233,9 @@ class PermitQueue:
         else:
             pace.fail(permit.started, now)
 
-    def _tell_refusal(
-        self, permit: Permit, failure: Failure, longest_pause: float, now: float
-    ) -> None:
+    def _tell_refusal(self, permit: Permit, failure: Failure, now: float) -> None:
         pause = failure.retry_after
+        longest_pause = permit.lanes.longest_pause
         waits = False
         if pause is not None and self._pauses_everybody(permit, failure, pause <= longest_pause):
             waits = True

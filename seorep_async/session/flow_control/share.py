@@ -37,7 +37,6 @@ class Share:
     """Gets a permit for each attempt of one client, from its own limits or shared ones.
 
     Attributes:
-        in_flight: permits of this client in flight.
         quota: the retry quota.
         waited: the total seconds that requests waited, by reason.
     """
@@ -60,9 +59,13 @@ class Share:
         self._lanes = ClientLanes(settings.retry_after_max)
         self._has_warned = False
         self._is_closed = False
-        self.in_flight: int = 0
         self.quota: RetryQuota = RetryQuota()
         self.waited: defaultdict[WaitReason, float] = defaultdict(float)
+
+    @property
+    def in_flight(self) -> int:
+        """Permits of this client in flight."""
+        return self._lanes.in_flight
 
     @property
     def pace(self) -> float | None:
@@ -141,10 +144,7 @@ class Share:
         """Return a permit if one is free at once and nobody waits, otherwise None."""
         if self._is_closed or (lane is not None and lane.is_held):
             return None
-        permit = self._queue.try_grant(self._lanes, deadline.at, self._subject(subject))
-        if permit is not None:
-            self.in_flight += 1
-        return permit
+        return self._queue.try_grant(self._lanes, deadline.at, self._subject(subject))
 
     async def acquire(
         self,
@@ -194,9 +194,6 @@ class Share:
         outcome = await self._outcome(waiter, reason)
         seconds = self._clock.monotonic() - now
         if isinstance(outcome, WaitTimeout):
-            breaker = self._queue.pace.breaker
-            if breaker.is_open:
-                reason = breaker.wait_reason
             raise WaitTimeout(seconds, reason)
         if isinstance(outcome, Exception):
             raise outcome
@@ -211,35 +208,28 @@ class Share:
         if deadline.at < math.inf:
             timers.append(self._clock.call_later(deadline.at - waiter.since, waiter.expire))
         limit = deadline.seconds_from_permit
-        if limit is not None and not self._has_warned:
+        if limit is not None:
             timers.append(self._clock.call_later(limit, partial(self._warn, waiter.since)))
         try:
             outcome = await waiter.turn
         except asyncio.CancelledError:
-            self._abandon(waiter)
+            self._lanes.remove(waiter)
+            if not waiter.turn.cancelled():
+                outcome = waiter.turn.result()
+                # A permit was granted just before the cancellation. The next request gets it.
+                if isinstance(outcome, Permit):
+                    self.take_back_cancelled(outcome)
             raise
         finally:
             now = self._clock.monotonic()
             self.waited[reason] += now - waiter.since
             for timer in timers:
                 timer.cancel()
-        if isinstance(outcome, Permit):
-            self.in_flight += 1
-            if now >= deadline.at:
-                # The loop was blocked after the grant, and nothing may be sent after the deadline.
-                self.take_back_cancelled(outcome)
-                return WaitTimeout()
-        return outcome
-
-    def _abandon(self, waiter: Waiter) -> None:
-        self._lanes.remove(waiter)
-        if waiter.turn.cancelled():
-            return
-        outcome = waiter.turn.result()
-        if isinstance(outcome, Permit):
-            # The permit was granted just before the cancellation. The next request gets it.
-            self.in_flight += 1
+        if isinstance(outcome, Permit) and now >= deadline.at:
+            # The loop was blocked after the grant, and nothing may be sent after the deadline.
             self.take_back_cancelled(outcome)
+            return WaitTimeout()
+        return outcome
 
     def _subject(self, name: str | None) -> Subject | None:
         return (self._lanes, name) if name else None
@@ -251,7 +241,6 @@ class Share:
 
         Return whether the permit was in flight. It was not if its event loop has been closed.
         """
-        self.in_flight -= 1
         return self._queue.take_back(permit)
 
     def take_back_cancelled(self, permit: Permit) -> None:
@@ -266,9 +255,7 @@ class Share:
         """
         failure = outcome if isinstance(outcome, Failure) else None
         if outcome is not None and (failure is None or not failure.inconclusive):
-            if failure is not None and failure.cause.retryable:
-                self._queue.latest_failure = failure.error
-            self._queue.learn(permit, failure, self._lanes.longest_pause)
+            self._queue.learn(permit, failure)
         self._queue.dispatch()
 
     # The reasons of waits
@@ -289,34 +276,24 @@ class Share:
         _log.warning("%sa request has waited %s; nothing was sent", prefix, waited, extra=fields)
 
     def wait_in_words(self, seconds: float, reason: WaitReason | None) -> str:
-        """Return how long an attempt waited and for what, in words, or an empty string.
-
-        If it did not wait itself, earlier pages of its listing did. Their reason is not recorded,
-        so only a known rate is named, and nothing in an outage.
-        """
-        if seconds > _SHORTEST_WAIT:
-            return f"after a wait of {duration(seconds)} for {self._cause(reason)}"
-        return "" if self.pace is None or self.only_probes else self._rate_in_words()
+        """Return how long an attempt waited and for what, in words, or an empty string."""
+        if seconds <= _SHORTEST_WAIT:
+            return ""
+        return f"after a wait of {duration(seconds)} for {self._cause(reason)}"
 
     def _cause(self, reason: WaitReason | None) -> str:
         rate = self._queue.pace.rate
         if reason is WaitReason.PAUSE:
             return "the end of the pause that the service asked for"
-        if reason is WaitReason.CONCURRENCY:
+        if reason is WaitReason.OUTAGE or self.only_probes:
+            return "the service to accept anything again"
+        if reason is WaitReason.CONCURRENCY or rate.current == math.inf:
             return (
                 f"its turn: at most {self.concurrency} requests may be in flight "
                 f"(max_concurrency={self.max_concurrency})"
             )
-        if reason is WaitReason.OUTAGE or self.only_probes:
-            return "the service to accept anything again"
-        if rate.current == math.inf:
-            return "its turn"
-        return f"its turn, {self._rate_in_words()}"
-
-    def _rate_in_words(self) -> str:
-        rate = self._queue.pace.rate
         source = "your own requests_per_second" if rate.learnt > rate.cap else "the service"
-        return f"at the {rate.current:.3g} requests a second that {source} allows"
+        return f"its turn, at the {rate.current:.3g} requests a second that {source} allows"
 
 
 def _place_of_retry(deadline: Deadline, now: float) -> float:
