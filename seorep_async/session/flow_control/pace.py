@@ -87,12 +87,16 @@ class Pace:
         return False
 
     def _space(self, now: float, subject: Subject | None) -> None:
-        """Decide when the next attempt may start. Raise the rate unless it is held."""
+        """Decide when the next attempt may start."""
+        # A rest must not raise the rate.
+        if not self.rate.skip_rest(now):
+            self._raise(now, subject)
+        self.rate.next_start += 1 / self.rate.current
+
+    def _raise(self, now: float, subject: Subject | None) -> None:
+        """Raise the rate unless it is held."""
         rate = self.rate
-        idle = rate.idle(now)
-        if idle > 0:
-            rate.skip(idle)
-        elif now < rate.held_until:
+        if now < rate.held_until:
             if subject not in self.subjects:
                 self.refusals.started_while_held += 1
         # If the refusal of an attempt would not count, the attempt must not raise the rate either.
@@ -102,7 +106,6 @@ class Pace:
                 rate.slow_start = True
                 self.delivered.begin_doubling(now)
             rate.grow()
-        rate.next_start += 1 / rate.current
 
     def accept(self, started: float, subject: Subject | None, now: float) -> None:
         """Record that the service accepted an attempt."""

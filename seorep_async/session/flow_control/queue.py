@@ -74,7 +74,6 @@ class PermitQueue:
     def leave(self, lanes: ClientLanes) -> None:
         """End the waits of a closed client. Other clients continue to wait."""
         self._clients.pop(lanes, None)
-        self.pace.subjects.forget(lanes)
         for waiter in lanes.all:
             waiter.end(ClientClosed())
         self.dispatch()

@@ -108,17 +108,16 @@ class Rate(msgspec.Struct, eq=False):
         """Attempts per second that may start now."""
         return min(self.learnt, self.cap)
 
-    def idle(self, now: float) -> float:
-        """Return the seconds during which an attempt could have started but did not, or 0."""
+    def skip_rest(self, now: float) -> bool:
+        """Leave out the time in which an attempt could have started. Return whether it was long."""
         seconds = now - self.next_start
         # The delay of a late timer is made up for, so that the rate is fully used. A longer rest is
         # not: a limiter that admits one attempt at a time would refuse the next one as too early.
-        return seconds if seconds > _CATCH_UP else 0.0
-
-    def skip(self, idle: float) -> None:
-        """Leave out seconds without work, because they must not raise the rate."""
-        self.next_start += idle
-        self.held_until += idle
+        if seconds <= _CATCH_UP:
+            return False
+        self.next_start = now
+        self.held_until += seconds
+        return True
 
     def outgrew_limit(self) -> bool:
         """Return whether enough attempts were accepted above the last limit to disprove it."""

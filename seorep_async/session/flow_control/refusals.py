@@ -154,9 +154,6 @@ class RefusedSubjects:
     def __contains__(self, subject: Subject | None) -> bool:
         return subject in self._refused
 
-    def __len__(self) -> int:
-        return len(self._refused)
-
     def refused_at(self, subject: Subject | None) -> float:
         """Return when a subject was last refused, or minus infinity if it was not."""
         refused = self._refused.get(subject)
@@ -176,8 +173,8 @@ class RefusedSubjects:
 
     def accept(self, subject: Subject | None) -> bool:
         """Forget a subject's refusals. Return whether it had seemed to be the cause of them."""
-        refused = self._refused.pop(subject, None)
-        was_suspected = refused is not None and self._accepted > refused.accepted_before
+        was_suspected = self.may_be_cause(subject)
+        self._refused.pop(subject, None)
         self._accepted += 1
         return was_suspected
 
@@ -195,12 +192,6 @@ class RefusedSubjects:
         if len(self._refused) > _SUBJECTS:
             oldest = next(iter(self._refused))
             del self._refused[oldest]
-
-    def forget(self, client: object) -> None:
-        """Forget the subjects of a closed client."""
-        for subject in list(self._refused):
-            if subject is not None and subject[0] is client:
-                del self._refused[subject]
 
     def forget_since(self, moment: float) -> None:
         """Forget the subjects that were refused after a moment."""

@@ -174,9 +174,6 @@ class Share:
         if self._is_closed:
             raise ClientClosed
         now = self._clock.monotonic()
-        # A timer would fire one iteration of the loop later, perhaps after a permit.
-        if now >= deadline.at:
-            raise WaitTimeout
         if is_retry:
             priority = _place_of_retry(deadline, now)
         reason, _ = self._queue.next_start(now)
