@@ -548,7 +548,6 @@ class AnyUse(RuleBasedStateMachine):
         self.granted_permits: list[tuple[Share, Permit]] = []
         self.waiting: dict[int, tuple[Share, asyncio.Task[None]]] = {}
         self.arrivals = 0
-        self.paused_until = 0.0
         self.starts: list[float] = []
         self.defects: list[BaseException | None] = []
 
@@ -583,7 +582,8 @@ class AnyUse(RuleBasedStateMachine):
         try:
             permit = await share.acquire(deadline, None, lane, priority, is_retry=priority < 0)
         except RateLimitedError:
-            assert self.paused_until > min(deadline.at, self.loop.now + self.LONGEST_PAUSE)
+            longest = min(deadline.at, self.loop.now + self.LONGEST_PAUSE)
+            assert self.limits.queue.pace.paused_until > longest
             return
         except WaitTimeout:
             assert self.loop.now >= deadline.at
@@ -596,7 +596,7 @@ class AnyUse(RuleBasedStateMachine):
         self.granted_permits.append((share, permit))
         self.starts.append(permit.started)
         assert came <= permit.started < deadline.at
-        assert permit.started >= self.paused_until
+        assert permit.started >= self.limits.queue.pace.paused_until
         assert len(self.granted_permits) <= self.CEILING
 
     @rule(
@@ -622,11 +622,6 @@ class AnyUse(RuleBasedStateMachine):
     def release(self, data: st.DataObject, outcome: Failure | object | None) -> None:
         place = data.draw(st.integers(0, len(self.granted_permits) - 1))
         share, permit = self.granted_permits.pop(place)
-        failure = outcome if isinstance(outcome, Failure) else UNREACHABLE
-        seconds = failure.retry_after
-        is_of_service = failure.cause is Cause.THROTTLE or permit.is_probe
-        if seconds is not None and (is_of_service or seconds <= self.LONGEST_PAUSE):
-            self.paused_until = max(self.paused_until, self.loop.now + seconds)
         release(share, permit, outcome)
 
     late = Failure(Sent.MAYBE, Cause.OVERLOAD, ServerError("late"))
