@@ -51,7 +51,6 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         next_probe: when the next probe may start if the last one has ended.
         response_time: the smoothed duration of an accepted attempt, in seconds.
         failures: the number of failures in a row.
-        failing_since: when the first of these failures ended.
     """
 
     is_open: bool = False
@@ -62,7 +61,6 @@ class CircuitBreaker(msgspec.Struct, eq=False):
     next_probe: float = 0.0
     response_time: float = math.inf
     failures: int = 0
-    failing_since: float = -math.inf
 
     def open(self, state: Circuit, interval: float, now: float) -> None:
         """Let only probes start, the first after `interval` seconds."""
@@ -125,21 +123,15 @@ class CircuitBreaker(msgspec.Struct, eq=False):
             self.response_time = seconds
         else:
             self.response_time += (seconds - self.response_time) / 8
-        # An attempt that started before the failures doesn't prove that they have ended.
-        if started > self.failing_since:
-            self.failures = 0
-        else:
-            self.failures = max(0, self.failures - 1)
+        self.failures = 0
         # Rule 4: only an attempt that started after the breaker opened can close it.
         return self.is_open and started > self.opened_at
 
-    def fail(self, started: float, now: float) -> bool:
+    def fail(self, started: float) -> bool:
         """Record a failure. Return whether the breaker must open."""
         if self.state is Circuit.OPEN_BY_REFUSALS and started > self.opened_at:
             # Rule 4: a probe failed but was not refused, so the service is now down.
             self.state = Circuit.OPEN_BY_OUTAGE
-        if not self.failures:
-            self.failing_since = now
         self.failures += 1
         # Rule 4: ten failures in a row open the breaker.
         return self.failures >= _FAILURES and not self.is_open

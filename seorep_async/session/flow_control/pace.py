@@ -235,7 +235,7 @@ class Pace:
 
     def fail(self, started: float, now: float) -> None:
         """Record that an attempt failed for another reason."""
-        if self.breaker.fail(started, now):
+        if self.breaker.fail(started):
             self._open(Circuit.OPEN_BY_OUTAGE, now)
 
     def _open(self, state: Circuit, now: float) -> None:
