@@ -24,25 +24,17 @@ _LONGEST_KEY = 1024
 
 
 class Memo(dict[Any, Any]):
-    """Converts values and remembers them: the same few dates and places recur in many rows.
+    """Converts values and remembers them: the same few dates and places recur in many rows."""
 
-    `may_be_shared` says whether several rows may hold the same value.
-    """
-
-    def __init__(
-        self,
-        convert: Callable[[Any], Any],
-        may_be_shared: Callable[[Any], bool] = lambda value: True,
-    ) -> None:
+    def __init__(self, convert: Callable[[Any], Any]) -> None:
         super().__init__()
         self._convert = convert
-        self._may_be_shared = may_be_shared
 
     def __missing__(self, wire: Any) -> Any:
         value = self._convert(wire)
         # If another thread clears the memo at the same time, a value is only converted again.
         is_long = isinstance(wire, (str, bytes)) and len(wire) > _LONGEST_KEY
-        if not is_long and self._may_be_shared(value):
+        if not is_long and _may_be_shared(value):
             if len(self) >= _MOST_VALUES:
                 self.clear()
             self[wire] = value
@@ -62,13 +54,9 @@ class RankingValues:
     """Converts values of raw keyword rankings."""
 
     def __init__(self) -> None:
-        self._locations = Memo(
-            partial(_optional_object, SearchLocation), may_be_shared=_has_no_extra
-        )
-        self._languages = Memo(
-            partial(_optional_object, SearchLanguage), may_be_shared=_has_no_extra
-        )
-        self._tags = Memo(_tags, may_be_shared=_has_no_extra)
+        self._locations = Memo(partial(_optional_object, SearchLocation))
+        self._languages = Memo(partial(_optional_object, SearchLanguage))
+        self._tags = Memo(_tags)
         # Faster than `_FLAGS.get` for every row.
         self._flags = Memo(lambda wire: _FLAGS.get(wire, wire))
 
@@ -100,15 +88,13 @@ class PeriodValues:
         """Replace a month or a day with a date and its precision."""
         periods = self._periods
         for row in rows:
-            row.date, precision = periods[row.date]
-            if precision != "month":  # the default
-                row.date_precision = precision
+            row.date, row.date_precision = periods[row.date]
 
 
-def _has_no_extra(model: Any) -> bool:
-    """Return whether rows may share a model. Users could change its `extra`, if it has one."""
-    objects = model if isinstance(model, tuple) else (model,)
-    return not any(item.extra for item in objects if item is not None)
+def _may_be_shared(value: Any) -> bool:
+    """Return whether rows may share a value. Users could change its `extra`, if it has one."""
+    parts = value if isinstance(value, tuple) else (value,)
+    return not any(getattr(part, "extra", None) for part in parts)
 
 
 def _optional_object(model: type[M], json: bytes) -> M | None:
@@ -140,14 +126,9 @@ def _converters_of(model: type) -> dict[str, Callable[[object], Any]]:
     return {name: _CONVERTERS[types[name]] for name in types if name != "extra"}
 
 
-def optional(convert: Callable[[object], M], value: object) -> M | None:
-    """Convert a value that may be null."""
-    return None if value is None else convert(value)
-
-
 _CONVERTERS: dict[Any, Callable[[object], Any]] = {
     int: values.integer,
     str: values.string,
-    str | None: partial(optional, values.string),
+    str | None: lambda value: None if value is None else values.string(value),
 }
 """For each type of a field, the function that converts its value on the wire."""

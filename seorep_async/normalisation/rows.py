@@ -21,11 +21,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache, cached_property, lru_cache, partial
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from functools import cached_property, lru_cache, partial
+from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.json import Decoder as JsonDecoder
 from msgspec.structs import astuple
 
@@ -45,7 +45,6 @@ from seorep_async.normalisation.row_values import (
     Memo,
     PeriodValues,
     RankingValues,
-    optional,
 )
 from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.plain_values import UNFROZEN, field_types
@@ -54,6 +53,7 @@ from seorep_async.settings import EngineNames
 M = TypeVar("M")
 Names: TypeAlias = tuple[str, ...]
 """Names of unknown fields."""
+Decode: TypeAlias = Callable[[bytes], Any]
 
 REFUSALS = (ValueError, RecursionError, OverflowError)
 """The errors for refused pages and rows. Those of msgspec are ValueErrors."""
@@ -75,8 +75,24 @@ CURRENT = {
 OLDER = CURRENT | {bool | None: bool | str | None, UNFROZEN.date | None: str | None}
 """The types in older rows: dates have a time of day, and flags may be any string."""
 
-ODD = OLDER | {int: int | str, int | None: int | str | None}
-"""The types in odd rows: integers may be strings as well."""
+_NO_NUMBER = msgspec.Meta(ge=1, le=0)  # a constraint that no number meets
+_MOST = 10**18 - 1  # longer strings are no integers
+_WHOLE = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)] | Annotated[float, _NO_NUMBER]
+
+ODD = OLDER | {
+    int: _WHOLE,
+    int | None: _WHOLE | None,
+    bool | None: OLDER[bool | None] | Annotated[int, _NO_NUMBER],
+}
+"""The types in odd rows: integers may be strings as well, so they are decoded without `strict`.
+
+Without it, msgspec would also read 1.0, "1.0" and "1e3" as integers, and 1 as true. So these types
+have a float in place of an integer, and an integer in place of a flag, that no number meets.
+"""
+
+_NULL_STRING = re.compile(rb'"null"')
+_ESCAPED_LETTER = re.compile(rb"\\u00([46][ce]|[57]5)")
+"""An escaped letter of "null" or "NULL". Encoders don't escape letters, but JSON allows it."""
 
 Format: TypeAlias = Literal["current", "older", "odd"]
 _FORMATS: dict[Format, Any] = {"current": CURRENT, "older": OLDER, "odd": ODD}
@@ -88,6 +104,11 @@ as reading 500 rows. So names that differ in each row must not get fields.
 """
 _MAY_BE_FIELD = re.compile(r"\w[\w.-]{0,63}")
 """The form of names that may get fields. Types are kept, so long names would fill the memory."""
+
+_ABSENT = msgspec.Raw(b"null")
+"""The JSON of a part that the envelope lacks. Its identity distinguishes it from a null."""
+
+_read_metadata = JsonDecoder(Metadata | None).decode
 
 
 class _Metric(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -105,13 +126,11 @@ class RowReader(Generic[M]):
         self._model = model
         self._types = field_types(model)
         self._names = wire_names(model, engine_names)
-        self._totals_type = _totals_type(wire_names(RankingTotals, engine_names))
-        self._integer_values = Memo(partial(optional, values.integer))
+        self._read_totals = _totals_decoder(wire_names(RankingTotals, engine_names))
         self._values = RankingValues() if model is KeywordRanking else PeriodValues()
         # Decoders of current rows exist from the start. Others are made when a page needs them.
-        self._rows_decoder = cache(self._make_rows_decoder)
-        self._page_decoder = lru_cache(3)(self._make_page_decoder)
-        self._current_page = self._page_decoder("current", ())
+        self._decoder = lru_cache(8)(self._make_decoder)
+        self._current_page = self._decoder(_envelope, "current")
         # Unknown names of earlier rows. The types of other pages have a field for each.
         self._unknown_names: Names = ()
         # Whether rows have so far been like the first row of their page.
@@ -126,17 +145,17 @@ class RowReader(Generic[M]):
         # Nearly every page is read here, and `suppress` would take longer than reading a row.
         # Current rows have no unknown fields, so none can name another campaign.
         try:
-            return self._page(self._current_page.decode(body), number, self._make_current)
+            return self._page(self._current_page(body), number, self._make_current)
         except REFUSALS:
             pass
-        first_row = self._first_row(body)
+        first_row = _first_row_of(body)
         names = self._unknown_names
         if self._first_rows_are_typical:
             names = self._with_new_names(first_row)
         format = self._format_of(first_row, names)
         make_models = partial(self._make_models, format=format, unknown_names=names)
         try:
-            envelope = self._page_decoder(format, names).decode(body)
+            envelope = self._decoder(_envelope, format, names)(body)
             page = self._page(envelope, number, make_models, subject)
         except REFUSALS:
             # Perhaps each row has names of its own. Types for those of the first row would then be
@@ -150,9 +169,9 @@ class RowReader(Generic[M]):
         """Read a slice of a page, whose rows may differ, or raise one of `REFUSALS`."""
         json = b"[" + b",".join(json_rows) + b"]"
         with suppress(*REFUSALS):
-            return self._make_current(self._rows_decoder("current", ()).decode(json))
+            return self._make_current(self._decoder(_list_of, "current")(json))
         with suppress(*REFUSALS):
-            return self._make_models(self._rows_decoder("odd", ()).decode(json))
+            return self._make_models(self._decoder(_list_of, "odd")(json))
         # Perhaps some of these rows have unknown fields.
         with suppress(*REFUSALS):
             return self._make_current(self._read_with_extra("current", json))
@@ -160,7 +179,7 @@ class RowReader(Generic[M]):
 
     def _read_with_extra(self, format: Format, json: bytes) -> list[Any]:
         # The decoder ignores unknown fields, so they are read from the parsed JSON.
-        rows: list[Any] = self._rows_decoder(format, None).decode(json)
+        rows: list[Any] = self._decoder(_list_of, format, None)(json)
         known_names = set(self._names.values())
         unknown_names: list[str] = []
         for row, fields in zip(rows, msgspec.json.decode(json), strict=True):
@@ -185,18 +204,10 @@ class RowReader(Generic[M]):
         subject: Subject = None,
     ) -> Page[M]:
         rows, totals, path = _content(envelope)
-        metadata: Metadata = envelope.metadata or Metadata()
+        metadata = _read_metadata(envelope.metadata) or Metadata()
         models = make_models(rows)
         refuse_another_row(models, path, subject)
-        return metadata.page(number, models, _totals(totals))
-
-    def _first_row(self, body: bytes) -> Any:
-        """Return the first row of a page, or an empty object, which no types accept."""
-        try:
-            self._first_row_finder.decode(body)
-        except _FirstRow as end:
-            return end.args[0]
-        return {}
+        return metadata.page(number, models, _totals(self._read_totals(totals)))
 
     def _format_of(self, first_row: dict[str, Any], names: Names) -> Format:
         """Return the narrowest format that accepts the first row of a page.
@@ -207,7 +218,7 @@ class RowReader(Generic[M]):
         page = msgspec.json.encode({"data": [first_row]})
         for format in _FORMATS:
             with suppress(*REFUSALS):
-                self._page_decoder(format, names).decode(page)
+                self._decoder(_envelope, format, names)(page)
                 # If the first row is current, a later one was refused. Types help only if they have
                 # fields for its unknown names.
                 if format != "current" or names:
@@ -242,8 +253,6 @@ class RowReader(Generic[M]):
         """
         self._values.convert(rows)
         model = self._model
-        integers = self._integers if format == "odd" else []
-        integer_values = self._integer_values
         partial_values = self._partial_values if format != "current" else []
         field_count = len(self._types)
         unknown_fields = list(enumerate(unknown_names, field_count))
@@ -252,8 +261,6 @@ class RowReader(Generic[M]):
             # Access by the place in a list takes half the time of `getattr`.
             row_values = astuple(row)
             fields = [*row_values[:field_count]]
-            for place in integers:
-                fields[place] = integer_values[fields[place]]
             originals = {}
             for place, name, parts in partial_values:
                 fields[place], original = parts[fields[place]]
@@ -270,12 +277,6 @@ class RowReader(Generic[M]):
         return models
 
     @cached_property
-    def _integers(self) -> list[int]:
-        """The places of integers in a model."""
-        types = self._types.values()
-        return [place for place, type_ in enumerate(types) if type_ in (int, int | None)]
-
-    @cached_property
     def _partial_values(self) -> list[tuple[int, str, Memo]]:
         """The place, wire name and memo of each field whose value a model may hold only in part."""
         memos = {bool | None: Memo(values.flag), UNFROZEN.date | None: DayMemo(values.day)}
@@ -285,35 +286,39 @@ class RowReader(Generic[M]):
             if type_ in memos
         ]
 
-    @cached_property
-    def _first_row_finder(self) -> JsonDecoder[Any]:
-        return self._envelope_decoder(list[_FirstRow], _end_at_first_row)
-
-    def _make_rows_decoder(self, format: Format, unknown_names: Names | None) -> JsonDecoder[Any]:
-        return JsonDecoder(self._raw_rows(format, unknown_names))
-
-    def _make_page_decoder(self, format: Format, unknown_names: Names) -> JsonDecoder[Any]:
-        return self._envelope_decoder(self._raw_rows(format, unknown_names))
-
-    def _envelope_decoder(
-        self, rows: Any, dec_hook: Callable[[type, Any], Any] | None = None
-    ) -> JsonDecoder[Any]:
-        """Return a decoder of pages of either shape, which refuses unknown fields anywhere."""
-        struct = partial(msgspec.defstruct, forbid_unknown_fields=True, gc=False)
-        # The service may send false in place of totals. Unset totals differ from null: `_content`
-        # refuses totals beside `data` in the nested shape.
-        totals = ("totals", self._totals_type | bool | None | UnsetType, UNSET)
-        metadata = ("metadata", Metadata | None, None)
-        # msgspec distinguishes the shapes by itself: `data` is an array, or an object with rows.
-        nested = struct("Nested", [("rows", rows), totals])
-        envelope = struct("Envelope", [("data", rows | nested), totals, metadata])
-        return JsonDecoder(envelope, dec_hook=dec_hook)
-
-    def _raw_rows(self, format: Format, unknown_names: Names | None) -> Any:
-        """Return the type of a list of raw rows."""
+    def _make_decoder(
+        self, type_of: Callable[[Any], Any], format: Format, unknown_names: Names | None = ()
+    ) -> Decode:
+        """Return a decoder of rows: of a list of them, or of an envelope around them."""
         types = {name: _FORMATS[format][self._types[name]] for name in self._names}
-        row: Any = raw_row_struct(self._model, types, self._names, unknown_names)
-        return list[row]
+        type_ = type_of(raw_row_struct(self._model, types, self._names, unknown_names))
+        if format == "odd":
+            return partial(_decode_odd, JsonDecoder(type_, strict=False).decode)
+        return JsonDecoder(type_).decode
+
+
+def _list_of(row: Any) -> Any:
+    return list[row]
+
+
+def _envelope(row: Any) -> Any:
+    """Return the type of pages of either shape, which refuses unknown fields anywhere."""
+    struct = partial(msgspec.defstruct, forbid_unknown_fields=True, gc=False)
+    # They stay JSON, because they are strict even if the rows are not.
+    totals = ("totals", msgspec.Raw, _ABSENT)
+    metadata = ("metadata", msgspec.Raw, _ABSENT)
+    # msgspec distinguishes the shapes by itself: `data` is an array, or an object with rows.
+    nested = struct("Nested", [("rows", list[row]), totals])
+    return struct("Envelope", [("data", list[row] | nested), totals, metadata])
+
+
+def _decode_odd(decode: Decode, json: bytes) -> Any:
+    rows = decode(json)
+    # Without `strict`, msgspec reads the string "null" as null, and the reference refuses it.
+    lower_case = json.lower()
+    if _NULL_STRING.search(lower_case) or _ESCAPED_LETTER.search(lower_case):
+        raise ValueError('a string may be "null"')
+    return rows
 
 
 def _end_at_first_row(_type: object, row: object) -> None:
@@ -321,16 +326,31 @@ def _end_at_first_row(_type: object, row: object) -> None:
         raise _FirstRow(row)
 
 
-def _totals_type(names: dict[str, str]) -> Any:
+_find_first_row = JsonDecoder(_envelope(_FirstRow), dec_hook=_end_at_first_row).decode
+
+
+def _first_row_of(body: bytes) -> Any:
+    """Return the first row of a page, or an empty object, which no types accept."""
+    try:
+        _find_first_row(body)
+    except _FirstRow as end:
+        return end.args[0]
+    return {}
+
+
+def _totals_decoder(names: dict[str, str]) -> Decode:
     fields = [(name, _Metric | None, None) for name in names]
-    return msgspec.defstruct("Totals", fields, rename=names, forbid_unknown_fields=True)
+    totals = msgspec.defstruct("Totals", fields, rename=names, forbid_unknown_fields=True)
+    # The service may send false in place of totals.
+    wire_type: Any = totals | bool | None
+    return JsonDecoder(wire_type).decode
 
 
-def _content(envelope: Any) -> tuple[list[Any], Any, str]:
+def _content(envelope: Any) -> tuple[list[Any], msgspec.Raw, str]:
     """Return the rows of a page, its totals beside them, and the path of the rows."""
     if type(envelope.data) is list:
         return envelope.data, envelope.totals, "data"
-    if envelope.totals is not UNSET:
+    if envelope.totals is not _ABSENT:
         raise ValueError("totals beside `data` are an unknown field of this shape")
     return envelope.data.rows, envelope.data.totals, "data.rows"
 
