@@ -199,21 +199,6 @@ async def test_a_refused_question_ends_everything(concurrency: int) -> None:
     assert error.subject is None
 
 
-@pytest.mark.parametrize(
-    ("first_id", "reason"),
-    [
-        (2, "not open to this API key"),
-        (1, "not open to this API key, or the key itself was refused"),
-    ],
-    ids=["after a report", "before any"],
-)
-async def test_a_403_names_the_key_only_if_it_never_worked(first_id: int, reason: str) -> None:
-    async with rankings_of(forbidding([1]), max_concurrency=1) as (_, rankings):
-        outcomes = await rankings.pull([first_id, 1, 2], *JANUARY)
-    (failure,) = outcomes.failures
-    assert failure.error.message == reason
-
-
 async def test_a_question_that_fails_otherwise_speaks_for_the_key() -> None:
     service = answering(lambda campaign_id: 404 if campaign_id == LIST else 403)
     async with rankings_of(service, max_concurrency=1) as (_, rankings):

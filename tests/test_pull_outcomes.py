@@ -229,12 +229,3 @@ async def test_the_repr_and_the_notebook_name_failures() -> None:
     assert repr(outcomes) == f"<{words}>"
     assert f"{words}: 4 rows</div>" in outcomes._repr_html_()
     assert "campaign_<wbr>id" in outcomes._repr_html_()
-
-
-async def test_a_long_reason_is_cut_between_words() -> None:
-    long_error = NotFoundError("no such thing " * 20)
-    outcomes: PullOutcomes[Any] = PullOutcomes([FailedReport(1, long_error)], Feed.CAMPAIGN)
-    assert repr(outcomes).endswith("such thing no…)>")
-    in_japanese = NotFoundError("the service said: " + "理由" * 100)
-    outcomes = PullOutcomes([FailedReport(1, in_japanese)], Feed.CAMPAIGN)
-    assert repr(outcomes).endswith("理由理…)>"), "one long word"

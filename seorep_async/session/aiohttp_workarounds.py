@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from weakref import WeakSet
 
 import aiohttp
 
@@ -42,44 +41,29 @@ class WireError(Exception):
 
 
 class UnaskedResponse(aiohttp.ServerDisconnectedError):
-    """A response arrived on an idle connection, so the next request was not sent there."""
+    """A response arrived before the request, which was therefore not sent."""
 
 
-class UsedConnections:
-    """Connections that have carried a request.
+def refuse_unasked(connection: aiohttp.connector.Connection) -> None:
+    """Raise a WireError if a response has arrived before the request is sent.
 
-    If a response arrives on one of them before the next request is sent, aiohttp takes it for
-    the response to that request (aiohttp 3.14). On a new connection, such a response is a refusal:
-    an overloaded service may send one at once.
+    aiohttp would take it for the response to the request (aiohttp 3.14).
     """
+    protocol = connection.protocol
+    if protocol is not None and len(protocol) > 0:  # the number of responses that have arrived
+        raise WireError(UnaskedResponse("the service sent a response before the request"))
 
-    def __init__(self) -> None:
-        self._protocols = WeakSet[aiohttp.client_proto.ResponseHandler]()
 
-    def add(self, connection: aiohttp.connector.Connection) -> None:
-        """Record that a request is about to be sent.
+def watch(request: aiohttp.ClientRequest) -> None:
+    """Check the connection of a request in a borrowed session, which has its own classes."""
 
-        Raises:
-            WireError: a response has already arrived.
-        """
-        protocol = connection.protocol
-        if protocol is None:
-            return
-        if protocol not in self._protocols:
-            self._protocols.add(protocol)
-        elif len(protocol) > 0:  # the number of responses that have arrived
-            raise WireError(UnaskedResponse("the service sent a response before the request"))
+    async def send(conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        del request.send  # restores the method of the class, without a reference cycle
+        refuse_unasked(conn)
+        mark_as_sent()
+        return await request.send(conn)
 
-    def watch(self, request: aiohttp.ClientRequest) -> None:
-        """Call `add` when a request is sent in a borrowed session, which has its own classes."""
-
-        async def send(conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-            del request.send  # restores the method of the class, without a reference cycle
-            self.add(conn)
-            mark_as_sent()
-            return await request.send(conn)
-
-        request.send = send  # type: ignore[method-assign]  # of this request alone
+    request.send = send  # type: ignore[method-assign]  # of this request alone
 
 
 class Progress:
@@ -113,7 +97,7 @@ def mark_as_sent() -> None:
 
 
 def own_request(
-    secret_headers: Mapping[str, str], used: UsedConnections, *, is_watched: bool
+    secret_headers: Mapping[str, str], *, is_watched: bool
 ) -> type[aiohttp.ClientRequest]:
     """Return the request class of our own sessions. It adds secret headers only on sending.
 
@@ -124,7 +108,7 @@ def own_request(
 
     class OwnRequest(aiohttp.ClientRequest):
         async def send(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-            used.add(connection)
+            refuse_unasked(connection)
             for name, value in headers:
                 self.headers[name] = value
             if is_watched:

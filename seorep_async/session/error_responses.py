@@ -182,9 +182,6 @@ class ErrorReader:
             message = "the service asks to try again later"
         elif status == 403 and request.subject is not None:
             message = _FORBIDDEN
-            # Once the key has worked, the 403 is probably about the subject alone.
-            if not self.knows_service:
-                message += ", or the key itself was refused"
         reason = "" if request.private else reason_in_body(response.body)
         if reason:
             message = f"{message}; {SERVICE_REASON}{reason}"

@@ -24,11 +24,11 @@ from seorep_async.session.aiohttp_workarounds import (
     READ_SIZE,
     OwnResponse,
     Progress,
-    UsedConnections,
     WireError,
     WriteResponse,
     own_request,
     reuse_freed_memory,
+    watch,
     watch_progress,
 )
 from seorep_async.session.base_url import BaseURL, origin_of
@@ -82,7 +82,6 @@ class Transport:
         if borrowed is not None:
             self._options |= self._options_of_borrowed()
         # `open` adds `_timeouts` and the sessions `_reads` and `_writes`.
-        self._used = UsedConnections()
         self._closing = AsyncExitStack()
         self.attempts: int = 0
         self.bytes_received: int = 0
@@ -231,7 +230,7 @@ class Transport:
         request.headers.update(self._secret_headers)
         request.headers.popall(hdrs.COOKIE, None)
         self.attempts += 1
-        self._used.watch(request)
+        watch(request)
         try:
             return await send(request)
         except WireError.RESENT_AFTER as error:
@@ -288,7 +287,7 @@ class Transport:
             trust_env=False,
             proxy=None if self._proxy is None else self._proxy.url,
             read_bufsize=READ_SIZE,
-            request_class=own_request(self._secret_headers, self._used, is_watched=for_writes),
+            request_class=own_request(self._secret_headers, is_watched=for_writes),
             response_class=WriteResponse if for_writes else OwnResponse,
         )
         self._closing.push_async_callback(session.close)

@@ -415,15 +415,6 @@ async def test_a_firewall_page_at_first_contact_is_retried_once(
     assert len(server.requests) == successes + attempts
 
 
-@pytest.mark.parametrize("status", [400, 403, 425])
-async def test_a_too_long_pause_ends_its_call(status: int, connect: Connect) -> None:
-    client, _ = await connect(answer(status=status, headers=[("Retry-After", "3600")]))
-    error = await failure(client, RateLimitedError, "try again later")
-    assert error.status == status
-    assert error.retry_after == 3600
-    assert error.retryable is True
-
-
 GRANT = "GET a grant"
 SAFE = ("GET", "PUT", "DELETE")
 METHODS = (*SAFE, "POST", "PATCH", GRANT)

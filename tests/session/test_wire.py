@@ -3,12 +3,11 @@
 import asyncio
 import base64
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
 
-from seorep_async import RedirectError, SeoRepClient, ServerError
+from seorep_async import RedirectError, SeoRepClient
 from tests.session.calls import KEY, Connect, OpenClient, StartServer, ask
 from tests.session.scripted_server import (
     EMPTY_PAGE,
@@ -62,35 +61,6 @@ async def test_a_response_that_came_unasked_answers_no_request(
         await asyncio.sleep(0.05)  # until the loop has read it
         assert "unasked" not in await client.request(method, "/v3/campaigns")
     assert [request.connection for request in server.requests] == [1, 2]
-
-
-async def test_a_refusal_on_a_new_connection_is_one_of_the_request(
-    open_client: OpenClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    refused = asyncio.Event()
-
-    async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(answer(b"", status=503, headers=[("Retry-After", "3600")]))
-        writer.close()
-        await writer.wait_closed()
-        refused.set()
-
-    loop = asyncio.get_running_loop()
-    connect = loop.create_connection
-
-    async def slowly(*args: Any, **options: Any) -> Any:  # as TLS and a busy loop do
-        connected = await connect(*args, **options)
-        await refused.wait()
-        await asyncio.sleep(0.05)  # until the loop has read the response
-        return connected
-
-    monkeypatch.setattr(loop, "create_connection", slowly)
-    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
-        client = await open_client(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        with pytest.raises(ServerError) as caught:
-            await client.request("POST", "/v3/campaigns", body={"a": "1"})
-    assert caught.value.status == 503
-    assert caught.value.retry_after == 3600
 
 
 async def test_cookies_are_not_stored_and_not_sent_back(

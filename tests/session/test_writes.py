@@ -188,26 +188,6 @@ async def test_a_write_that_waits_for_a_full_pool_is_retried(connect: Connect) -
     assert len(server.requests) == 1
 
 
-async def test_a_deletion_without_a_connection_did_not_happen(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The second attempt has this time for a connection and its answer.
-    client, _ = await connect(GONE, attempt_timeout=1)
-    loop = asyncio.get_running_loop()
-    connect_socket = loop.sock_connect
-    tries: list[object] = []
-
-    async def first_hangs(sock: socket.socket, address: Any) -> None:
-        tries.append(address)
-        if len(tries) == 1:
-            await asyncio.Event().wait()
-        await connect_socket(sock, address)
-
-    monkeypatch.setattr(loop, "sock_connect", first_hangs)
-    with pytest.raises(NotFoundError):
-        await client.campaigns.delete(7)
-
-
 # heads that violate the standard
 
 OBJECT = b'{"data": {"id": 7, "url": "u", "company": "c"}}'
