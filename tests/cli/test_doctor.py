@@ -126,14 +126,6 @@ def test_a_running_pull_is_no_fault_and_its_nights_are_shown(
     assert "nights              sandbox: 1 night, " in ended.out
 
 
-def test_a_service_that_asks_for_fewer_requests_is_no_outage(seorep: Seorep) -> None:
-    with seorep.account(campaigns=1, failing={1: 429}):
-        ended = seorep("doctor")
-    assert ended.code == 0
-    assert "note  responses " in ended.out
-    assert "; not all checked; a pull waits" in ended.out
-
-
 @pytest.mark.parametrize(
     ("time", "code", "end"), [("1m", 0, "the key was not checked; a pull waits"), ("1h", 5, "")]
 )
@@ -161,16 +153,6 @@ def test_a_target_needs_room(
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: Disk(10**13, 0, free))
     (line,) = lines(seorep, "space", "-o", "a.csv")
     assert line.startswith(level)
-
-
-def test_a_stored_pull_is_named(seorep: Seorep) -> None:
-    window = ("--from", "2023-01-01", "--to", "2023-01-31")
-    pull = ("pull", "--sandbox", "-o", "a.csv", *window, "--max-requests", "8", "--quiet")
-    assert seorep(*pull).code == ExitCode.UNAVAILABLE
-    (line,) = lines(seorep, "staged", "-o", "a.csv")
-    assert "sandbox, night of " in line
-    state = ": the pull of 2023-01-01 to 2023-01-31 is unfinished, with 7 reports"
-    assert line.endswith(f"{state}; the same command without --restart goes on")
 
 
 @pytest.mark.parametrize("has_database", [False, True])

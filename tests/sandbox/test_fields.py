@@ -79,19 +79,6 @@ async def test_both_shapes_have_the_same_facts_in_their_places(path: str) -> Non
     assert set(nested["metadata"]) == {"total_pages", "total_records"}
 
 
-@pytest.mark.parametrize("path", FEEDS)
-async def test_older_rows_hold_all_facts_of_current_ones(path: str) -> None:
-    async with calling(rows="current") as call:
-        current_rows = await call.feed(path)
-    async with calling(rows="older") as call:
-        older_rows = await call.feed(path)
-    for current, older in zip(current_rows, older_rows, strict=True):
-        for name, value in current.items():
-            # a month may be its first day, and a day may have a time
-            text = str(older[name])
-            assert str(value) in (text, text[:10], text[:7])
-
-
 def format_of(page: dict[str, Any]) -> tuple[bool, bool]:
     """Return whether a page is flat, and whether it has older rows."""
     return isinstance(page["data"], list), "backlinks" in rows_of(page)[0]
