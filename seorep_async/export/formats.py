@@ -39,6 +39,8 @@ _ROW_GROUP = 10_000
 """The rows in memory while a table is written, and in a row group of Parquet."""
 _LOOK_CHARACTERS = 100_000
 """How much of a CSV file is read to find its first row."""
+_LOOK_BYTES = 1 << 24
+"""How much of the first line of a file of JSON lines is read."""
 _WRITE_BUFFER = 1 << 18
 _SHEET_PART = 2_000
 """The rows of a sheet that are decoded at once."""
@@ -256,7 +258,7 @@ class JsonLines(Text):
     def read(self, file: Path) -> dict[str, Any]:
         with open(file, "rb") as opened:
             try:
-                return msgspec.json.decode(opened.readline(), type=dict[str, Any])
+                return msgspec.json.decode(opened.readline(_LOOK_BYTES), type=dict[str, Any])
             except (msgspec.DecodeError, RecursionError):
                 return {}
 

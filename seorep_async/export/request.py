@@ -15,6 +15,7 @@ import msgspec
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, one_line, short_repr, suggestion
 from seorep_async.models import Campaign, Feed
+from seorep_async.plain_values import SURROGATE
 from seorep_async.resources.arguments import (
     Date,
     asks_to_compare,
@@ -299,7 +300,8 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> dict[str, Any]
     """Check the choice of campaigns. Return the fields of a request that describe it."""
     groups: Any = options.get("groups", ())
     titles = list(groups) if isinstance(groups, Iterable) else [groups]
-    if isinstance(groups, str) or not all(isinstance(title, str) for title in titles):
+    are_titles = all(isinstance(title, str) and not SURROGATE.search(title) for title in titles)
+    if isinstance(groups, str) or not are_titles:
         raise ConfigurationError(
             f"groups must hold titles of groups, got {short_repr(groups)}", argument="groups"
         )

@@ -211,7 +211,8 @@ class Staging:
         """Add reports as one piece. For the campaign feed, add their keywords as another piece."""
         table = table_of(feed)
         request = self.request
-        columns = columns_of(request, feed, reports)
+        rows = list(chain.from_iterable(report.rows for report in reports))
+        columns = table.column_values(rows, compared=request.compared)
         ids = [report.id for report in reports]
         sizes = [len(report.rows) for report in reports]
         totals = [
@@ -325,14 +326,6 @@ class Staging:
             ids = (keyword_id for _, keyword_id in self.keywords())
         # a keyword in several campaigns has only one report
         return [id_ for id_ in dict.fromkeys(ids) if id_ not in stored]
-
-
-def columns_of(
-    request: ExportRequest, feed: Feed, reports: Iterable[RankingReport[Any]]
-) -> Columns:
-    """Return the rows of reports by column, without the columns of the lead."""
-    rows = list(chain.from_iterable(report.rows for report in reports))
-    return table_of(feed).column_values(rows, compared=request.compared)
 
 
 @attrs.frozen

@@ -33,6 +33,7 @@ from seorep_async.export.files import (
 from seorep_async.export.formats import WorkbookRows
 from seorep_async.export.pieces import UNFINISHED
 from seorep_async.export.staging import Contents
+from seorep_async.models import Feed
 from seorep_async.tables.columns import (
     Column,
     Columns,
@@ -90,6 +91,7 @@ _ALIGNED_TO_THE_RIGHT = (
     ColumnType.DATETIME,
 )
 """The types whose values a spreadsheet aligns to the right."""
+_WIDTHS = {ColumnType.DATE: 15, ColumnType.DATETIME: 24}
 _HIDDEN = ("keywords", "pulls")
 """Sheets for programs and later pulls. People find these columns in the other sheets."""
 _FROZEN = ("company", "keyword_phrase")
@@ -287,12 +289,11 @@ def _sheets(
         return format_.parts(contents.table(table))
 
     campaigns = campaigns_table()
-    keywords = keywords_table()
-    names = [
-        _Names.of(campaigns, "company", "campaign_id", read(campaigns)),
-        _Names.of(keywords, "keyword_phrase", "keyword_id", read(keywords)),
-    ]
+    names = [_Names.of(campaigns, "company", "campaign_id", read(campaigns))]
     request = contents.request
+    if Feed.KEYWORD_BY_DATE in request.feeds:
+        keywords = keywords_table()
+        names.append(_Names.of(keywords, "keyword_phrase", "keyword_id", read(keywords)))
     # on paper, nothing else shows the days and the account
     heading = f"{request.start_date} to {request.end_date}, {request.account}"
     for table in request.tables:
@@ -321,7 +322,7 @@ def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
         # a header is wrapped into at most two lines
         longest_word = max(map(len, header.split()))
         width = (len(header) + longest_word) // 2 + _MARGIN
-        surveys.append(_Survey(width))
+        surveys.append(_Survey(max(width, _WIDTHS.get(column.type, 0))))
     row_count = 0
     for columns in sheet.cells():
         for survey, column_cells in zip(surveys, columns, strict=True):

@@ -21,12 +21,4 @@ async def test_a_night_is_stored_as_ever(night: str, format_: str, tmp_path: Pat
     tables = read(out)
     if os.environ.get("RENEW_GOLDEN"):
         store(night, format_, tables)
-    tables = json.loads(json.dumps(tables))
-    golden_tables = stored(night, format_)
-    assert tables.keys() == golden_tables.keys()
-    for table, (golden_columns, golden_rows) in golden_tables.items():
-        columns, rows = tables[table]
-        assert columns == golden_columns
-        for number, (row, golden_row) in enumerate(zip(rows, golden_rows, strict=True)):
-            cells = dict(zip(columns, row, strict=True))
-            assert cells == dict(zip(columns, golden_row, strict=True)), (table, number)
+    assert json.loads(json.dumps(tables)) == stored(night, format_)
