@@ -97,28 +97,36 @@ def test_a_lost_night_reports_its_own_changes(tmp_path: Path, seorep: Seorep) ->
 
 
 FAILS_ONCE = """
+import os, signal
 from pathlib import Path
 from seorep_async.cli import main
 from seorep_async.errors import ExportError
 from seorep_async.export.database import Database
 def write(self, contents, folder):
     Path("failed").touch()
-    raise ExportError("the disk is full")
+    FAILURE
 if not Path("failed").exists():
     Database.write = write
 main()
 """
 
 
-def test_a_failed_write_fetches_nothing_again(tmp_path: Path, seorep: Seorep) -> None:
-    (tmp_path / "fails_once.py").write_text(FAILS_ONCE)
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        ('raise ExportError("the disk is full")', ": nothing written, ExportError; exit code 7"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", "Killed"),
+    ],
+)
+def test_a_failed_write_fetches_nothing_again(
+    tmp_path: Path, seorep: Seorep, failure: str, said: str
+) -> None:
+    (tmp_path / "fails_once.py").write_text(FAILS_ONCE.replace("FAILURE", failure))
     with seorep.account(campaigns=30) as sandbox:
         ended, slept = nightly(tmp_path, program=str(tmp_path / "fails_once.py"))
         assert (ended.code, slept) == (0, "0\n600\n")
-        # each try ends with a line
-        first, second = re.findall(r"^20.*UTC: acme.*", ended.err, re.MULTILINE)
-        assert ": nothing written, ExportError; exit code 7" in first
-        assert second.endswith(": 30 campaigns, 180 rows; exit code 0")
+        assert said in ended.err
+        assert ": 30 campaigns, 180 rows; exit code 0\n" in ended.err
         # the campaigns, a report of each, and the look at one with which a resumed pull begins
         assert sandbox.stats.requests <= 2 + 30 + 1
 
