@@ -12,7 +12,7 @@ from statistics import median
 import pytest
 
 from benchmarks.low_limits import Cell
-from seorep_async import DeadlineExceededError, EngineNames, ServerError
+from seorep_async import DeadlineExceededError, EngineNames
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Rankings
 from seorep_async.session import Deadline, Request
@@ -112,13 +112,6 @@ def test_a_dead_campaign_pauses_the_others_once(pages: int) -> None:
     assert median(ends) <= 30
 
 
-@pytest.mark.parametrize("latency", [0.02, 0.2])
-@pytest.mark.parametrize("seed", range(2))
-def test_no_request_starts_in_a_pause_of_the_rate(latency: float, seed: int) -> None:
-    service = SimulatedService("200/s", latency=latency, retry_after=1.0, seed=seed)
-    assert simulate(service, 1500).started_in_a_wait == 0
-
-
 @pytest.mark.parametrize(
     ("cell", "seed"),
     [
@@ -173,38 +166,6 @@ async def test_one_dead_campaign_at_a_known_limit_ends_in_time(
         seconds = here().now - began
     assert len(errors) == is_lost
     assert 3 <= seconds <= 90
-
-
-async def test_a_dead_list_beside_a_pull_is_given_up_early() -> None:
-    service = SimulatedService("5/s,burst=5", latency=0.05)
-    async with session_above(service) as session:
-        assert await pull(session, 60) == []
-        service.says = lambda path: 503 if path == "/dead" else 200
-        # A list is about no campaign, so its own refusals don't show that others are refused.
-        pulling = asyncio.ensure_future(pull(session, 60))
-        with pytest.raises(ServerError) as caught:
-            await session.send(Request("GET", "/dead", len))
-        assert await pulling == []
-    assert caught.value.attempts <= 10
-
-
-async def test_retries_of_callers_delay_a_pull_at_a_low_limit_little() -> None:
-    service = SimulatedService("5/s", latency=0.05, seed=600)
-    service.says = lambda path: 503 if path == "/dead" else 200
-    async with session_above(service) as session:
-
-        async def call_steadily() -> None:
-            while True:
-                with suppress(ServerError):
-                    await session.send(Request("GET", "/dead", len, subject="dead"))
-
-        callers = [session.spawn(call_steadily()) for _ in range(16)]
-        assert await pull(session, 200) == []
-        # Alone, it takes 51 seconds. If its retries waited for those of the callers, it would
-        # take two minutes.
-        assert here().now <= 90
-        for caller in callers:
-            caller.cancel()
 
 
 @pytest.mark.parametrize("status", [429, 503])

@@ -1,15 +1,13 @@
 """An outage just after a refusal barely lowers the rate."""
 
 import asyncio
-import math
 from contextlib import suppress
 
 import pytest
 
-from seorep_async import DeadlineExceededError, Limits, SeoRepError
+from seorep_async import Limits, SeoRepError
 from seorep_async.session import Request, Session
 from seorep_async.session.session import cancel_all
-from seorep_async.session.timeouts import Deadline
 from tests.session.simulated_service import Limited, SimulatedService, session_above, simulate
 from tests.session.virtual_loop import here
 
@@ -135,23 +133,3 @@ def test_a_known_limit_outlasts_an_outage_of_503s(limit: str, seconds: float) ->
     assert figures.lost == 0
     # The next probe is due at most four seconds after the outage.
     assert figures.rate(seconds + 25, seconds + 30) >= 0.8 * rate
-
-
-async def test_a_waiting_client_reports_the_last_failure_of_any_client() -> None:
-    service = SimulatedService("5/s,burst=1", latency=0.05, outage="refused")
-    limits = Limits()
-    async with (
-        session_above(service, 0, limits=limits) as waiting,
-        session_above(service, 1, limits=limits) as calling,
-    ):
-        # The waiting client itself last saw a 429.
-        await asyncio.gather(*(waiting.send(page()) for _ in range(9)))
-        service.down = (here().now, math.inf)
-        calls = [asyncio.create_task(calling.send(page())) for _ in range(20)]
-        await asyncio.sleep(30)
-        request = Request("GET", "/page", len, deadline=Deadline.of_call(here().now + 0.3))
-        with pytest.raises(
-            DeadlineExceededError, match=r"this request was not sent; last error: refused"
-        ):
-            await waiting.send(request)
-        await cancel_all(calls)

@@ -204,8 +204,7 @@ class Pace:
         # counts, because at a low limit it may be repeated by chance.
         if self.subjects.may_be_cause(subject) and not waits:
             return
-        # Without a subject, refusals of one request can't be told from those of others.
-        if is_first and subject is not None:
+        if is_first:
             self.rate_refused_at = now
         self.rate.accepted_in_a_row = 0
         if self.rate.current == math.inf and self.refusals.excess == 0:
