@@ -234,6 +234,14 @@ async def test_a_pause_is_waited_for_or_an_error_at_once(
         assert here().now == pause
 
 
+async def test_a_pause_that_has_ended_is_no_reason_to_give_up() -> None:
+    share = share_of()
+    release(share, await granted(share), refusal(1.0))
+    await asyncio.sleep(3)
+    with pytest.raises(WaitTimeout):
+        await share.acquire(Deadline.of_call(0.5))
+
+
 ONE_IN_FLIGHT = "at most 1 requests may be in flight (max_concurrency=1)"
 
 
@@ -583,7 +591,7 @@ class AnyUse(RuleBasedStateMachine):
             permit = await share.acquire(deadline, None, lane, priority, is_retry=priority < 0)
         except RateLimitedError:
             longest = min(deadline.at, self.loop.now + self.LONGEST_PAUSE)
-            assert self.limits.queue.pace.paused_until > longest
+            assert self.limits.queue.pace.paused_until > max(self.loop.now, longest)
             return
         except WaitTimeout:
             assert self.loop.now >= deadline.at

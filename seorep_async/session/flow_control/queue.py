@@ -107,7 +107,7 @@ class PermitQueue:
     def _end_if_hopeless(self, waiter: Waiter, now: float) -> None:
         """Give up early if the service's pause, or an outage, outlasts the request's time."""
         pause = self.pace.paused_until - now
-        if pause > min(waiter.lanes.longest_pause, waiter.deadline.at - now):
+        if pause > max(0.0, min(waiter.lanes.longest_pause, waiter.deadline.at - now)):
             wait = duration(pause)
             problem = f"not sent, because the service asked for a pause of another {wait}"
             waiter.end(RateLimitedError(problem, retry_after=pause))
