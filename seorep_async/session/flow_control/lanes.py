@@ -142,10 +142,12 @@ class ClientLanes:
         # Those with waiting requests. The next in turn comes first.
         self._lanes: OrderedDict[Lane, None] = OrderedDict()
 
-    @property
     def is_ready(self) -> bool:
-        """Whether a request is ready for a permit."""
-        return any(lane.retries or lane.ready for lane in self._lanes)
+        """Return whether a request is ready for a permit."""
+        for lane in self._lanes:  # noqa: SIM110, a generator would slow down each attempt
+            if lane.retries or lane.ready:
+                return True
+        return False
 
     @property
     def all(self) -> list[Waiter]:
@@ -192,7 +194,7 @@ class ClientLanes:
         lanes = [lane for lane in self._lanes if lane.retries]
         # At a low limit, others would hold up a retry until its time is over. A retry that has
         # waited for a third of the time that it had goes first, whichever lane's turn it is.
-        if self._until_retry > 0 and any(lane.ready for lane in self._lanes):
+        if lanes and self._until_retry > 0 and any(lane.ready for lane in self._lanes):
             urgent = [lane for lane in lanes if _is_urgent(lane.retries[0], now)]
             return min(urgent, key=lambda lane: lane.retries[0].priority, default=None)
         return next(iter(lanes), None)

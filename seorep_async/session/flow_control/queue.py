@@ -156,7 +156,10 @@ class PermitQueue:
 
     def _next_client(self) -> ClientLanes | None:
         """Return the lanes of the waiting client that was served longest ago."""
-        return next((lanes for lanes in self._clients if lanes.is_ready), None)
+        for lanes in self._clients:
+            if lanes.is_ready():
+                return lanes
+        return None
 
     def _choose_probe(self) -> Waiter:
         """Return the newest waiter whose subject was not refused.
