@@ -135,7 +135,7 @@ def listed_ids(ids: Iterable[int]) -> tuple[list[int], dict[int, DecodeError]]:
 def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
     """Return the ids of campaigns or keywords in order and without duplicates."""
     name = f"{object_name}_id"
-    if isinstance(values, str | bytes) or not _is_iterable(values):
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         problem = f"ids must be several {object_name} ids, got {short_repr(values)}"
         raise ConfigurationError(problem, argument="ids")
     if isinstance(values, range):
@@ -155,15 +155,6 @@ def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
 def _without_duplicates(ids: Iterable[int]) -> list[int]:
     # A pull keeps its ids, and a list takes an eighth of a dict's memory.
     return list(dict.fromkeys(ids))
-
-
-def _is_iterable(values: object) -> bool:
-    # a zero-dimensional NumPy array has `__iter__`, but calling it raises a TypeError
-    try:
-        iter(values)  # type: ignore[call-overload]
-    except TypeError:
-        return False
-    return True
 
 
 def check_feed(value: object) -> Feed:
@@ -208,8 +199,6 @@ def check_date(name: str, value: object, *, takes_month: bool = False) -> dt.dat
     problem = f"{name} must be {forms}, got {short_repr(value)}"
     if isinstance(value, dt.datetime):
         problem += "; pass its .date()"
-    elif type(value).__name__ == "datetime64":
-        problem += '; pass its .astype("datetime64[D]").item()'
     raise ConfigurationError(problem, argument=name)
 
 

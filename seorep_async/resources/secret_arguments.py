@@ -93,20 +93,13 @@ def _masked(value: Any) -> Any:
 
 
 def _hidden(value: Any) -> Any:
-    """Hide a nested value that contains a secret name at any depth.
-
-    Nested values can't be sent, and errors would show them.
-    """
+    """Hide a nested value, which can't be sent, and which an error would show."""
     if not isinstance(value, Mapping | list | tuple):
         return value
+    # the strings of an array are sent
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return value
-    try:
-        is_secret = _is_secret(repr(value))
-    except ValueError:
-        # Python can't print an integer of thousands of digits, and a secret may be beside it.
-        is_secret = True
-    return _hide(value) if is_secret else value
+    return _hide(value)
 
 
 def _hide(value: object) -> _Hidden:

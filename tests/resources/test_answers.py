@@ -10,14 +10,12 @@ import pytest
 
 from seorep_async import Campaign, RankingReport, RequestEncoding, SeoRepClient, Settings
 from seorep_async.errors import (
-    AuthenticationError,
     DecodeError,
     InvalidRequestError,
     NotFoundError,
     OutcomeUnknownError,
     ProtocolError,
     SeoRepError,
-    ServerError,
     StatusError,
 )
 from seorep_async.models import (
@@ -92,11 +90,6 @@ def result_of(operation: Operation) -> tuple[type, list[Line]]:
 
 
 returning = [operation for operation in OPERATIONS if operation.verb != "delete"]
-REFUSALS: dict[int, type[SeoRepError]] = {
-    403: AuthenticationError,
-    422: InvalidRequestError,
-    501: ServerError,
-}
 deletions = [operation for operation in OPERATIONS if operation.verb == "delete"]
 
 
@@ -256,41 +249,32 @@ async def test_a_repeatable_request_is_repeated_unchanged(
     first, *repeated = server.requests
     assert len(repeated) == 2
     for request in repeated:
-        assert request.method == first.method
-        assert request.target == first.target
-        assert request.body == first.body
+        assert (request.method, request.target, request.body) == (
+            first.method,
+            first.target,
+            first.body,
+        )
 
 
-@pytest.mark.parametrize(
-    ("operation", "status", "kind"),
-    [
-        *[(operation, 404, NotFoundError) for operation in OPERATIONS],
-        *[(OPERATIONS[0], status, kind) for status, kind in REFUSALS.items()],
-        *[(OPERATIONS[-1], status, kind) for status, kind in REFUSALS.items()],
-    ],
-    ids=lambda part: getattr(part, "name", part),
-)
-async def test_a_refusal_names_the_object(
-    status: int, kind: type[SeoRepError], operation: Operation, connect: Connect
-) -> None:
-    client, _ = await connect(answer(status=status))
-    with pytest.raises(kind) as refused:
+@each(OPERATIONS)
+async def test_a_refusal_names_the_object(operation: Operation, connect: Connect) -> None:
+    client, _ = await connect(answer(status=404))
+    with pytest.raises(NotFoundError) as refused:
         await operation.ask(client, **operation.changing)
     subject = None if operation.name in UNNAMED else subject_of(operation)
     assert refused.value.subject == subject
-    assert refused.value.status == status
 
 
 UNNAMED = ("campaigns.list", "users.list", "keywords.list")
 
 
 def subject_of(operation: Operation) -> str:
-    id_names = [name for name in operation.required if name in IDS]
     noun = operation.resource[:-1]
     if operation.verb == "create":
         return noun
-    if id_names != ["id"]:
-        noun = id_names[0].removesuffix("_id")
+    (id_name, *_) = [name for name in operation.required if name in IDS]
+    if id_name != "id":
+        noun = id_name.removesuffix("_id")
     return f"{noun} 7"
 
 
@@ -303,23 +287,13 @@ LINK = {"id": 3, "title": "t"}
     ("name", "data", "path"),
     [
         ("campaigns.get", LEAST["campaigns"] | {"id": 1}, "data.id"),
-        ("keywords.get", {"id": 1, "keyword_phrase": "a", "campaign_id": 7}, "data.id"),
-        ("campaigns.update", LEAST["campaigns"] | {"id": 1}, "data.id"),
         ("users.login_grant", LEAST["users.login_grant"] | {"user_id": 1}, "data.user_id"),
         ("backlinks.create", LINK | {"campaign_id": 1}, "data.campaign_id"),
         ("backlinks.list", [LINK, LINK | {"campaign_id": 1}], "data[1].campaign_id"),
         ("backlinks.list", {"data": [], "metadata": {"campaignId": 1}}, "metadata.campaignId"),
         (BY_DATE, {"rows": [{"date": "2023-01", "campaignId": "1"}]}, "data.rows[0].campaignId"),
-        (BY_DATE, [{"date": "2023-01"}, {"date": "x", "campaign_id": 1}], "data[1].campaign_id"),
-        (BY_DATE, {"rows": [], "campaign_id": 1}, "data.campaign_id"),
         (BY_DATE, {"data": [], "campaign": {"id": 1}}, "campaign.id"),
         ("rankings.keyword_by_date", {"data": [], "keyword_id": 1}, "keyword_id"),
-        (
-            "rankings.keyword_by_date",
-            {"rows": [{"date": "2023-01", "keywordId": 1}]},
-            "data.rows[0].keywordId",
-        ),
-        ("rankings.campaign", {"data": [], "metadata": {"campaign_id": 1}}, "metadata.campaign_id"),
     ],
 )
 async def test_a_response_about_another_object_is_refused(
@@ -364,12 +338,6 @@ async def test_an_empty_report_of_a_future_range_is_an_error(connect: Connect) -
     assert caught.value.subject == "campaign 1"
     (outcome,) = await client.rankings.pull([1], *LATER)
     assert isinstance(outcome.error, InvalidRequestError)
-
-
-async def test_a_future_range_that_the_service_has_is_taken() -> None:
-    async with client_of_sandbox(campaigns=1, keywords=1) as client:
-        report = await client.rankings.campaign(1, *LATER)
-    assert len(report.rows) == 1
 
 
 async def test_an_empty_report_of_tomorrow_is_a_report(connect: Connect) -> None:

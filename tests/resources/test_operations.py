@@ -140,15 +140,12 @@ async def test_only_arguments_with_a_value_are_sent(operation: Operation, sent: 
         assert sorted(pairs(request)) == sorted(operation.written(arguments))
 
 
-@every_operation_encoded
-async def test_an_empty_string_is_sent(
-    encoding: RequestEncoding, operation: Operation, sent: Sent
-) -> None:
+@every_operation
+async def test_an_empty_string_is_sent(operation: Operation, sent: Sent) -> None:
     empty = {name: "" for name in operation.optional if name not in CHECKED}
-    request = await sent(operation, operation.changing | empty, request_encoding=encoding)
+    request = await sent(operation, operation.changing | empty)
     expected = {wire for wire, _ in operation.written(empty)} - {"page"}
-    sent_empty = {wire for wire, value in pairs(request) if value == ""}
-    assert sent_empty == expected
+    assert {wire for wire, value in pairs(request) if value == ""} == expected
 
 
 # --- Undocumented choices
@@ -174,8 +171,8 @@ ROLES = ["client", "staff & co"]
 @pytest.mark.parametrize(
     "roles",
     [
-        *(partial(kind, ROLES) for kind in (list, tuple, set, frozenset, iter)),
-        dict.fromkeys(ROLES).keys,
+        partial(iter, ROLES),
+        partial(set, ROLES),
         partial(list, Role),
     ],
 )
@@ -204,10 +201,7 @@ async def test_only_a_feed_s_search_has_the_names_in_the_settings(
     [
         (BY_NAME["users.create"], "email_credentials", FORM),
         (BY_NAME["users.create"], "email_credentials", JSON),
-        (BY_NAME["users.create"], "email_credentials", QUERY),
         (FEEDS[0], "compare_previous_period", FORM),
-        (FEEDS[1], "compare_previous_period", FORM),
-        (FEEDS[2], "compare_previous_period", FORM),
     ],
     ids=lambda part: getattr(part, "name", part),
 )
@@ -224,9 +218,7 @@ async def test_a_choice_is_written_as_string_and_string_is_passed_on(
     [
         (("2014-01-02", "2015-06-07"), "2014-01-02-2015-06-07"),
         ([dt.date(2014, 1, 2), "2014-01-02"], "2014-01-02-2014-01-02"),
-        ("2014-01-02 - 2015-06-07", "2014-01-02 - 2015-06-07"),
         ("last month", "last month"),
-        ("", ""),
     ],
 )
 async def test_a_date_string_is_two_dates_or_a_string(dates: Any, text: str, sent: Sent) -> None:

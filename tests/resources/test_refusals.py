@@ -7,7 +7,7 @@ The clients here were never opened, and most are used outside of any event loop.
 import datetime as dt
 import enum
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -62,17 +62,13 @@ async def refusal(operation: Operation, arguments: Arguments) -> str:
 
 # --- Arguments
 
-BAD_IDS = [0, -1, True, False, "7", "../x", 7.0, None, 2**31, 10**30, 10**5000, Name.TAG, [7], b"7"]
+BAD_IDS = [0, -1, True, "7", 7.0, None, 2**31, 10**5000, Name.TAG, [7]]
 BAD_DATES = [
     "2023-1-1",
     "2023-02-30",
-    "2023-13-01",
-    "2023-00-01",
     "20230101",
     "2023-W01-1",
-    "01/02/2023",
     "today",
-    "2023-01-01 ",
     "2023-01-01T00:00:00",
     "\uff12\uff10\uff12\uff13-01-01",
     "",
@@ -88,11 +84,8 @@ def no_id(name: str, bad: Any) -> str:
     return f"{problem}; convert it with int()" if is_number else problem
 
 
-IMPOSSIBLE_DATES = ("2023-02-30", "2023-13-01", "2023-00-01")
-
-
 def no_date(name: str, bad: Any) -> str:
-    if bad in IMPOSSIBLE_DATES:
+    if bad == "2023-02-30":
         return f"{name}: the date {bad} does not exist"
     hint = "; pass its .date()" if isinstance(bad, dt.datetime) else ""
     forms = 'a datetime.date or a string "YYYY-MM-DD"'
@@ -142,11 +135,10 @@ async def test_a_wrong_argument_is_refused_and_named(
 
 @pytest.mark.parametrize("feed", Feed)
 def test_a_pull_refuses_wrong_ids(feed: Feed) -> None:
-    name = "keyword_id" if feed is Feed.KEYWORD_BY_DATE else "campaign_id"
-    pull = closed().rankings.pull
+    name = f"{feed.object_name}_id"
     for bad in BAD_IDS:
         ids: Any = [1, bad, 3]
-        assert refused(pull, ids, *JANUARY, feed=feed) == no_id(name, bad)
+        assert refused(closed().rankings.pull, ids, *JANUARY, feed=feed) == no_id(name, bad)
 
 
 def test_a_month_stands_for_its_first_or_last_day() -> None:
@@ -155,29 +147,9 @@ def test_a_month_stands_for_its_first_or_last_day() -> None:
         assert "end_date" in refused(check_dates, "0001-01-01", bad)
 
 
-class datetime64:  # like numpy's
-    pass
-
-
-class Scalar:
-    """A number that seems iterable, like an array of NumPy without a dimension."""
-
-    def __iter__(self) -> Iterator[int]:
-        raise TypeError("iteration over a 0-d array")
-
-
-@pytest.mark.parametrize(
-    ("ids", "start_date", "advice"),
-    [
-        ([Campaign(7, "example.com", "Example")], "2023-01-01", "pass its .id"),
-        (Scalar(), "2023-01-01", "ids must be several campaign ids"),
-        ([7], datetime64(), "pass its .astype"),
-    ],
-)
-def test_a_refusal_suggests_a_valid_argument(ids: Any, start_date: Any, advice: str) -> None:
-    client = SeoRepClient("https://api.example.com", "key")
-    with pytest.raises(ConfigurationError, match=advice):
-        client.rankings.pull(ids, start_date, "2023-01-31")
+def test_the_refusal_of_an_object_suggests_its_id() -> None:
+    campaign: Any = Campaign(7, "example.com", "Example")
+    assert refused(closed().rankings.pull, [campaign], *JANUARY).endswith("pass its .id")
 
 
 @each([operation for operation in OPERATIONS if operation.optional])
@@ -194,14 +166,9 @@ async def test_an_argument_that_must_be_a_string_is_refused_if_not(operation: Op
 
 
 @each([operation for operation in OPERATIONS if operation.verb == "update"])
-@pytest.mark.parametrize(
-    "nothing", [{}, {"extra_params": {}}, {"extra_params": {"x": None}}], ids=repr
-)
-async def test_a_change_of_nothing_is_refused(nothing: Arguments, operation: Operation) -> None:
-    said = await refusal(operation, {"id": 7} | nothing)
-    assert (
-        said == f"{operation.resource[:-1]} 7: there is nothing to change; give at least one value"
-    )
+async def test_a_change_of_nothing_is_refused(operation: Operation) -> None:
+    said = await refusal(operation, {"id": 7, "extra_params": {"x": None}})
+    assert said.endswith(" 7: there is nothing to change; give at least one value")
 
 
 # --- extra_params
@@ -232,20 +199,7 @@ def test_an_extra_parameter_named_like_a_feed_s_is_refused(
     pull([1], *JANUARY, feed=Feed.KEYWORD_BY_DATE, extra_params={"campaign_id": 43})
 
 
-BAD_VALUES = [
-    10**5000,
-    -(10**5000),
-    [10**5000],  # Python refuses to write out its digits
-    object(),
-    float("nan"),
-    float("inf"),
-    dt.datetime(2023, 1, 1),
-    {"a": 1},
-    [1],
-    ["a", None],
-    b"x",
-    1j,
-]
+BAD_VALUES = [10**5000, object(), float("nan"), dt.datetime(2023, 1, 1), {"a": 1}, [1], b"x"]
 
 
 @each(OPERATIONS)

@@ -94,11 +94,6 @@ RETOLD: dict[str, Callable[[ScriptedServer], str]] = {
     "echo",
     [
         pytest.param(lambda echo: answer(echo.encode(), status=400), id="400"),
-        pytest.param(lambda echo: answer(echo.encode(), status=401), id="401"),
-        pytest.param(
-            lambda echo: answer(json.dumps({"error": f"taken: {echo}"}).encode(), status=409),
-            id="409",
-        ),
         pytest.param(
             lambda echo: answer(f"{'x' * 380}{echo}".encode(), status=422), id="422, far back"
         ),
@@ -106,18 +101,9 @@ RETOLD: dict[str, Callable[[ScriptedServer], str]] = {
             lambda echo: answer(echo.encode(), status=429, headers=[("Retry-After", "999")]),
             id="429",
         ),
-        pytest.param(lambda echo: answer(echo.encode(), status=500), id="500"),
-        pytest.param(
-            lambda echo: answer({"status": "error", "message": f"bad: {echo}", "code": 422}),
-            id="error under 200",
-        ),
         pytest.param(
             lambda echo: answer({"status": "error", "message": "x" * 180 + echo, "code": 404}),
             id="error under 200, far back",
-        ),
-        pytest.param(lambda echo: answer({"data": echo}), id="another shape"),
-        pytest.param(
-            lambda echo: answer({"data": {"id": echo, "username": "ann"}}), id="another id"
         ),
         pytest.param(
             lambda echo: answer({"data": {"id": 7, "username": [echo]}}), id="another name"
@@ -191,26 +177,15 @@ IDA: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("verb", "arguments"),
     [
-        ("create", IDA | {"first_name": ""}),
-        ("create", IDA | {"role": ""}),
-        ("create", IDA | {"username": None}),
         ("create", IDA | {"email": 5}),
         ("create", IDA | {"extra_params": {"role": "x"}}),
         ("create", IDA | {"extra_params": {"x": object()}}),
         ("create", IDA | {"password": PASSWORD.encode()}),
-        ("create", IDA | {"password": [PASSWORD]}),
-        ("create", IDA | {"password": f"{PASSWORD}\ud800"}),
-        ("update", {"id": 7, "password": PASSWORD.encode()}),
-        ("update", {"id": 7, "password": [PASSWORD]}),
         ("update", {"id": 7, "password": f"{PASSWORD}\ud800"}),
         ("update", {"id": 0, "password": PASSWORD}),
-        ("update", {"id": 7, "password": PASSWORD, "role": 5}),
-        ("update", {"id": 7, "password": PASSWORD, "extra_params": {"password": "x"}}),
         ("update", {"id": 7, "password": PASSWORD}),
         ("update", {"id": 7, "username": 5, "extra_params": {"new_password": Secret(PASSWORD)}}),
         ("list", {"limit": 0, "extra_params": {"tokens": [PASSWORD]}}),
-        ("list", {"extra_params": {"tokens": {"new": PASSWORD}}}),
-        ("list", {"extra_params": {"tokens": [PASSWORD.encode()]}}),
         ("list", {"extra_params": {"x": [{"a": {"password": PASSWORD}}]}}),
         ("list", {"extra_params": {"x": {"password": PASSWORD, "n": 10**5000}}}),
     ],
@@ -254,10 +229,7 @@ PAIRS = [("username", "ida"), ("password", PASSWORD)]
     "wrong",
     [
         PAIRS,
-        set(PAIRS),
-        tuple(PAIRS),
         f"username=ida&password={PASSWORD}",
-        json.dumps({"password": PASSWORD}),
         f"password={PASSWORD}".encode(),
     ],
     ids=lambda wrong: type(wrong).__name__,
@@ -330,38 +302,17 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     ("kind", "raw"),
     [
         (StatusError, answer(AS_JSON, status=400)),
-        (StatusError, answer(AS_JSON, status=404)),
-        (
-            StatusError,
-            answer({"status": "error", "message": f"used: {TOKEN}", "code": 404, "data": GRANT}),
-        ),
         (DecodeError, answer({"data": GRANT | {"user_id": TOKEN}})),
-        (DecodeError, answer({"data": GRANT | {"user_id": None}})),
-        (DecodeError, answer({"data": GRANT | {"time": TOKEN}})),
-        (DecodeError, answer({"data": GRANT | {"token": [TOKEN]}})),
-        (DecodeError, answer({"data": GRANT | {"login_url": {"a": TOKEN}}})),
         (DecodeError, answer({"data": [TOKEN]})),
-        (DecodeError, answer({"data": TOKEN})),
         (DecodeError, answer({"data": {TOKEN: LOGIN_URL}})),
         (OutcomeUnknownError, answer(AS_JSON, status=500)),
-        (OutcomeUnknownError, answer(AS_JSON, status=503)),
-        (OutcomeUnknownError, answer({"status": "error", "message": LOGIN_URL})),
         (OutcomeUnknownError, answer(AS_JSON[:-1])),
         (OutcomeUnknownError, answer(f"<html>{LOGIN_URL}</html>".encode())),
-        (OutcomeUnknownError, answer(AS_JSON, length=10)),
         (OutcomeUnknownError, answer(AS_JSON, length=9999)),
         (OutcomeUnknownError, b"HTTP/1.1 204 No Content\r\n\r\n" + AS_JSON),
-        (OutcomeUnknownError, AS_JSON + b"\r\n\r\n"),
-        (OutcomeUnknownError, CHUNKED + TOKEN.encode() + b"\r\n"),
         (OutcomeUnknownError, CHUNKED + b"5\r\n" + AS_JSON + b"\r\n0\r\n\r\n"),
         (OutcomeUnknownError, f"HTTP/1.1 200 OK\r\n{LOGIN_URL}\r\n\r\n".encode()),
-        (
-            OutcomeUnknownError,
-            f"HTTP/1.1 200 OK\r\nContent-Length: {TOKEN}\r\n\r\n".encode(),
-        ),
-        (OutcomeUnknownError, answer(AS_JSON, headers=[("Content-Encoding", "gzip")])),
         (SeoRepError, answer(status=302, headers=[("Location", LOGIN_URL)])),
-        (SeoRepError, answer(status=302, headers=[("Location", f"/signin/{TOKEN}")])),
     ],
 )
 async def test_no_error_shows_a_grant(
@@ -390,11 +341,7 @@ async def test_a_login_grant_shows_what_it_is_for_and_no_more(connect: Connect) 
     "call",
     [
         lambda client: client.request("PUT", "/v3/users/1", body={"passwords": [Secret(PASSWORD)]}),
-        lambda client: client.request("GET", "/v3/users", params={"token": [Secret(PASSWORD)]}),
-        lambda client: client.request("PUT", "/v3/users/1", body={"pass": Secret(PASSWORD)}),
         lambda client: client.users.list(extra_params={"api-key": Secret(PASSWORD)}),
-        lambda client: client.users.get(1, extra_params={"token": [Secret(PASSWORD)]}),
-        lambda client: client.users.delete(1, extra_params={"pwd": Secret(PASSWORD)}),
         lambda client: client.rankings.campaign(
             1, *["2023-01-01"] * 2, extra_params={"secret": Secret(PASSWORD)}
         ),
