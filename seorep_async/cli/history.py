@@ -6,7 +6,7 @@ import io
 import re
 import sys
 import webbrowser
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +15,7 @@ import attrs
 from seorep_async import history
 from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.engine_names import find_engine_names
-from seorep_async.cli.errors import ExitCode, UsageError
+from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.formatting import format_objects
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, can_ask, messages, stdout_width, write
@@ -25,11 +25,9 @@ from seorep_async.errors import ExportError, counted, one_line
 from seorep_async.history import CampaignChanges, Change, Changes, CountedChanges
 from seorep_async.history.change_file import (
     ChangeFile,
-    engine_called,
     names_of_engines,
     with_names_of_engines,
 )
-from seorep_async.history.comparing import ENGINES
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.tables.optional import require
 
@@ -97,7 +95,8 @@ def show_changes(
     **choices: Any,
 ) -> ExitCode:
     """Show the changes between two days, or write them to a file; return the exit code."""
-    arguments = _arguments(choices, engines)
+    # the library's own defaults apply to omitted options
+    arguments = {name: value for name, value in choices.items() if value is not None}
     file = None if out is None else ChangeFile.of(out)
     is_for_people = format == "table"
     # a table on stdout includes the notes, so they are not logged as well
@@ -166,21 +165,6 @@ def _in_words(changes: Iterable[Change]) -> list[SimpleNamespace]:
         values["kinds"] = re.sub(r"(?<=\d), (entered|left) top", ",", kinds)
         rows.append(SimpleNamespace(**values))
     return rows
-
-
-def _arguments(choices: Mapping[str, Any], engines: str | None) -> dict[str, Any]:
-    """Return arguments for the library, whose own defaults apply to omitted options."""
-    arguments = {name: value for name, value in choices.items() if value is not None}
-    if "engine" in arguments:
-        engine_names = find_engine_names(engines)
-        arguments["engine"] = [engine_called(name, engine_names) for name in arguments["engine"]]
-        for engine in arguments["engine"]:
-            if engine not in ENGINES:
-                raise UsageError(
-                    f"--engine: {engine!r} is neither one of {', '.join(ENGINES)} nor a name by "
-                    "--engines, such as 'Google, Bing'"
-                )
-    return arguments
 
 
 def _facts(answer: _Answer, notes: Sequence[str]) -> dict[str, Any]:

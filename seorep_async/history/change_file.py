@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -128,22 +127,6 @@ def names_of_engines(engine_names: object) -> dict[str, str]:
     engine_a, engine_b = check_engine_names(engine_names)
     all_names = (engine_a, f"{engine_a}, mobile", f"{engine_a}, places", engine_b)
     return dict(zip(ENGINES, all_names, strict=True))
-
-
-def engine_called(name: str, engine_names: tuple[str, str] | None) -> str:
-    """Return the engine that a person means by a name, such as `engine_a_mobile`.
-
-    Only letters and digits count, in any case. An unknown name is returned unchanged.
-    """
-    names = {} if engine_names is None else names_of_engines(engine_names)
-    for engine in ENGINES:
-        if _folded(name) in (_folded(engine), _folded(names.get(engine, engine))):
-            return engine
-    return name
-
-
-def _folded(name: str) -> str:
-    return re.sub(r"[\W_]", "", name).casefold()
 
 
 @attrs.frozen

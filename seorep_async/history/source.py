@@ -18,7 +18,6 @@ from seorep_async.export.database_use import THIS_PULL, DatabaseUse, use_of
 from seorep_async.export.progress import PERMANENT_ERRORS, RETRYABLE_STATUSES
 from seorep_async.export.schema import (
     NO_DATABASE,
-    THIS_PROGRAM,
     VIEWS,
     found_columns,
     holder_of,
@@ -243,10 +242,7 @@ def _connected(
             )
         except library.Error as error:
             # the holder may be another process, or a reader of this process with other limits
-            holder = holder_of(error)
-            # a notebook that has the database open would otherwise wait for itself
-            is_callers_own = holder == THIS_PROGRAM and not use.readers
-            if holder is None or is_callers_own or is_late:
+            if holder_of(error) is None or is_late:
                 raise
             return None
         stack.enter_context(use.read())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import datetime as dt
 import os
 import platform
@@ -27,7 +26,7 @@ from seorep_async.errors import (
 )
 from seorep_async.models import Feed
 from seorep_async.profiles import API_KEY, BASE_URL
-from seorep_async.reports import PullOutcome, RankingReport, column_values
+from seorep_async.reports import FailedReport, PulledReport, RankingReport, column_values
 from seorep_async.resources.arguments import (
     Date,
     check_date,
@@ -216,7 +215,7 @@ def _limits_of(service: str, settings: Settings) -> Iterator[Limits]:
 
 @attrs.define
 class _TablePull:
-    """Collects the reports of a request as record batches, and puts them in order."""
+    """Collects the reports of a request as record batches, in the order of the ids."""
 
     client: SeoRepClient
     ids: Sequence[int]
@@ -226,49 +225,36 @@ class _TablePull:
     schema: pa.Schema
     failures_are_rows: bool
     options: FeedOptions
-    batches: dict[tuple[int, int | None], pa.RecordBatch] = attrs.field(factory=dict)
-    """By campaign and keyword. In feeds by campaign, the keyword is None."""
-    keyword_ids: dict[int, list[int]] = attrs.field(factory=dict)
-    """The keywords of each campaign, for the feed by keyword."""
+    batches: list[pa.RecordBatch] = attrs.field(factory=list)
+    owners: dict[int, list[int]] = attrs.field(factory=dict)
+    """The campaigns of each keyword, for the feed by keyword."""
 
     async def run(self) -> pa.Table:
         """Pull every report and return the table."""
-        owners = {campaign_id: [campaign_id] for campaign_id in self.ids}
-        # the ids of keywords are in the rows of their campaigns, which are pulled first
+        campaigns = {campaign_id: [campaign_id] for campaign_id in self.ids}
         if self.feed is Feed.KEYWORD_BY_DATE:
-            await self._pull_feed(Feed.CAMPAIGN, owners)
-            owners = self._owners_of_keywords()
-        await self._pull_feed(self.feed, owners)
-        batches = []
-        for campaign_id in self.ids:
-            for keyword_id in (None, *self.keyword_ids.get(campaign_id, ())):
-                batch = self.batches.get((campaign_id, keyword_id))
-                if batch is not None:
-                    batches.append(batch)
-        table = require("pyarrow").Table.from_batches(batches, self.schema)
+            # the ids of keywords are in the rows of their campaigns, which are pulled first
+            await self._pull_feed(Feed.CAMPAIGN, campaigns)
+            _, errors = listed_ids(self.owners)
+            for keyword_id, error in errors.items():
+                for campaign_id in self.owners.pop(keyword_id):
+                    # an id that can't be sent may not fit its column either
+                    self._fail(error, campaign_id, keyword_id if fits(keyword_id) else None)
+            await self._pull_feed(self.feed, self.owners)
+        else:
+            await self._pull_feed(self.feed, campaigns)
+        table = require("pyarrow").Table.from_batches(self.batches, self.schema)
         return table.combine_chunks()
 
-    def _owners_of_keywords(self) -> dict[int, list[int]]:
-        """Return the campaigns of each keyword. A keyword whose id can't be sent is a failure."""
-        owners: dict[int, list[int]] = {}
-        for campaign_id, keyword_ids in self.keyword_ids.items():
-            for keyword_id in keyword_ids:
-                owners.setdefault(keyword_id, []).append(campaign_id)
-        _, errors = listed_ids(owners)
-        for keyword_id, error in errors.items():
-            for campaign_id in owners.pop(keyword_id):
-                self._fail(error, campaign_id, keyword_id)
-        return owners
-
-    async def _pull_feed(self, feed: Feed, owners: Mapping[int, list[int]]) -> None:
-        """Pull a feed for some ids. A keyword may belong to several campaigns.
+    async def _pull_feed(self, feed: Feed, owners: Mapping[int, Sequence[int]]) -> None:
+        """Pull a feed for some ids, and store each report for all campaigns that own the id.
 
         Raises:
             AuthenticationError: the key was refused, or a campaign if failures are not rows.
         """
         forbidden = None
         async with self.client.rankings.pull(
-            owners, *self.dates, feed=feed, **self.options
+            owners, *self.dates, feed=feed, ordered=True, **self.options
         ) as pull:
             async for outcome in pull:
                 if isinstance(outcome.error, AuthenticationError) and not self.failures_are_rows:
@@ -276,26 +262,27 @@ class _TablePull:
                     pull.finish()
                     forbidden = forbidden or outcome.error
                 elif pull.key_refusal is None:
-                    self._store(outcome, feed, owners[outcome.id])
+                    for campaign_id in owners[outcome.id]:
+                        self._store(outcome, feed, campaign_id)
         refusal = pull.key_refusal or forbidden
         if refusal is not None:
             raise refusal
 
-    def _store(self, outcome: PullOutcome[Any], feed: Feed, campaign_ids: Iterable[int]) -> None:
-        """Store a report or a failure for each of its campaigns."""
-        for campaign_id in campaign_ids:
-            if outcome.report is not None:
-                self._add(outcome.report, campaign_id)
-            elif outcome.error is not None:
-                keyword_id = outcome.id if feed is Feed.KEYWORD_BY_DATE else None
-                self._fail(outcome.error, campaign_id, keyword_id)
+    def _store(
+        self, outcome: PulledReport[Any] | FailedReport, feed: Feed, campaign_id: int
+    ) -> None:
+        if outcome.report is None:
+            keyword_id = outcome.id if feed is Feed.KEYWORD_BY_DATE else None
+            self._fail(outcome.error, campaign_id, keyword_id)
+        elif feed is self.feed:
+            self._add(outcome.report, campaign_id)
+        else:
+            for row in outcome.report.rows:
+                campaign_ids = self.owners.setdefault(row.keyword_id, [])
+                if campaign_id not in campaign_ids:
+                    campaign_ids.append(campaign_id)
 
     def _add(self, report: RankingReport[Any], campaign_id: int) -> None:
-        # the report of a campaign was pulled only to find the ids of its keywords
-        if report.feed is not self.feed:
-            keyword_ids = [row.keyword_id for row in report.rows]
-            self.keyword_ids[campaign_id] = list(dict.fromkeys(keyword_ids))
-            return
         values = column_values(report, campaign_id=campaign_id, snapshot_date=self.snapshot_date)
         try:
             rows = record_batch(table_of(self.feed), values)
@@ -308,20 +295,18 @@ class _TablePull:
         columns_of_failures = self.schema.types[rows.num_columns :]
         nulls = [pa.nulls(rows.num_rows, kind) for kind in columns_of_failures]
         batch = pa.RecordBatch.from_arrays([*rows.columns, *nulls], schema=self.schema)
-        self.batches[campaign_id, report.keyword_id] = batch
+        self.batches.append(batch)
 
     def _fail(self, error: SeoRepError, campaign_id: int, keyword_id: int | None) -> None:
         """Store a failure as a row, or raise it."""
         if not self.failures_are_rows:
             raise error
         start, end = self.dates
-        # Arrow's integers have 64 bits, but a service may list a larger id
-        storable_id = keyword_id if fits(keyword_id or 0) else None
         row = {
             "account": self.client.account,
             "snapshot_date": self.snapshot_date,
             "campaign_id": campaign_id,
-            "keyword_id": storable_id,
+            "keyword_id": keyword_id,
             "start_date": start,
             "end_date": end,
             "error": type(error).__name__,
@@ -329,8 +314,7 @@ class _TablePull:
             "status": error.status,
             "attempts": error.attempts,
         }
-        batch = require("pyarrow").RecordBatch.from_pylist([row], self.schema)
-        self.batches[campaign_id, keyword_id] = batch
+        self.batches.append(require("pyarrow").RecordBatch.from_pylist([row], self.schema))
 
 
 def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
@@ -348,10 +332,8 @@ def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
         cancels.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
         return await task
 
-    # the caller's context holds the current span of a trace, for example
-    context = contextvars.copy_context()
     with ThreadPoolExecutor(1) as executor:
-        running = executor.submit(context.run, asyncio.run, cancellable())
+        running = executor.submit(asyncio.run, cancellable())
         try:
             return running.result()
         except KeyboardInterrupt:

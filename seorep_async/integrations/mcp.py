@@ -177,13 +177,7 @@ def _checked_path(database: object) -> str:
             f"database must be a .duckdb file of this machine, got {short_repr(database)}",
             argument="database",
         )
-    path = os.path.abspath(database)
-    folder = os.path.dirname(path)
-    if not os.path.isdir(folder):
-        raise ConfigurationError(
-            f"database must be in a folder that exists; there is no {folder}", argument="database"
-        )
-    return path
+    return os.path.abspath(database)
 
 
 def _described(name: str, tool: _Tool, engines: str) -> Any:
@@ -510,11 +504,7 @@ def _page(page: Page[Any], model: type[Any], names: Sequence[str]) -> str:
     rows = list(zip(*chosen_columns, strict=True))
     left_out = []
     pages = page.total_pages
-    if pages is not None and page.number > max(pages, 1):
-        left_out.append(f"there is no page {page.number}: the last page is {pages}")
-    elif not page.items:
-        left_out.append("nothing matches; to see everything, ask without filter or search")
-    elif pages is not None and page.number < pages:
+    if pages is not None and page.number < pages:
         left_out.append(f"page {page.number + 1} of {pages} and on; ask with page")
     return excerpt(
         names,

@@ -1,6 +1,5 @@
 """Changes between two days: kinds, order, campaigns left out, and refused arguments."""
 
-import copy
 import datetime as dt
 import json
 import operator
@@ -9,11 +8,10 @@ import re
 from pathlib import Path
 from typing import Any, get_args
 
-import attrs
 import pytest
 
 from seorep_async import ConfigurationError
-from seorep_async.history import Change, changes, changes_by_campaign, write_changes
+from seorep_async.history import changes, changes_by_campaign, write_changes
 from seorep_async.history.comparing import ChangeKind
 from tests.history.databases import FIRST, Pull, database_of, day, nightly, opened, pull_of_night
 
@@ -151,20 +149,6 @@ def test_counted_changes_name_their_filters_and_become_a_frame(two_days: Path) -
     assert counted.to_polars()["lost"].to_list() == [1]
 
 
-def test_some_numbers_by_campaign_are_written(two_days: Path, tmp_path: Path) -> None:
-    campaigns = changes_by_campaign(two_days).campaigns
-    file = write_changes(campaigns[:1], tmp_path / "a.csv")
-    header, line = file.read_text(encoding="utf-8").splitlines()
-    assert header.startswith("company,changes,places,")
-    assert f",{campaigns[0].campaign_id}," in line
-
-
-def test_a_notebook_shows_every_kind_of_a_change(tmp_path: Path) -> None:
-    compared = changes(database_of(tmp_path / "a.duckdb", nightly({11: 9}, {11: 15})))
-    assert "left_top_10, fell" in compared._repr_html_()
-    assert "kinds" in list(compared.to_pandas().columns[:8])
-
-
 def test_a_requested_kind_hides_no_count_of_another(tmp_path: Path) -> None:
     nights = nightly({11: 3, 12: 5, 21: 7}, {11: 12, 12: None, 21: 1})
     counted = changes_by_campaign(database_of(tmp_path / "a.duckdb", nights), kind="fell")
@@ -175,49 +159,21 @@ def test_a_requested_kind_hides_no_count_of_another(tmp_path: Path) -> None:
     assert counted.total == 1
 
 
-def test_counts_without_changes_are_an_empty_table(two_days: Path) -> None:
-    counted = changes_by_campaign(two_days, kind="removed")
-    assert counted.total == 0
-    assert counted.campaigns.to_pandas().shape == (0, 19)
-
-
-def test_counts_name_the_campaigns_left_out(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    database = database_of(tmp_path / "a.duckdb", nightly({11: 1, 21: 3}, {11: 9}))
-    counted = changes_by_campaign(database)
-    assert counted.left_out == {2: f"there are no rows of {day(1)}"}
-    assert "Not compared" in caplog.text
-
-
 def test_a_slice_of_changes_knows_its_days(two_days: Path) -> None:
     compared = changes(two_days)
-    copied = copy.copy(compared[:2].copy())
-    first = pickle.loads(pickle.dumps(copied))  # noqa: S301
-    assert first.account == "acme"
-    assert first.before == FIRST
-    assert first.total == 5
-    assert first.left_out == {}
+    first = pickle.loads(pickle.dumps(compared[:2].copy()))  # noqa: S301
+    assert (first.account, first.before, first.total) == ("acme", FIRST, 5)
     assert [change.keyword_id for change in first] == [21, 13]
     assert len((compared[1:] + compared[:1]).to_pandas()) == 5
 
 
 def test_changes_are_a_table(two_days: Path) -> None:
     compared = changes(two_days)
-    kinds = compared.to_pandas()["kind"].tolist()
-    assert kinds == ["lost", "found", "entered_top_3", "rose", "new"]
+    assert compared.to_pandas()["kind"].tolist() == [change.kind for change in compared]
     assert [change.moved for change in compared] == [None, None, 9, 3, None]
     line = json.loads(compared.to_jsonl().splitlines()[0])
     assert line["kinds"] == ["lost", "left_top_3", "left_top_10", "left_top_20"]
-    expected = {
-        "account": "acme",
-        "company": "Company 2",
-        "keyword_phrase": "shoes 21",
-        "before_date": "2026-03-01",
-        "after_date": "2026-03-02",
-    }
-    assert {name: line[name] for name in expected} == expected
-    assert compared.to_dicts()[2]["kinds"] == ("entered_top_3", "entered_top_10", "rose")
+    assert (line["company"], line["keyword_phrase"]) == ("Company 2", "shoes 21")
 
 
 @pytest.mark.parametrize(
@@ -241,14 +197,6 @@ def test_a_campaign_without_both_reports_is_left_out(
     assert ("(1 campaign not compared)" in repr(compared)) == bool(left_out)
     for reason in left_out.values():
         assert f"Not compared: campaign 2, because {reason}" in caplog.text
-
-
-def test_a_failure_is_nothing_where_a_day_has_rows(tmp_path: Path) -> None:
-    late = Pull(day(5), day(-29), day(1), {}, failed=(1, 2))
-    pulls = [*nightly({11: 1, 21: 9}, {11: 5, 21: 9}), late]
-    compared = changes(database_of(tmp_path / "a.duckdb", pulls))
-    assert compared.left_out == {}
-    assert [change.after for change in compared] == [5]
 
 
 @pytest.fixture(scope="module")
@@ -290,17 +238,6 @@ def test_a_refusal_is_about_the_days_of_its_campaign(
 ) -> None:
     with pytest.raises(ConfigurationError, match=words):
         changes(days_of_their_own, **options)
-
-
-def test_a_failed_last_report_is_noted_for_its_campaign(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    nights = nightly({11: 1, 21: 1}, {11: 2, 21: 2}, {11: 3})
-    nights[2] = attrs.evolve(nights[2], failed=(2,))
-    compared = changes(database_of(tmp_path / "a.duckdb", nights), campaign=2)
-    assert compared.after == day(1)
-    note = "2026-03-03 has only 0 reports and 1 failure, so 2026-03-02 counts as the last day."
-    assert caplog.messages == [note]
 
 
 def test_the_403_of_a_campaign_is_no_word_on_the_key(tmp_path: Path) -> None:
@@ -352,13 +289,6 @@ def test_a_month_that_had_not_begun_is_not_the_last_day(tmp_path: Path, first: i
     # once the month has begun, its pull counts; east of UTC, it begins a day earlier
     begun = Pull(day(first - 1), day(first), day(first), {11: 9})
     assert changes(database_of(database, [begun])).after == day(first)
-
-
-def test_a_day_of_few_campaigns_is_compared_where_it_is_named(tmp_path: Path) -> None:
-    last = pull_of_night(2, {11: 9})
-    nights = nightly(SEVERAL, SEVERAL)
-    (change,) = changes(database_of(tmp_path / "a.duckdb", [*nights, last]), after=day(2))
-    assert (change.before_date, change.after_date) == (day(1), day(2))
 
 
 def test_a_day_of_few_campaigns_is_skipped(tmp_path: Path) -> None:
@@ -413,12 +343,6 @@ def test_a_month_stands_for_its_last_ranking_day(tmp_path: Path) -> None:
     database = database_of(tmp_path / "a.duckdb", nights)
     compared = changes(database, before="2026-02", after="2026-03")
     assert (compared.before, compared.after) == (day(-2), day(9))
-    counted_changes = changes_by_campaign(database, before="2026-02", after="2026-03")
-    assert (counted_changes.before, counted_changes.after) == (day(-2), day(9))
-    with pytest.raises(ConfigurationError, match=r"for 2026-01-31; the nearest: 2026-02-24$"):
-        changes(database, before="2026-01", after="2026-03")
-    with pytest.raises(ConfigurationError, match=r"^before: the month 2026-13 does not exist$"):
-        changes(database, before="2026-13")
 
 
 def test_a_month_is_compared_with_the_days_before_it(tmp_path: Path) -> None:
@@ -426,8 +350,6 @@ def test_a_month_is_compared_with_the_days_before_it(tmp_path: Path) -> None:
     database = database_of(tmp_path / "a.duckdb", nights)
     compared = changes(database, after="2026-03")
     assert (compared.before, compared.after) == (day(-2), day(9))
-    with pytest.raises(ConfigurationError, match=r"^there is no day before 2026-02-01 to compare"):
-        changes(database, after="2026-02")
 
 
 def test_printed_changes_are_one_line(two_days: Path) -> None:
@@ -441,15 +363,6 @@ def test_the_kinds_of_a_change_are_a_list_in_frames(two_days: Path) -> None:
     kinds = [["entered_top_3", "entered_top_10", "rose"], ["rose"]]
     assert compared.to_polars()["kinds"].to_list() == kinds
     assert compared.to_pandas()["kinds"].to_list() == kinds
-    assert compared[:0].to_polars().schema["kinds"] == compared.to_polars().schema["kinds"]
-    assert json.loads(compared[1:].to_jsonl())["kinds"] == ["rose"]
-
-
-def test_a_frame_of_changes_begins_like_the_notebooks_table(two_days: Path) -> None:
-    names = [*changes(two_days).to_pandas().columns]
-    assert names[:4] == ["keyword_phrase", "before", "after", "moved"]
-    assert {*names} == {field.name for field in attrs.fields(Change)}
-    assert [*changes(two_days).to_polars().columns] == names
 
 
 def test_changes_are_written_from_python(two_days: Path, tmp_path: Path) -> None:

@@ -56,12 +56,6 @@ def test_a_backfill_of_months_compares_the_last_two(tmp_path: Path) -> None:
     assert ", 24 days</p>" in page_of(database)
 
 
-def test_nights_of_a_future_window_are_one_day(tmp_path: Path) -> None:
-    window = (dt.date(2027, 1, 1), dt.date(2027, 1, 31))
-    pulls = [Pull(night, *window, RANKS) for night in NIGHTS]
-    assert "One day is shown" in page_of(database_of(tmp_path / "a.duckdb", pulls))
-
-
 @pytest.mark.parametrize("count", [2, 20])
 def test_nights_of_one_day_are_refused_in_a_sentence(tmp_path: Path, count: int) -> None:
     pulls = [Pull(night, *full_months(night), RANKS) for night in NIGHTS[:count]]
@@ -78,11 +72,6 @@ def test_nights_that_repeat_a_day_are_told(
 ) -> None:
     pulls = [Pull(night, *full_months(night), RANKS) for night in NIGHTS]
     database = database_of(tmp_path / "a.duckdb", pulls)
-    compared = changes(database)
-    assert compared.before == dt.date(2026, 2, 28)
-    assert compared.after == dt.date(2026, 3, 31)
-    # Only the night of 1 April has a ranking day in March.
-    assert "one ranking day" not in caplog.text
     night = dt.date(2026, 4, 2)
     database_of(database, [Pull(night, *full_months(night), RANKS)])
     changes(database)
@@ -92,29 +81,6 @@ def test_nights_that_repeat_a_day_are_told(
     )
     assert advice in caplog.text
     assert advice in page_of(database)
-
-
-@pytest.mark.parametrize(("campaign", "is_told"), [(1, False), (2, True), (None, True)])
-def test_notes_are_about_the_campaigns_of_a_comparison(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, campaign: int | None, is_told: bool
-) -> None:
-    pulls = [Pull(night, night - 30 * A_DAY, night, {11: 7}) for night in (day(0), day(1))]
-    pulls.append(Pull(day(0), day(-1), day(0), {21: 3}))
-    pulls.append(Pull(day(2), day(-80), day(1), {21: 3}))
-    pulls.append(Pull(day(3), day(-80), day(1), {21: 3}))
-    database = database_of(tmp_path / "a.duckdb", pulls)
-    changes(database, campaign=campaign)
-    for words in ("nights have the same ranking day", "different lengths are hard to compare"):
-        assert (words in caplog.text) is is_told
-
-
-def test_both_days_that_a_page_compares_with_are_checked(tmp_path: Path) -> None:
-    pulls = []
-    for number, length in enumerate([30, 7, 30]):
-        pulls.append(Pull(day(number), day(number - length), day(number), RANKS))
-    page = page_of(database_of(tmp_path / "a.duckdb", pulls))
-    assert page.count("are hard to compare") == 1
-    assert f"The ranks of {day(1)} are of a window from {day(-6)}" in page
 
 
 @pytest.mark.parametrize(("length", "is_told"), [(31, False), (32, True)])
@@ -129,21 +95,6 @@ def test_windows_of_other_lengths_are_told(
     changes(database)
     words = f"of a window from {day(-27)} to {day(0)}, those of {day(30)} of one from"
     assert (words in caplog.text) is is_told
-
-
-@pytest.mark.parametrize(
-    "pulls",
-    [
-        [Pull(day(1), day(-9), day(0), {11: 15}), Pull(day(1), day(-29), day(0), {11: 2})],
-        [Pull(day(1), day(-29), day(0), {11: 2}), Pull(day(1), day(-19), day(0), {11: 40})],
-        [Pull(day(9), day(-40), day(0), {11: 2}), Pull(day(8), day(-60), day(0), {11: 8})],
-    ],
-)
-def test_of_a_day_the_last_nights_longest_window_counts(tmp_path: Path, pulls: list[Pull]) -> None:
-    before = Pull(day(-1), day(-30), day(-1), {11: 50})
-    database = database_of(tmp_path / "a.duckdb", [before, *pulls])
-    (change,) = changes(database)
-    assert (change.before, change.after) == (50, 2)
 
 
 # --- Any nights, against dicts

@@ -1,6 +1,5 @@
 """A report in a real browser: its requests when it is opened, and its appearance."""
 
-import re
 import shutil
 import subprocess
 import threading
@@ -97,30 +96,3 @@ def test_an_opened_report_requests_nothing(browser: Browser, page: bytes) -> Non
     browser.open(f"<!DOCTYPE html><img src={ELSEWHERE}image>".encode(), "--dump-dom")
     # The proxy sees requests.
     assert f"{ELSEWHERE}image" in browser.requests
-
-
-@pytest.mark.parametrize("width", [360, 800, 1600])
-def test_a_report_is_as_wide_as_its_window(browser: Browser, page: bytes, width: int) -> None:
-    # No script runs in a report, so a page around it measures.
-    body = page.split(b"<body>")[1].replace(b"</body>", b"").replace(b"</html>", b"")
-    style = page.split(b"<style>")[1].split(b"</style>")[0]
-    frame = f"<style>iframe{{border:0;width:{width}px}}</style><iframe></iframe>".encode()
-    template = b"<template><style>" + style + b"</style>" + body + b"</template>"
-    script = b"""<script>
-        const inner = document.querySelector('iframe').contentDocument;
-        inner.body.innerHTML = document.querySelector('template').innerHTML;
-        document.title = inner.documentElement.scrollWidth;
-    </script>"""
-    whole = b"<!DOCTYPE html>" + frame + template + script
-    printed = browser.open(whole, "--window-size=1700,900", "--dump-dom")
-    assert f"<title>{width}</title>" in printed
-
-
-def test_charts_of_four_engines_are_on_the_first_page(browser: Browser, tmp_path: Path) -> None:
-    engines = {f"engine_{name}_ranking": 4 for name in ("a_mobile", "a_places", "b")}
-    tags = [{"id": 1, "label": "Brand", "extra": None}]
-    nights: list[Ranks] = [{11 + n: 40 + (n * day) % 31 for n in range(9)} for day in (1, 2, 3)]
-    source = database_of(tmp_path / "a.duckdb", nightly(*nights), tags=tags, **engines)
-    page = report(source, out=tmp_path / "page.html").read_bytes()
-    browser.open(page, f"--print-to-pdf={tmp_path / 'page.pdf'}", "--no-pdf-header-footer")
-    assert len(re.findall(rb"/Type /Page\b", (tmp_path / "page.pdf").read_bytes())) == 2

@@ -10,7 +10,6 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextvars import ContextVar
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -176,26 +175,6 @@ async def test_it_may_be_called_where_an_event_loop_runs() -> None:
         inside = pull_table([1], **WINDOW)
         plain = await asyncio.to_thread(pull_table, [1], **WINDOW)
     assert inside.equals(plain)
-
-
-def test_it_logs_in_its_callers_context(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    span = ContextVar("span", default="none")
-    spans = set()
-
-    def note(_: logging.LogRecord) -> bool:
-        spans.add(span.get())
-        return True
-
-    async def pull() -> None:
-        span.set("the caller's")
-        pull_table([1], **WINDOW)
-
-    monkeypatch.setattr(caplog.handler, "filters", [note])
-    with served(), caplog.at_level(logging.INFO, "seorep_async"):
-        asyncio.run(pull())
-    assert spans == {"the caller's"}
 
 
 @pytest.mark.parametrize("in_a_loop", [False, True])

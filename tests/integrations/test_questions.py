@@ -19,7 +19,7 @@ from seorep_async.integrations.questions import (
     environment_of_process,
     reply_to,
 )
-from tests.history.databases import Pull, database_of, day, nightly, pull_of_night
+from tests.history.databases import Pull, database_of, day, nightly
 
 ENDLESS = "WITH RECURSIVE t AS (SELECT 1 n UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t"
 RANKS = [{n: n % 97 for n in range(11, 300)}, {n: (n * 7) % 97 for n in range(11, 300)}]
@@ -110,12 +110,6 @@ def test_wrong_sql_is_explained(database: Path, query: str, problem: str) -> Non
     assert problem in sql(database, query)
 
 
-def test_a_failed_conversion_counts_no_lines_of_another_query(database: Path) -> None:
-    answer = sql(database, "SELECT\n  keyword_phrase::INT\nFROM keyword_rankings")
-    assert answer.startswith("error: DuckDB: Conversion Error: Could not convert string 'shoes 11'")
-    assert "LINE" not in answer
-
-
 @pytest.mark.parametrize(
     "statement",
     [
@@ -197,40 +191,6 @@ def test_campaigns_that_were_not_compared_are_named(tmp_path: Path) -> None:
     reason = "there are no rows of 2026-03-01 and the report of 2026-03-02 failed (ServerError)"
     assert answer["not_compared"] == {reason: [2]}
     assert "notes" not in answer
-
-
-@pytest.mark.parametrize(
-    ("days", "compared"),
-    [
-        ({"before": "2026-02"}, ("2026-02-27", "2026-03-02")),
-        ({"before": "2026-02-26", "after": "2026-02"}, ("2026-02-26", "2026-02-27")),
-        ({"before": "2026-02", "campaign": 2}, ("2026-02-26", "2026-03-02")),
-    ],
-)
-def test_a_month_is_its_last_ranking_day(
-    tmp_path: Path, days: dict[str, Any], compared: tuple[str, str]
-) -> None:
-    all_ranks = {11: 1, 21: 1}
-    ranks = {-3: all_ranks, -2: {11: 3}, 0: all_ranks, 1: all_ranks}
-    pulls = [pull_of_night(number, ranks_of_day) for number, ranks_of_day in ranks.items()]
-    answer = changes_in(database_of(tmp_path / "a.duckdb", pulls), **days)
-    assert (answer["before"], answer["after"]) == compared
-
-
-@pytest.mark.parametrize("month", ["2026-01", "2026-04"])
-def test_a_month_without_ranking_days_names_the_nearest(database: Path, month: str) -> None:
-    assert "the nearest: 2026-03-0" in changes_in(database, before=month)["error"]
-
-
-def test_changes_are_counted_by_campaign(tmp_path: Path) -> None:
-    nights = nightly({11: 3, 12: 5, 21: 7, 31: 9}, {11: 12, 12: None, 21: 11, 31: 2})
-    database = database_of(tmp_path / "a.duckdb", nights)
-    answer = changes_in(database, by_campaign=True, kind=["fell", "lost"])
-    rows = [dict(zip(answer["columns"], row, strict=True)) for row in answer["rows"]]
-    first, second = rows
-    assert (first["campaign_id"], first["changes"], first["lost"]) == (1, 2, 1)
-    assert (second["campaign_id"], second["changes"], second["lost"]) == (2, 1, 0)
-    assert answer["changes"] == 3
 
 
 def test_notes_name_no_option_of_the_command(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from seorep_async.models import (
 )
 from tests.models.reference import Line, fields_in
 from tests.normalisation.wire import assert_faithful
-from tests.resources.operations import BY_NAME, IDS, LEAST, OPERATIONS, Arguments, Operation, each
+from tests.resources.operations import BY_NAME, LEAST, OPERATIONS, Arguments, Operation, each
 from tests.sandbox import calls
 from tests.sandbox.calls import BACKLINKS, CAMPAIGNS, USERS, YEAR, client_of_sandbox
 from tests.session.calls import Connect
@@ -172,26 +172,6 @@ async def test_an_object_is_created_found_changed_and_deleted(
 # --- Answers that contradict the reference
 
 
-@each([operation for operation in returning if operation.resource != "rankings"])
-async def test_a_response_without_an_id_is_refused_with_its_path(
-    operation: Operation, connect: Connect
-) -> None:
-    name = "user_id" if operation.verb == "login_grant" else "id"
-    place = "data"
-    data: Any = dict(LEAST.get(operation.name, LEAST[operation.resource]))
-    del data[name]
-    if operation.is_listing:
-        data = [LEAST[operation.resource], data]
-        place = "data[1]"
-    client, _ = await connect(answer({"metadata": {}, "data": data}))
-    with pytest.raises(DecodeError) as refused:
-        await operation.ask(client, **operation.changing)
-    error = refused.value
-    assert error.field_path == f"{place}.{name}"
-    assert error.method == operation.method
-    assert error.path == operation.path
-
-
 TO_A_DELETION: dict[bytes, type[SeoRepError] | None] = {
     **dict.fromkeys((b"", b'{"metadata": {}, "data": []}', b'{"metadata": {}, "data": {"id": 7}}')),
     b'{"status": "error", "code": 404, "message": "no such object"}': NotFoundError,
@@ -256,26 +236,7 @@ async def test_a_repeatable_request_is_repeated_unchanged(
         )
 
 
-@each(OPERATIONS)
-async def test_a_refusal_names_the_object(operation: Operation, connect: Connect) -> None:
-    client, _ = await connect(answer(status=404))
-    with pytest.raises(NotFoundError) as refused:
-        await operation.ask(client, **operation.changing)
-    subject = None if operation.name in UNNAMED else subject_of(operation)
-    assert refused.value.subject == subject
-
-
 UNNAMED = ("campaigns.list", "users.list", "keywords.list")
-
-
-def subject_of(operation: Operation) -> str:
-    noun = operation.resource[:-1]
-    if operation.verb == "create":
-        return noun
-    (id_name, *_) = [name for name in operation.required if name in IDS]
-    if id_name != "id":
-        noun = id_name.removesuffix("_id")
-    return f"{noun} 7"
 
 
 DAYS = ("2023-01-01", "2023-01-31")
@@ -338,10 +299,3 @@ async def test_an_empty_report_of_a_future_range_is_an_error(connect: Connect) -
     assert caught.value.subject == "campaign 1"
     (outcome,) = await client.rankings.pull([1], *LATER)
     assert isinstance(outcome.error, InvalidRequestError)
-
-
-async def test_an_empty_report_of_tomorrow_is_a_report(connect: Connect) -> None:
-    client, _ = await connect(answer(NO_ROWS))
-    tomorrow = client.now().date() + dt.timedelta(days=1)
-    report = await client.rankings.campaign(1, tomorrow, tomorrow)
-    assert report.rows == ()

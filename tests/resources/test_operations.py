@@ -31,7 +31,7 @@ from tests.resources.operations import (
     Operation,
     each,
 )
-from tests.scripted_api import FEED, ApiRequest, serving
+from tests.scripted_api import FEED, serving
 from tests.session.calls import OpenClient, StartServer
 from tests.session.scripted_server import SeenRequest, answer
 
@@ -277,21 +277,6 @@ JANUARY = ("2023-01-01", "2023-01-31")
 DATES = [("start_date", "2023-01-01"), ("end_date", "2023-01-31")]
 
 
-async def test_pages_differ_in_their_number_only() -> None:
-    extra = {"tag": "a"}
-
-    def five_pages(request: ApiRequest) -> Any:
-        return FEED.envelope([request.page], 5, 5)
-
-    async with serving(five_pages) as (client, service):
-        listing = client.rankings.campaign(42, *JANUARY, limit=1, extra_params=extra)
-        extra["tag"] = "b"  # too late
-        await listing
-    same = [("campaign_id", "42"), *DATES, ("limit", "1"), ("tag", "a")]
-    expected = [[*same, ("page", str(page))] for page in range(1, 6)]
-    assert sorted(request.pairs for request in service.requests) == expected
-
-
 @pytest.mark.parametrize(
     ("feed", "operation"),
     [
@@ -304,15 +289,10 @@ async def test_a_pull_sends_for_each_id_what_its_feed_would(
     feed: Feed, operation: Operation
 ) -> None:
     options: dict[str, Any] = {name: VALUES[name] for name in operation.optional}
-    options["extra_params"] = {"tag": "brand"}
-    nothing: dict[str, Any] = dict.fromkeys(options)
     async with serving(lambda request: FEED.envelope([])) as (client, service):
         await client.rankings.pull([42, 43], *JANUARY, feed=feed, **options)
-        await client.rankings.pull([44], *JANUARY, feed=feed, **nothing)
     assert {request.path for request in service.requests} == {operation.path}
-    *written, page = operation.written(dict.fromkeys(operation.optional))
     (id_name,) = IDS & {*operation.inputs}
-    *with_options, without = sorted(request.pairs for request in service.requests)
-    options_sent = [*DATES, *written, ("tag", "brand"), page]
-    assert with_options == [[(id_name, "42"), *options_sent], [(id_name, "43"), *options_sent]]
-    assert without == [(id_name, "44"), *DATES, page]
+    options_sent = [*DATES, *operation.written(options)]
+    requests = sorted(request.pairs for request in service.requests)
+    assert requests == [[(id_name, id_), *options_sent] for id_ in ("42", "43")]
