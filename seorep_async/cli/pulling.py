@@ -240,8 +240,12 @@ async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullP
     last = None
     out = None if arguments.to_stdout else task.target
     for first_day, last_day in windows:
-        # in a retry, each month has its own failures
-        if last is None or arguments.retry_failed or len(previews) < _ESTIMATED_MONTHS:
+        is_alike = len(previews) >= _ESTIMATED_MONTHS
+        if arguments.retry_failed:
+            # Each month has its own failures. They can't be looked up while an unfinished pull is
+            # staged, because that one must come first.
+            is_alike = last is not None and last.staged is not None and not last.staged.ended
+        if last is None or not is_alike:
             last = await preview(
                 task.client,
                 arguments.campaign_ids,
