@@ -21,7 +21,7 @@ import seorep_async.export
 from seorep_async import ConfigurationError, ExportError, Feed, SeoRepClient
 from seorep_async.export import PullProgress, Stage, pull_to
 from tests.export.golden_nights import FORMATS, Tables, read
-from tests.export.random_nights import FIRST_NIGHT, Pull, report_of, world
+from tests.export.random_nights import FIRST_NIGHT, TABLE, Pull, report_of, world
 from tests.export.staged import folder_of, staged_in
 from tests.scripted_api import Service, serving
 
@@ -29,11 +29,6 @@ pytestmark = pytest.mark.heavy
 EXPORT_FOLDER = str(Path(seorep_async.export.__file__).parent)
 START = dt.date(2023, 2, 27)
 END = dt.date(2023, 3, 1)
-TABLES = {
-    "keyword_rankings": Feed.CAMPAIGN,
-    "campaign_periods": Feed.CAMPAIGN_BY_DATE,
-    "keyword_periods": Feed.KEYWORD_BY_DATE,
-}
 
 
 @asynccontextmanager
@@ -100,7 +95,7 @@ async def test_a_replacement_cut_at_any_step_ends_as_if_never_cut(
                 continue
             assert tables == whole
             reports = {report_of(request) for request in service.requests}
-            for table, feed in TABLES.items():
+            for feed, table in TABLE.items():
                 assert reports.isdisjoint((feed, id_) for id_ in staged.stored.get(table, ()))
 
 

@@ -277,9 +277,11 @@ async def test_retry_failed_sends_nothing_if_nothing_failed(tmp_path: Path, form
     async with served(Account()) as (client, service):
         await pull(client, out)
         service.requests.clear()
-        summary = await pull(client, out, retry_failed=True)
+        options: Any = {"account": "acme", "snapshot_date": NIGHT, "retry_failed": True}
+        estimate = await preview(client, None, START, END, out=out, **options)
+        assert (estimate.campaigns, estimate.requests) == (0, 0)
+        assert (await pull(client, out, retry_failed=True)).campaigns == 0
         assert service.requests == []
-        assert summary.campaigns == 0
         # Nothing was pulled of another night.
         summary = await pull(client, out, retry_failed=True, snapshot_date="2023-04-03")
         assert summary.rows == 2
@@ -487,15 +489,6 @@ async def test_a_preview_estimates_and_looks_into_the_staging(
     assert estimate.staged is not None
     assert (estimate.staged.reports, estimate.staged.ended) == (4, False)
     assert not out.exists()
-
-
-async def test_a_preview_of_a_retry_without_failures_needs_no_request(out: Path) -> None:
-    options: Any = {"out": out, "account": "acme", "snapshot_date": NIGHT}
-    sandbox = Sandbox(campaigns=1, keywords=1)
-    async with sandbox, SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
-        await pull(client, options["out"])
-        estimate = await preview(client, None, START, END, retry_failed=True, **options)
-    assert (estimate.campaigns, estimate.requests) == (0, 0)
 
 
 async def test_a_preview_skips_campaigns_that_it_may_not_see() -> None:
