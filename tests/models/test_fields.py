@@ -5,7 +5,6 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given, strategies as st
 
 from seorep_async.errors import DecodeError
 from seorep_async.models import (
@@ -24,7 +23,6 @@ from seorep_async.models import (
 from seorep_async.normalisation import FeedPage, ModelPage
 from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE, Line, example_of, fields_in, shapes_of
-from tests.normalisation.generated import bounded, said_models
 from tests.normalisation.test_refusals import WRONG
 from tests.normalisation.wire import (
     BRANDS,
@@ -52,7 +50,7 @@ ACCOUNT: tuple[type, ...] = (
     Backlink,
 )
 RESPONSES = []
-for model in ACCOUNT:
+for model in (*ACCOUNT, *FEED_ROWS):
     for shape in shapes_of(model):
         RESPONSES.append(pytest.param(model, shape, id=f"{model.__name__}-{shape}"))
 each_response = pytest.mark.parametrize(("model", "shape"), RESPONSES)
@@ -121,35 +119,26 @@ def test_a_response_of_the_reference_fills_the_model_exactly(
 # --- What the reference does not promise
 
 
-@pytest.mark.parametrize("model", ACCOUNT, ids=lambda model: model.__name__)
-@bounded
-@given(data=st.data())
-def test_any_facts_of_an_account_come_home(model: type, data: st.DataObject) -> None:
-    wire, fact = data.draw(said_models(model))
-    other_wire, other_fact = data.draw(said_models(model))
-    single: Any = decoder().single(as_bytes({"data": wire}), model)
-    page: Any = ModelPage(decoder(), model, 1)(as_bytes({"data": [wire, other_wire]}))
-    assert single == fact
-    assert page.items == (fact, other_fact)
-    assert types_of(single) == types_of(page.items[0]) == types_of(fact)
-
-
 @each_response
 def test_a_value_that_is_missing_or_wrong_is_refused_by_path(model: type, shape: str) -> None:
     wire, _ = example_of(model, shape)
-    parent = "data[1]" if shape == "list" else "data"
+    parent = {"list": "data[1]", "current": "data[0]", "older": "data[0]"}.get(shape, "data")
     for line in fields_in(model, shape):
         expected, *values = WRONG.get(line.kind, ("",))
-        cases = [
-            (wire | {line.name: json.loads(value)}, f"expected {expected}, got") for value in values
-        ]
+        cases = []
+        for value in values:
+            described = {"[": "an array", "{": "an object"}.get(value[0], value)
+            problem = f"expected {expected}, got {described}"
+            cases.append((wire | {line.name: json.loads(value)}, problem))
         if line.kind in ("id", "phrase"):
             incomplete = {name: value for name, value in wire.items() if name != line.name}
             cases.append((incomplete, "is missing"))
-        for wrong_wire, words in cases:
-            with pytest.raises(DecodeError, match=words) as refused:
-                come_home(model, shape, wrong_wire)
-            assert refused.value.field_path == f"{parent}.{line.name}"
+        path = f"{parent}.{branded(line.name)}"
+        for wrong_wire, problem in cases:
+            with pytest.raises(DecodeError) as refused:
+                come_home(model, shape, wrong_wire, BRANDS)
+            assert refused.value.field_path == path
+            assert refused.value.message == f"{path}: {problem}"
 
 
 @pytest.mark.parametrize("model", ACCOUNT, ids=lambda model: model.__name__)

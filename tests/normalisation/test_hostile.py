@@ -16,20 +16,17 @@ from hypothesis import given, settings, strategies as st
 
 from seorep_async.errors import DecodeError, ProtocolError, SeoRepError
 from seorep_async.models import Campaign, Feed, KeywordRanking, RankingTotals
-from seorep_async.normalisation import Decoder, FeedPage, ModelPage
+from seorep_async.normalisation import FeedPage, ModelPage
 from seorep_async.reports import RankingReport
 from seorep_async.settings import EngineNames
 from seorep_async.tables.output_tables import totals_values
-from tests.models.reference import REFERENCE
-from tests.normalisation.generated import bounded, json_values, mutated, texts
+from tests.normalisation.generated import bounded, json_values, mutated
 from tests.normalisation.wire import (
     FEED_ROWS,
     as_bytes,
     assert_faithful_page,
     decode,
     decoder,
-    envelope,
-    every_feed,
     wire_row,
 )
 
@@ -59,8 +56,8 @@ def refusal(
     return None
 
 
-def nested_to(depth: int, opening: str = "[", closing: str = "]") -> str:
-    return opening * depth + closing * depth
+def nested_to(depth: int) -> str:
+    return "[" * depth + "]" * depth
 
 
 ROW = '{"keywordId": 1, "keywordPhrase": "x", %s}'
@@ -86,14 +83,7 @@ every_place = pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
 
 @every_place
 @pytest.mark.parametrize(
-    ("opening", "closing"),
-    [
-        ("[", "null" + "]" * 10**5),
-        ('{"a":', ""),
-        ('[{"data":', ""),
-        ('{"rows":[', "null" + "]}" * 10**5),
-    ],
-    ids=["arrays", "objects cut", "data cut", "rows"],
+    ("opening", "closing"), [("[", "null" + "]" * 10**5), ('{"rows":[', "")], ids=["arrays", "cut"]
 )
 def test_nesting_a_hundred_thousand_deep_is_our_error(
     place: str, opening: str, closing: str
@@ -159,27 +149,17 @@ def test_an_invalid_json_number_is_our_error(place: str) -> None:
 WRITABLE = ["9" * 4299, "-" + "9" * 4299, "9" * 4300, "1e308", "5e-999"]
 
 
-@pytest.mark.parametrize("rows", [1, 3, 300])
+@pytest.mark.parametrize("rows", [1, 300])
 @pytest.mark.parametrize(
     "place",
     [
-        pytest.param('{"data": [{rows}, ' + ROW % '"zz": %s' + "]}", id="a row"),
-        pytest.param(
-            '{"data": [{rows}, ' + ROW % '"zz": %s' + ", " + ROW % '"zz": %s' + "]}", id="two rows"
-        ),
-        pytest.param(
-            '{"data": [{rows}, ' + ROW % '"tags": [{"id": 1, "label": "x", "zz": [%s]}]' + "]}",
-            id="a tag",
-        ),
-        pytest.param(
-            '{"data": [{rows}, ' + ROW % '"searchLocation": {"id": 1, "zz": %s}' + "]}",
-            id="a location",
-        ),
-        pytest.param('{"data": [{rows}], "totals": {"zz": {"value": %s}}}', id="totals"),
-        pytest.param('{"metadata": {"zz": %s}, "data": [{rows}]}', id="metadata"),
-        pytest.param('{"data": [{rows}], "zz": {"y": [%s]}}', id="the envelope"),
-        pytest.param('{"data": {"rows": [{rows}], "zz": %s}}', id="beside the rows"),
+        '{"data": [{rows}, ' + ROW % '"zz": %s' + "]}",
+        '{"data": [{rows}, ' + ROW % '"tags": [{"id": 1, "label": "x", "zz": [%s]}]' + "]}",
+        '{"data": [{rows}], "totals": {"zz": {"value": %s}}}',
+        '{"metadata": {"zz": %s}, "data": [{rows}]}',
+        '{"data": {"rows": [{rows}], "zz": {"y": [%s]}}}',
     ],
+    ids=["row", "tag", "totals", "metadata", "beside the rows"],
 )
 def test_an_accepted_unknown_number_can_be_written(place: str, rows: int) -> None:
     body = place.replace("{rows}", ", ".join([ROW % '"competitors": 1'] * rows))
@@ -203,9 +183,7 @@ def test_an_accepted_unknown_number_can_be_written(place: str, rows: int) -> Non
     ("body", "ranking"),
     [
         ('{"data": [' + ROW % '"engineARanking": 1, "engineARanking": 2' + "]}", 2),
-        ('{"data": [' + ROW % '"engineARanking": "n/a", "engineARanking": 2' + "]}", 2),
         ('{"data": [' + ROW % '"engineARanking": 1, "engineARanking": null' + "]}", None),
-        ('{"data": null, "data": [' + ROW % '"engineARanking": 3' + "]}", 3),
         ('{"data": [], "data": {"rows": [' + ROW % '"engineARanking": 3' + "]}}", 3),
     ],
 )
@@ -259,39 +237,9 @@ def test_an_unknown_field_on_3_mb_makes_no_call_per_row(
     assert calls < 1_500
 
 
-def test_times_of_day_that_all_differ_need_one_call_each() -> None:
-    row = wire_row(KeywordRanking, 1, "older")
-    midnight = dt.datetime(2023, 3, 26)
-    moments = [midnight + dt.timedelta(seconds=number) for number in range(1, 20_001)]
-    rows = [row | {"lastResultsDate": str(moment)} for moment in moments]
-    body = json.dumps({"data": rows}).encode()
-    read_page: FeedPage[KeywordRanking] = FeedPage(Decoder(EngineNames()), KeywordRanking, 1)
-    page, calls = with_calls(read_page, body)
-    assert len(page.items) == 20_000
-    # One call per row finds the day.
-    assert calls < 25_000
-
-
 # --- Any other body is refused with our errors, or accepted unchanged
 
 often = settings(bounded, max_examples=60)
-
-
-@every_feed
-@often
-@given(changes=st.data())
-def test_rows_with_any_values_are_refused_or_taken_unchanged(
-    row: type, changes: st.DataObject
-) -> None:
-    names = [field.name for field in REFERENCE[row]]
-    wrong_names = st.sampled_from(names) | texts
-    wrong = changes.draw(st.dictionaries(wrong_names, json_values, min_size=1, max_size=2))
-    answer = envelope([wire_row(row, 1, "older"), wire_row(row, 2) | wrong], "nested")
-    try:
-        page = decode(answer, row)
-    except SeoRepError:
-        return
-    assert_faithful_page(page, answer, row)
 
 
 field_names = st.sampled_from(

@@ -5,7 +5,6 @@
 """
 
 import asyncio
-import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,17 +14,12 @@ import pytest
 
 from seorep_async.errors import DecodeError, SeoRepError
 from seorep_async.models import CampaignPeriod, KeywordRanking
-from seorep_async.settings import EngineNames
 from tests.golden import with_errors_of_today
-from tests.models.reference import REFERENCE
 from tests.normalisation.test_envelope import READINGS
 from tests.normalisation.wire import (
-    BRANDS,
     FEED_ROWS,
-    Json,
     Shape,
     as_bytes,
-    branded,
     decode,
     envelope,
     wire_row,
@@ -50,35 +44,12 @@ WRONG: dict[str, tuple[str, ...]] = {
 """The expectation of each kind of field, and wrong values in JSON."""
 
 
-def refusal(row: type, changes: Json, names: Callable[[str], str] = str) -> DecodeError:
-    rows = [wire_row(row, number, "older") for number in range(5)]
-    rows[3] |= changes
-    rows = [{names(name): value for name, value in wire.items()} for wire in rows]
-    engine_names = BRANDS if names is branded else EngineNames()
-    with pytest.raises(DecodeError) as raised:
-        decode(envelope(rows, "nested"), row, engine_names)
-    return raised.value
-
-
-@pytest.mark.parametrize(
-    ("model", "kind"),
-    sorted({(model, field.kind) for model in FEED_ROWS for field in REFERENCE[model]}, key=str),
-)
-def test_every_wrong_value_is_refused_under_brand_names(model: type, kind: str) -> None:
-    expected, *values = WRONG[kind]
-    for wire in (field.name for field in REFERENCE[model] if field.kind == kind):
-        for value in values:
-            error = refusal(model, {wire: json.loads(value)}, branded)
-            path = f"data.rows[3].{branded(wire)}"
-            assert error.field_path == path
-            described = {"[": "an array", "{": "an object"}.get(value[0], value)
-            assert error.message == f"{path}: expected {expected}, got {described}"
-
-
 def test_a_refusal_has_only_causes_of_this_package() -> None:
-    error = refusal(KeywordRanking, {"engineARanking": "n/a"})
-    assert error.__suppress_context__
-    assert (error.__cause__, error.__context__) == (None, None)
+    wrong = wire_row(KeywordRanking, 1) | {"engineARanking": "n/a"}
+    with pytest.raises(DecodeError) as refused:
+        decode(envelope([wrong], "nested"))
+    assert refused.value.__suppress_context__
+    assert (refused.value.__cause__, refused.value.__context__) == (None, None)
 
 
 # --- The page

@@ -61,83 +61,28 @@ TOTALS += [
 ]
 
 
-NO_INTEGERS: list[Any] = [None, True, False, 1.0, 1.9, NAN, INFINITY, [], {}, [1]]
+NO_INTEGERS: list[Any] = [None, True, False, 1.0, 1.9, NAN, [], {}]
 NO_INTEGERS += ["", "n/a", "1.0", "1e3", "+1", "--1", "1_000", "0x1", "null"]
 NO_INTEGERS += [" 12", "12\n", "١٢", "\uff11\uff12", "²"]
 NO_INTEGERS += ["1" * 19, LONG, f"-{LONG}"]
-NO_STRINGS: list[Any] = [None, True, False, 0, 1, 1.5, NAN, [], {}, ["x"]]
-NO_BOOLEANS: list[Any] = [
-    None,
-    0,
-    1,
-    1.0,
-    "",
-    "0",
-    "1",
-    "yes",
-    "no",
-    "on",
-    "t",
-    "null",
-    " true",
-    "true\n",
-]
-NO_BOOLEANS += ["\uff54\uff52\uff55\uff45", [], {}, [True], LONG]
-NO_MOMENTS: list[Any] = [True, 0, 20230131, 1675157539, 1.5, NAN, [], {}, "now", " ", "null", LONG]
+NO_STRINGS: list[Any] = [None, True, 0, 1.5, [], {}]
+NO_BOOLEANS: list[Any] = [None, 0, 1, 1.0, "", "0", "1", "yes", " true", "true\n"]
+NO_BOOLEANS += ["\uff54\uff52\uff55\uff45", [], {}, LONG]
+NO_MOMENTS: list[Any] = [True, 0, 20230131, 1.5, [], {}, "now", " ", "null", LONG]
 NO_MOMENTS += ["2023-01-31", "2023-01-31 09:32", "2023-01-31 09:32:19Z"]
 NO_MOMENTS += ["2023-01-31 09:32:19.5", "2023-01-31 09:32:19 ", "2023-01-31 9:2:19"]
 NO_MOMENTS += ["2023-02-30 00:00:00", "2023-01-31 24:00:00"]
 NO_MOMENTS += ["٢٠٢٣-01-31 09:32:19", "2023-01-31 ٩:32:19", "0000-01-01 00:00:00"]
-NO_DAYS: list[Any] = [
-    True,
-    0,
-    20230131,
-    1.5,
-    NAN,
-    [],
-    {},
-    "today",
-    " ",
-    "null",
-    LONG,
-    "2023-01",
-    "2023",
-]
+NO_DAYS: list[Any] = [True, 0, 20230131, 1.5, [], {}, "today", " ", "null", LONG, "2023-01"]
 NO_DAYS += ["2023-02-30", "2023-00-00", "2023-1-31", "31-01-2023", "20230131", "0000-01-01"]
 NO_DAYS += [" 2023-01-31", "2023-01-31\n", "\uff12\uff10\uff12\uff13-01-31"]
 NO_DAYS += ["2023-02-30 00:00:00", "2023-01-31 09:32", "2023-01-31T"]
-NO_PERIODS: list[Any] = [
-    None,
-    True,
-    202301,
-    2023.01,
-    NAN,
-    [],
-    {},
-    "",
-    "2023",
-    "January",
-    LONG,
-    "null",
-]
+NO_PERIODS: list[Any] = [None, True, 202301, 2023.01, [], {}, "", "2023", "January", LONG]
 NO_PERIODS += ["2023-13", "0000-00", "0000-00-00", "2023-02-30", "2023-1"]
 NO_PERIODS += ["2023-01-31 00:00:00", "2023-01\n", "\uff12\uff10\uff12\uff13-01", "2023-Q1"]
-NO_TOTALS: list[Any] = [
-    7,
-    7.5,
-    "7",
-    True,
-    False,
-    "",
-    [],
-    {},
-    [{"value": 7}],
-    {"values": 7},
-    {"Value": 7},
-]
+NO_TOTALS: list[Any] = [7, 7.5, "7", True, "", [], {}, [{"value": 7}], {"Value": 7}]
 
-NO_NUMBERS: list[Any] = [True, False, NAN, INFINITY, -INFINITY, "", "1.5", "n/a", "nan", "inf"]
-NO_NUMBERS += ["\uff11\uff12", LONG, [], {}, {"value": 7}]
+NO_NUMBERS: list[Any] = [True, NAN, INFINITY, "", "1.5", "nan", LONG, [], {"value": 7}]
 
 
 @pytest.mark.parametrize(
@@ -196,28 +141,21 @@ HUGE = "an integer of more than 40 digits"
     ("value", "description"),
     [
         (None, "null"),
-        (True, "true"),
         (False, "false"),
-        (1, "1"),
         (1.0, "1.0"),
-        (1e300, "1e+300"),
         (10**40 - 1, "9" * 40),
-        (10**40, HUGE),
         (-(10**40), HUGE),
-        (10**4300, HUGE),
         (10**10_000, HUGE),
-        ("n/a", '"n/a"'),
         ("", '""'),
         ("x" * 40, '"' + "x" * 40 + '"'),
         ("x" * 41, '"' + "x" * 40 + '…"'),
         ("größer", '"größer"'),
-        ("a\nb", '"a\\nb"'),
         ("\x1b[31mred", '"\\u001b[31mred"'),
         ("\u202egnp", '"\\u202egnp"'),
         ([1, 2], "an array"),
         ({"a": 1}, "an object"),
     ],
-    ids=range(21),
+    ids=range(14),
 )
 def test_a_value_is_described_briefly_in_the_words_of_json(value: Any, description: str) -> None:
     assert values.describe(value) == description
