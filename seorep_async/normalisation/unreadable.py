@@ -33,6 +33,9 @@ def unreadable(body: bytes, error: Exception, path: str) -> DecodeError | Protoc
         ProtocolError if the body is cut short or is not JSON.
     """
     with suppress(ValueError, RecursionError):
+        # A part of a body is complete, and may be a string or a number.
+        if not path and not body.rstrip().endswith((b"}", b"]")):
+            raise ValueError("no end")
         problem = _find_problem(body)
         if problem is None:
             return refused("", "holds a character that JSON does not allow")
@@ -59,8 +62,6 @@ def _find_problem(body: bytes) -> _Problem | None:
     Raises:
         ValueError: the body is cut short or is not JSON.
     """
-    if not body.rstrip().endswith((b"}", b"]")):
-        raise ValueError("no end")
     problem_or_value = json.loads(
         body.decode(errors="surrogateescape"),
         strict=False,

@@ -142,6 +142,8 @@ BROKEN += [gzip.compress(b'{"data": []}', mtime=0)]
         (b'{"data": [{"x": NaN}]}', "data[0].x"),
         (b'{"data": [{"x": [1, -Infinity]}]}\r\n', "data[0].x[1]"),
         (b'{"data": [{"x": 1e400}]}', "data[0].x"),
+        (b'{"data": [1e400]}', "data[0]"),
+        (b'{"data": ["\xff"]}', "data[0]"),
         (b'{"data": [], "n": ' + b"9" * 5000 + b', "x": NaN}', "n"),
     ],
 )
