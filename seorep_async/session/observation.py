@@ -204,7 +204,8 @@ class Observer:
         status = None
         size = 0
         if isinstance(response, Response):
-            self._record(call, response)
+            if _recordings.get():
+                self._record(call, response)
             status = response.status
             size = response.size
         if self.on_attempt is None or isinstance(result, ConfigurationError):
