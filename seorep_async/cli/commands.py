@@ -94,10 +94,10 @@ def guide(name: str | None) -> None:
 
 @command(
     "Show the keywords whose rank changed between two days.\n\n"
-    "The largest changes come first. DATABASE is a .duckdb file that seorep pull wrote. A day here "
-    "is a ranking day: the last day of a pull's window, or the day of the pull if that is earlier. "
-    "A rank of 0 and a missing rank count as not ranked. Campaigns that lack a report for either "
-    "day are left out and listed.",
+    "The largest changes come first; a keyword counts once in each engine. DATABASE is a .duckdb "
+    "file that seorep pull wrote. A day here is a ranking day: the last day of a pull's window, or "
+    "the day of the pull if that is earlier. A rank of 0 and a missing rank count as not ranked. "
+    "Campaigns that lack a report for either day are left out and listed.",
     examples="""\
   seorep changes rankings.duckdb --kind fell --limit 20
   seorep changes rankings.duckdb --month last --kind fell -o fell.xlsx
@@ -145,8 +145,7 @@ def guide(name: str | None) -> None:
     multiple=True,
     # the first two are those that most people mean
     type=click.Choice(("rose", "fell", *KINDS[:-2]), case_sensitive=False),
-    help="Show one kind of change: rose (winners), fell (losers), if ranked on both days; found, "
-    "lost (its rank); "
+    help="Show one kind of change: rose, fell (ranked on both days); found, lost (its rank); "
     "entered_top_3, left_top_3, also with 10 and 20; new, removed (the keyword); repeatable.",
 )
 @option(
@@ -159,7 +158,8 @@ def guide(name: str | None) -> None:
 @option(
     "--by-campaign",
     is_flag=True,
-    help="Count the changes of each campaign, the most first, instead of listing keywords.",
+    help="Count the changes of each campaign instead of listing keywords. The most places, gained "
+    "or lost, come first.",
 )
 @option(
     "--limit",

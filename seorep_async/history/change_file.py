@@ -20,6 +20,8 @@ from seorep_async.history.counting import CampaignChanges, CountedChanges
 from seorep_async.resources.arguments import check_engine_names
 from seorep_async.tables.columns import Column, Columns, ColumnType, Table, columns_of_model
 
+_SHEETS = ("winners", "losers", "no changes")
+"""The names of the sheets of changes. The last one is the only sheet of a workbook without rows."""
 _LONGEST_HEADER = 1024
 """The longest first line, in characters, that is read to see whether a CSV file holds changes."""
 _DESCRIPTIONS: dict[str, str] = {
@@ -37,8 +39,10 @@ _DESCRIPTIONS: dict[str, str] = {
     "account": "Name of the account.",
     "before_date": "Earlier day.",
     "after_date": "Later day.",
-    "changes": "Number of changed ranks, of the requested kinds and engines.",
-    "places": "Places by which these ranks became better, minus those by which they became worse.",
+    "changes": "Number of changed ranks, of the requested kinds and engines: a keyword counts once "
+    "in each engine.",
+    "places": "Places by which these ranks became better, minus those by which they became worse; "
+    "without found and lost.",
     **{kind: f"Number of changes of the kind {kind}." for kind in KINDS},
 }
 _COLUMNS_OF_CHANGES = (
@@ -82,7 +86,7 @@ def write_changes(
 
     A result of `changes_by_campaign` becomes a row of counts for each campaign. An existing file is
     replaced only if `write_changes` or `seorep changes` wrote it. A workbook has a sheet of winners
-    and one of losers; campaigns are sorted by `places`.
+    and one of losers.
 
     Args:
         changes: the result of `changes(…)` or `changes_by_campaign(…)`, or a part of it, such as
@@ -125,7 +129,8 @@ def names_of_engines(engine_names: object) -> dict[str, str]:
         ConfigurationError: there are not two names.
     """
     engine_a, engine_b = check_engine_names(engine_names)
-    all_names = (engine_a, f"{engine_a}, mobile", f"{engine_a}, places", engine_b)
+    # as in the headers of a pull's workbook
+    all_names = (engine_a, f"{engine_a} mobile", f"{engine_a} places", engine_b)
     return dict(zip(ENGINES, all_names, strict=True))
 
 
@@ -164,8 +169,10 @@ class ChangeFile:
 
     def _holds_changes(self) -> bool:
         if self._is_workbook:
-            sheets = [*_sheets(Change, ()), *_sheets(CampaignChanges, ())]
-            is_ours = any(_has_sheet(self.path, sheet.table) for sheet in sheets)
+            table = _table(Change)
+            tables = [attrs.evolve(table, name=name) for name in _SHEETS]
+            tables.append(_table(CampaignChanges))
+            is_ours = any(_has_sheet(self.path, table) for table in tables)
             return is_ours and not was_changed(self.path)
         with open(self.path, encoding="utf-8-sig", errors="replace", newline="") as file:
             # another file may have a very long first line
@@ -245,21 +252,23 @@ def _has_sheet(file: Path, table: Table) -> bool:
 
 
 def _sheets(model: type[Row], rows: Sequence[Any]) -> list[Sheet]:
+    winners_name, losers_name, empty_name = _SHEETS
+    if not rows:
+        return [_sheet(attrs.evolve(_table(Change), name=empty_name), rows)]
     table = _table(model)
     if model is CampaignChanges:
-        # the largest gains first
-        return [_sheet(table, sorted(rows, key=lambda row: row.places, reverse=True))]
+        return [_sheet(table, rows)]
     # Rows arrive with the largest changes first. Sorting is stable, and only moves those with a
     # single rank to the end.
     ordered_rows = sorted(rows, key=lambda row: row.moved is None)
     winners = [row for row in ordered_rows if _is_winner(row)]
     losers = [row for row in ordered_rows if not _is_winner(row)]
     sheets = [
-        _sheet(attrs.evolve(table, name="winners"), winners),
-        _sheet(attrs.evolve(table, name="losers"), losers),
+        _sheet(attrs.evolve(table, name=winners_name), winners),
+        _sheet(attrs.evolve(table, name=losers_name), losers),
     ]
-    # sheets without rows have no heading; a workbook needs at least one sheet
-    return [sheet for sheet in sheets if sheet.heading] or sheets
+    # a sheet without rows has no heading
+    return [sheet for sheet in sheets if sheet.heading]
 
 
 def _is_winner(change: Change) -> bool:

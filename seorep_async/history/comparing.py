@@ -288,7 +288,8 @@ class Changes(ModelList[Change]):
     Attributes:
         account: the name of the account.
         before, after: the earlier and the later day.
-        total: the number of changes, including those beyond `limit`.
+        total: the number of changes, including those beyond `limit`. A keyword counts once in each
+            engine in which its rank changed.
         filters: the kinds and engines that were requested, if not all of them.
         left_out: why some campaigns were not compared, by campaign: the report of one of the days
             failed or has no rows.

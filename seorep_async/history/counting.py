@@ -44,7 +44,7 @@ _COUNTS = f"""
         campaign_id,
         company,
         count(*) FILTER (is_requested) AS changes,
-        coalesce(sum(rank_before - rank_after) FILTER (is_requested), 0)::BIGINT,
+        coalesce(sum(rank_before - rank_after) FILTER (is_requested), 0)::BIGINT AS places,
         {_COUNTS_OF_KINDS},
         $account,
         $before::DATE,
@@ -52,7 +52,7 @@ _COUNTS = f"""
     FROM counted
     GROUP BY campaign_id, company
     HAVING changes > 0
-    ORDER BY changes DESC, campaign_id
+    ORDER BY abs(places) DESC, changes DESC, campaign_id
 """
 
 
@@ -68,7 +68,7 @@ class CampaignChanges:
         company: the campaign's, as it was last pulled; None if the campaigns could not be listed.
         changes: the number of changes of the requested kinds, in the requested engines.
         places: the places by which the ranks of these changes became better, minus those by which
-            they became worse. Changes without both ranks do not count.
+            they became worse. Changes without both ranks, such as found and lost, do not count.
         new: the number of changes of this kind, even if another kind was requested; the same holds
             for the following fields.
     """
@@ -104,8 +104,10 @@ class CountedChanges:
         account: the name of the account.
         before: the earlier ranking day.
         after: the later ranking day.
-        total: the number of changes of the requested kinds, in the requested engines.
-        campaigns: a table with a row for each campaign with changes, the most changes first.
+        total: the number of changes of the requested kinds, in the requested engines. A keyword
+            counts once in each engine in which its rank changed.
+        campaigns: a table with a row for each campaign with changes. The most `places`, gained or
+            lost, come first, then the most changes.
         filters: the kinds and engines that were requested, if not all of them.
         left_out: why some campaigns were not compared, by campaign.
     """
@@ -155,6 +157,8 @@ def changes_by_campaign(
     moved: int = 3,
 ) -> CountedChanges:
     """Count the changes between two days for each campaign, for example to see which lost most.
+
+    The campaigns with the most places, gained or lost, come first.
 
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.

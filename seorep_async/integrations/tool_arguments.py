@@ -76,8 +76,8 @@ class ChangesArguments(Arguments):
     by_campaign: Annotated[
         bool,
         _about(
-            "Count each campaign's changes, most first. Kind fell, lost: which lost most. "
-            "places: net places gained."
+            "Count each campaign's changes, most places first. places: net gained, without found, "
+            "lost."
         ),
     ] = False
     moved: Annotated[int, _about("Least places of rose and fell.", ge=1)] = 3

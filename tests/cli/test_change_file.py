@@ -91,7 +91,7 @@ def test_each_number_of_places_has_a_rule(seorep: Seorep, database: Path) -> Non
         (["fell"], ["losers"]),
         (["found"], ["winners"]),
         (["rose", "lost"], ["winners", "losers"]),
-        (["removed"], ["winners", "losers"]),
+        (["removed"], ["no changes"]),
     ],
 )
 def test_a_workbook_has_the_sheets_that_have_rows(
@@ -125,13 +125,18 @@ def test_numbers_by_campaign_are_a_file(seorep: Seorep, database: Path, name: st
     assert seorep("changes", database, "-o", name).code == 0
 
 
-def test_campaigns_in_a_workbook_are_sorted_by_places(seorep: Seorep, tmp_path: Path) -> None:
-    before = {11: 20, 21: 10, 31: 20, 32: 5}
-    after = {11: 11, 21: 15, 31: 11, 32: 6}
+@pytest.mark.parametrize("name", ["counts.xlsx", "counts.csv"])
+def test_campaigns_with_the_most_places_come_first(
+    seorep: Seorep, tmp_path: Path, name: str
+) -> None:
+    before = {11: 20, 21: 10, 31: 20, 32: 5, 41: 7}
+    after = {11: 11, 21: 30, 31: 11, 32: 6, 41: None}
     database = database_of(tmp_path / "b.duckdb", nightly(before, after))
-    options = ["--by-campaign", "--moved", "1", "-o", "counts.xlsx"]
+    options = ["--by-campaign", "--moved", "1", "-o", name]
     assert seorep("changes", database, *options).code == 0
-    assert [row["places"] for row in rows_of(Path("counts.xlsx"))] == [9, 8, -5]
+    assert [row["places"] for row in rows_of(Path(name))] == [-20, 9, 8, 0]
+    assert seorep("changes", database, *options, "--limit", "2").code == 0
+    assert [row["places"] for row in rows_of(Path(name))] == [-20, 9]
 
 
 @pytest.mark.parametrize("name", ["mine.xlsx", "mine.csv", "none.txt"])

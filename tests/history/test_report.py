@@ -131,7 +131,7 @@ def test_engines_have_the_requested_names(tmp_path: Path) -> None:
     engines = {f"engine_{name}_ranking": 4 for name in ("a_mobile", "a_places", "b")}
     database = database_of(tmp_path / "a.duckdb", nightly({11: 9}, {11: 1}), **engines)
     page = page_of(database, engine_names=("Google", "Bing"))
-    for name in ("Google", "Google, mobile", "Google, places", "Bing"):
+    for name in ("Google", "Google mobile", "Google places", "Bing"):
         assert len(panel(page, name)) == 6
     assert "Engine" not in page
 
