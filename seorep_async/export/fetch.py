@@ -16,6 +16,7 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
     ConfigurationError,
     ExportError,
+    NotFoundError,
     PullPausedError,
     SeoRepError,
 )
@@ -243,7 +244,10 @@ class Fetcher:
         elif self.staging.failures(campaigns_table()):
             # `_find_campaigns` will request the failed list again, and check the owners then
             return []
-        return await listed(self.client)
+        # a service without a list can't tell us who owns its other campaigns
+        with suppress(NotFoundError):
+            return await listed(self.client)
+        return []
 
     async def _fetch_feed(self, feed: Feed, *, retried: set[int]) -> None:
         """Fetch the missing reports of a feed. Of failed ones, fetch only those in `retried`."""

@@ -30,6 +30,7 @@ from seorep_async.tables.output_tables import all_tables
 from tests.export.accounts import Account, reports_in, served
 from tests.export.staged import folder_of
 from tests.processes import opening_a_database
+from tests.scripted_api import ApiRequest, serving
 
 pytestmark = pytest.mark.usefixtures("tables_at_once")
 
@@ -130,6 +131,21 @@ async def test_a_resume_of_a_night_without_ids_is_of_its_account(out: Path) -> N
         with pytest.raises(ConfigurationError, match="of the service's account 1"):
             await pull(client, out, snapshot_date="2023-04-01")
         assert not reports_in(service)
+
+
+async def test_a_night_resumes_without_its_first_campaign_and_a_list(tmp_path: Path) -> None:
+    account = Account(1)
+
+    def answer(request: ApiRequest) -> object:
+        if request.path == "/v3/campaigns" and account.hidden:
+            return 404
+        return account.answer(request)
+
+    async with serving(answer) as (client, _):
+        with pytest.raises(PullPausedError):
+            await pull(client, tmp_path / "x.csv", [1, 2], max_requests=2)
+        account.hidden = {1: 404}
+        assert (await pull(client, tmp_path / "x.csv", [1, 2])).resumed
 
 
 async def test_an_earlier_night_says_whose_a_campaign_is(out: Path) -> None:
