@@ -293,12 +293,14 @@ class Changes(ModelList[Change]):
         filters: the kinds and engines that were requested, if not all of them.
         left_out: why some campaigns were not compared, by campaign: the report of one of the days
             failed or has no rows.
+        notes: sentences about the choice of the days. They are also logged.
     """
 
     account: str
     before: dt.date
     after: dt.date
     left_out: Mapping[int, str]
+    notes: Sequence[str]
     total: int
     filters: Sequence[str]
 
@@ -407,8 +409,8 @@ def changes(
         moved=moved,
     )
     with opened(database) as history:
-        result, notes = compare(history, request)
-    log_notes(notes, result.left_out)
+        result = compare(history, request)
+    log_notes(result.notes, result.left_out)
     return result
 
 
@@ -533,20 +535,15 @@ class ComparedDays:
         return {campaign_id: reason for campaign_id, reason in self.reasons.items() if reason}
 
 
-def compare(history: History, request: ComparisonRequest) -> tuple[Changes, Sequence[str]]:
-    """Compare two days of an open history.
-
-    The second value has notes on the choice of the days.
-    """
-    compared = compared_days(history, request)
-    result = changes_between(
-        compared,
+def compare(history: History, request: ComparisonRequest) -> Changes:
+    """Compare two days of an open history."""
+    return changes_between(
+        compared_days(history, request),
         kinds=request.kinds,
         engines=request.engines,
         limit=request.limit,
         moved=request.moved,
     )
-    return result, compared.notes
 
 
 def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
@@ -666,6 +663,7 @@ def changes_between(
     result.after = after
     result.total = 0
     result.left_out = compared.left_out
+    result.notes = compared.notes
     result.filters = [*(kinds or ()), *(engines or ())]
     rows = compared.comparable.execute(
         _CHANGES,

@@ -110,6 +110,7 @@ class CountedChanges:
             lost, come first, then the most changes.
         filters: the kinds and engines that were requested, if not all of them.
         left_out: why some campaigns were not compared, by campaign.
+        notes: sentences about the choice of the days. They are also logged.
     """
 
     account: str
@@ -119,6 +120,7 @@ class CountedChanges:
     campaigns: ModelList[CampaignChanges]
     filters: Sequence[str]
     left_out: Mapping[int, str]
+    notes: Sequence[str]
 
     def __repr__(self) -> str:
         return f"<{self._title}>"
@@ -181,15 +183,13 @@ def changes_by_campaign(
         moved=moved,
     )
     with opened(database) as history:
-        result, notes = count_changes(history, request)
-    log_notes(notes, result.left_out)
+        result = count_changes(history, request)
+    log_notes(result.notes, result.left_out)
     return result
 
 
-def count_changes(
-    history: History, request: ComparisonRequest
-) -> tuple[CountedChanges, Sequence[str]]:
-    """Count the changes in an open history. The second value has notes on the days."""
+def count_changes(history: History, request: ComparisonRequest) -> CountedChanges:
+    """Count the changes in an open history."""
     compared = compared_days(history, request)
     before, after = compared.days
     account = compared.selection.account
@@ -205,7 +205,7 @@ def count_changes(
     )
     # the columns of the query are in the order of the attributes
     campaigns = [CampaignChanges(*row) for row in rows.fetchall()]
-    result = CountedChanges(
+    return CountedChanges(
         account=account,
         before=before,
         after=after,
@@ -213,5 +213,5 @@ def count_changes(
         campaigns=ModelList(campaigns, CampaignChanges),
         filters=[*(request.kinds or ()), *(request.engines or ())],
         left_out=compared.left_out,
+        notes=compared.notes,
     )
-    return result, compared.notes

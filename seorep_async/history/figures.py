@@ -84,6 +84,8 @@ _STANDINGS = """
         UNPIVOT (
             SELECT
                 as_of,
+                campaign_id,
+                keyword_id,
                 greatest(engine_a_ranking, 0) AS engine_a,
                 greatest(engine_a_mobile_ranking, 0) AS engine_a_mobile,
                 greatest(engine_a_places_ranking, 0) AS engine_a_places,
@@ -98,6 +100,11 @@ _STANDINGS = """
         )
         ON engine_a, engine_a_mobile, engine_a_places, engine_b
         INTO NAME engine VALUE rank
+    ),
+    last_ranks AS (
+        SELECT campaign_id, keyword_id, engine, rank AS last_rank
+        FROM ranks
+        WHERE as_of = $last AND rank > 0
     )
     SELECT
         as_of,
@@ -111,8 +118,10 @@ _STANDINGS = """
             count(*) FILTER (rank >= 51),
             count(*) FILTER (rank = 0)
         ] AS bands,
-        avg(rank) FILTER (rank > 0) AS average
+        avg(rank) FILTER (rank > 0) AS average,
+        avg(last_rank - rank) FILTER (rank > 0) AS moved
     FROM ranks
+    LEFT JOIN last_ranks USING (campaign_id, keyword_id, engine)
     GROUP BY as_of, engine
     ORDER BY as_of
 """
@@ -132,6 +141,7 @@ _GROUPS = """
         SELECT
             as_of,
             campaign_id,
+            keyword_id,
             search_location_canonical_name AS location,
             list_distinct([tag.label FOR tag IN tags]) AS labels,
             CASE $engine
@@ -141,6 +151,14 @@ _GROUPS = """
                 WHEN 'engine_b' THEN greatest(engine_b_ranking, 0)
             END AS rank
         FROM days
+    ),
+    compared AS (
+        SELECT
+            *,
+            max(rank) FILTER (as_of = $last) OVER (PARTITION BY campaign_id, keyword_id)
+                AS last_rank,
+            CASE WHEN rank > 0 AND last_rank > 0 THEN last_rank - rank END AS moved
+        FROM ranked
     ),
     companies AS (
         SELECT campaign_id, max(nullif(trim(company), '')) AS company
@@ -154,15 +172,16 @@ _GROUPS = """
             coalesce(company || ' (' || campaign_id || ')', 'campaign ' || campaign_id) AS label,
             lpad(campaign_id::VARCHAR, 20, '0') AS sort_key,
             as_of,
-            rank
-        FROM ranked
+            rank,
+            moved
+        FROM compared
         LEFT JOIN companies USING (campaign_id)
         UNION ALL
-        SELECT 'tag', label, label, as_of, rank
-        FROM (SELECT as_of, rank, unnest(labels) AS label FROM ranked)
+        SELECT 'tag', label, label, as_of, rank, moved
+        FROM (SELECT as_of, rank, moved, unnest(labels) AS label FROM compared)
         UNION ALL
-        SELECT 'location', location, location, as_of, rank
-        FROM ranked
+        SELECT 'location', location, location, as_of, rank, moved
+        FROM compared
     ),
     standings AS (
         SELECT
@@ -180,7 +199,8 @@ _GROUPS = """
                     count(*) FILTER (rank >= 51),
                     count(*) FILTER (rank = 0)
                 ],
-                'average': avg(rank) FILTER (rank > 0)
+                'average': avg(rank) FILTER (rank > 0),
+                'moved': avg(moved)
             } AS standing
         FROM labelled
         GROUP BY kind, label, sort_key, as_of
@@ -202,7 +222,11 @@ _GROUPS = """
 """
 
 Day: TypeAlias = dict[str, Any]
-"""`as_of`, its `date_in_words`, and a standing for each engine: `bands` and `average`."""
+"""`as_of`, its `date_in_words`, and a standing for each engine: `bands`, `average`, and `moved`.
+
+`moved` is the average change until the last day, of the keywords ranked on both days: averages of
+different keywords can't be compared.
+"""
 
 
 @attrs.frozen(kw_only=True)
@@ -336,10 +360,10 @@ def _note_on_missing_campaigns(selection: Selection, ends: Days) -> str | None:
 def _standings(selection: Selection, dates: Sequence[dt.date]) -> list[Day]:
     """Return these days with their standings, earliest first."""
     days: dict[dt.date, Day] = {}
-    rows = selection.execute(_STANDINGS, days=dates).fetchall()
-    for as_of, date_in_words, engine, bands, average in rows:
+    rows = selection.execute(_STANDINGS, days=dates, last=dates[-1]).fetchall()
+    for as_of, date_in_words, engine, bands, average, moved in rows:
         day = days.setdefault(as_of, {"as_of": as_of, "date_in_words": date_in_words})
-        day[engine] = {"bands": bands, "average": average}
+        day[engine] = {"bands": bands, "average": average, "moved": moved}
     return list(days.values())
 
 

@@ -154,7 +154,7 @@ def _figure(standing: Mapping[str, Any] | None, bands: int | None) -> Any:
     """Return the number of keywords in the first `bands` bands; with None, the average rank."""
     # the group did not exist on that day
     if standing is None:
-        return None if bands is None else 0
+        return 0
     if bands is None:
         return standing["average"]
     return sum(standing["bands"][:bands])

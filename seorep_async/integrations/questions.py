@@ -280,13 +280,13 @@ def _answer_comparison(question: ChangesQuestion) -> str:
         request = ComparisonRequest.of(account=account, **question.options)
         result: Changes | CountedChanges
         if question.by_campaign:
-            result, notes = count_changes(history, request)
+            result = count_changes(history, request)
             columns: Sequence[str] = _COLUMNS_OF_COUNTS
             rows: Sequence[Any] = result.campaigns[: request.limit]
             omitted = len(result.campaigns) - len(rows)
         else:
             # `compare` applies the limit itself
-            result, notes = compare(history, request)
+            result = compare(history, request)
             columns = _COLUMNS_OF_CHANGES
             rows = result
             omitted = result.total - len(rows)
@@ -311,7 +311,7 @@ def _answer_comparison(question: ChangesQuestion) -> str:
         changes=result.total,
         campaigns_not_compared=len(result.left_out),
         not_compared=not_compared or None,
-        notes=[in_tool_words(note, question.database) for note in notes] or None,
+        notes=[in_tool_words(note, question.database) for note in result.notes] or None,
     )
 
 

@@ -278,6 +278,7 @@ def test_the_last_day_is_one_of_most_campaigns(
     compared = changes(database_of(tmp_path / "a.duckdb", [*nights, last]))
     assert compared.after == last_day
     assert caplog.messages[0].startswith(note)
+    assert compared.notes == [words for words in caplog.messages if "Not compared" not in words]
 
 
 @pytest.mark.parametrize("first", [2, 90])
