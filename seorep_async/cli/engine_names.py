@@ -11,20 +11,15 @@ from seorep_async.resources.arguments import check_engine_names
 def find_engine_names(
     option_value: str | None = None, profile: str | None = None
 ) -> tuple[str, str] | None:
-    """Return the names of engine A and engine B.
-
-    Returns:
-        The names; None if nothing names them, or if the profile can't be read.
+    """Return the names of engine A and engine B; None if nothing names them.
 
     Raises:
         UsageError: the value does not hold two names.
+        ConfigurationError: the profile or its file can't be used.
     """
-    try:
+    if option_value is None:
         engines = report_engines(profile)
-    except ConfigurationError:
-        # a database needs no profile, and for a service the environment may be enough
-        engines = None
-    if option_value is not None:
+    else:
         engines = ReportEngines.of(option_value, "--engines")
     if engines is None:
         return None
@@ -35,3 +30,14 @@ def find_engine_names(
             f"{engines.source} must be two names with a comma between them, of engine A and B, "
             f"such as 'Google, Bing', got {short_repr(engines.names)}"
         ) from None
+
+
+def known_engine_names(
+    option_value: str | None = None, profile: str | None = None
+) -> tuple[str, str] | None:
+    """Return the names of the engines; None if nothing names them, or a profile can't be read."""
+    try:
+        return find_engine_names(option_value, profile)
+    except ConfigurationError:
+        # a database needs no profile, and for a service the environment may be enough
+        return None

@@ -14,7 +14,7 @@ import attrs
 
 from seorep_async import history
 from seorep_async.cli.connection import Connection, connect
-from seorep_async.cli.engine_names import find_engine_names
+from seorep_async.cli.engine_names import find_engine_names, known_engine_names
 from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.formatting import format_objects
 from seorep_async.cli.options import Service
@@ -105,7 +105,7 @@ def show_changes(
             answer = _counts(history.changes_by_campaign(database, **arguments), limit)
         else:
             changes = history.changes(database, limit=limit, **arguments)
-            names = find_engine_names(engines) if is_for_people else None
+            names = known_engine_names(engines) if is_for_people else None
             answer = _changes(changes, names)
     if file is not None:
         messages().print(answer.headline)
@@ -224,7 +224,7 @@ def serve_agents(service: Service, *, database: str, account: str | None) -> Non
     if sys.stdout is None:
         raise ExportError("can't write to stdout: it is closed")
     connection = connect(service)
-    engine_names = find_engine_names(profile=service.profile)
+    engine_names = known_engine_names(profile=service.profile)
     wait_for(_serve_agents(connection, database, account, engine_names))
 
 
