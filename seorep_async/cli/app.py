@@ -86,7 +86,7 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         code = _report_error(error, as_json=as_json)
         # a pull that has begun prints this line itself
         if "--summary-line" in arguments:
-            later("summary", "show_unbegun_line")(error, code)
+            later("summary", "show_unbegun_line")(error, code, arguments)
     return code if isinstance(code, int) else ExitCode.OK
 
 

@@ -18,7 +18,7 @@ import click
 
 from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.errors import ExitCode, UsageError, code_of, reason
-from seorep_async.cli.findings import Findings
+from seorep_async.cli.findings import Findings, Level
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json as json_of, write
 from seorep_async.cli.pull import Days, default_window
@@ -69,7 +69,7 @@ def check(
     code = findings.code
     # explain exit code 10, unless a failure or a note about the nights already has
     if exit_code and code is ExitCode.OK and not findings.has("nights"):
-        findings.note("nights", f"no night was found in {out}")
+        findings.add(Level.LOST, "nights", f"no night was found in {out}")
     facts = findings.facts()
     if exit_code:
         nights = facts.setdefault("nights", [])

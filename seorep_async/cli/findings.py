@@ -13,15 +13,22 @@ from seorep_async.errors import one_line
 
 
 class Level(enum.Enum):
-    """How much a finding matters; a fact is neither good nor bad."""
+    """How much a finding matters; a fact is neither good nor bad, a lost night needs an alert."""
 
     OK = "ok"
     FACT = "fact"
     NOTE = "note"
+    LOST = "lost"
     FAIL = "fail"
 
 
-_WORDS = {Level.OK: "ok", Level.FACT: "", Level.NOTE: "note", Level.FAIL: "FAIL"}
+_WORDS = {
+    Level.OK: "ok",
+    Level.FACT: "",
+    Level.NOTE: "note",
+    Level.LOST: "LOST",
+    Level.FAIL: "FAIL",
+}
 """The word of each level on stdout."""
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
 from seorep_async.cli.errors import in_shell_words
-from seorep_async.cli.findings import Findings
+from seorep_async.cli.findings import Findings, Level
 from seorep_async.errors import ConfigurationError, counted
 from seorep_async.export.progress import fails_again
 from seorep_async.history.source import History, listed, opened
@@ -70,7 +71,7 @@ _INCOMPLETE_PULLS = """
 
 @attrs.frozen
 class _IncompletePull:
-    """A pull that lacks reports. JSON has these fields.
+    """A pull that lacks reports. JSON has these fields, and the command.
 
     Attributes:
         failed_reports: the number of failed reports.
@@ -94,16 +95,20 @@ class _IncompletePull:
 
     @property
     def words(self) -> str:
-        """The night, its failed reports, and how to fetch them."""
+        """The night and its failed reports."""
         failed = f"{counted(self.failed_reports, 'report')} failed"
         noun = "campaign" if len(self.campaigns) == 1 else "campaigns"
         errors = sorted({failure["error"] for failure in self.failures})
         cause = f"{noun} {listed(self.campaigns)}: {', '.join(errors)}"
-        return (
-            f"night of {self.snapshot_date}, {self.start_date} to {self.end_date}: {failed} "
-            f"({cause}); to fetch only what failed, repeat the pull with --snapshot-date "
-            f"{self.snapshot_date} --from {self.start_date} --to {self.end_date} --retry-failed"
-        )
+        window = f"{self.start_date} to {self.end_date}"
+        return f"night of {self.snapshot_date}, {window}: {failed} ({cause})"
+
+    def command(self, out: str, account: str) -> str:
+        """Return the command that fetches these reports, if the pull had no other options."""
+        words = ["seorep", "pull", "-o", out, "--account", account]
+        words += ["--snapshot-date", str(self.snapshot_date)]
+        words += ["--from", str(self.start_date), "--to", str(self.end_date), "--retry-failed"]
+        return shlex.join(words)
 
 
 def add_nights(findings: Findings, out: str, account: str | None, today: dt.date) -> None:
@@ -123,21 +128,25 @@ def add_nights(findings: Findings, out: str, account: str | None, today: dt.date
             findings.fact("nights", f"{name}: {count}, the newest of {nights[-1]}")
             if missing:
                 advice = "`seorep guide command` says how to pull them later"
-                findings.note("nights", f"{name}: missing nights: {listed(missing)}; {advice}")
-            _add_incomplete(findings, name, pulls)
+                words = f"{name}: missing nights: {listed(missing)}; {advice}"
+                findings.add(_level(missing, today), "nights", words)
+            _add_incomplete(findings, out, name, pulls, today)
+            retryable_nights = [pull.snapshot_date for pull in pulls if pull.may_succeed]
             facts.append(
                 {
                     "account": name,
-                    "ok": _is_ok(missing, pulls, today),
+                    "ok": _level([*missing, *retryable_nights], today) is Level.NOTE,
                     "nights": len(nights),
                     "newest": nights[-1],
                     "days_since_newest": (today - nights[-1]).days,
                     "missing": missing,
-                    "incomplete": [attrs.asdict(pull) for pull in pulls],
+                    "incomplete": [
+                        attrs.asdict(pull) | {"command": pull.command(out, name)} for pull in pulls
+                    ],
                 }
             )
         if not facts:
-            findings.note("nights", _why_no_night(database, account))
+            findings.add(Level.LOST, "nights", _why_no_night(database, account))
     findings.add_details("nights", facts)
 
 
@@ -149,22 +158,26 @@ def _why_no_night(database: History, account: str | None) -> str:
     return f"{name}: no night has reports"
 
 
-def _is_ok(
-    missing: Sequence[dt.date],
+def _level(lost_nights: Sequence[dt.date], today: dt.date) -> Level:
+    """Return the level of nights that are missing, or lack reports that a retry may fetch."""
+    first_day = today - dt.timedelta(_MONITORED_DAYS)
+    return Level.LOST if any(night >= first_day for night in lost_nights) else Level.NOTE
+
+
+def _add_incomplete(
+    findings: Findings,
+    out: str,
+    account: str,
     pulls: Sequence[_IncompletePull],
     today: dt.date,
-) -> bool:
-    """Return whether no recent night is missing, or lacks reports that a retry may fetch."""
-    retryable_nights = [pull.snapshot_date for pull in pulls if pull.may_succeed]
-    first_day = today - dt.timedelta(_MONITORED_DAYS)
-    return all(night < first_day for night in [*missing, *retryable_nights])
-
-
-def _add_incomplete(findings: Findings, account: str, pulls: Sequence[_IncompletePull]) -> None:
-    """Name the newest pulls that a retry may complete, and count the others."""
+) -> None:
+    """Name the newest pulls that a retry may complete, and the newest of the others."""
     retryable_pulls = [pull for pull in pulls if pull.may_succeed]
+    advice = "with the pull's other options, such as --feed or --profile"
     for pull in retryable_pulls[:_LISTED_PULLS]:
-        findings.note("nights", f"{account}, {pull.words}")
+        command = pull.command(out, account)
+        words = f"{account}, {pull.words}; to fetch only what failed, {advice}: {command}"
+        findings.add(_level([pull.snapshot_date], today), "nights", words)
     if len(retryable_pulls) > _LISTED_PULLS:
         earlier = counted(len(retryable_pulls[_LISTED_PULLS:]), "earlier pull")
         findings.note("nights", f"{account}: {earlier} with failed reports; --json lists them all")
@@ -175,7 +188,8 @@ def _add_incomplete(findings: Findings, account: str, pulls: Sequence[_Incomplet
         findings.note(
             "nights",
             f"{account}: {counted(len(others), 'pull')} with reports that would fail again "
-            f"(campaigns: {listed(campaign_ids)}); --json lists them",
+            f"(campaigns: {listed(campaign_ids)}); --json has the command for each; when the cause "
+            f"is gone, for the newest, {advice}: {others[0].command(out, account)}",
         )
 
 

@@ -33,6 +33,8 @@ Days = tuple[dt.date, dt.date]
 FEEDS = ("campaign", "campaign-by-date", "keyword-by-date")
 _ID_COLUMNS = ("campaign_id", "id")
 _DEFAULT_MONTHS = 3
+_OTHER_MONTHS = ("%Y-%m", "%m/%Y", "%m.%Y", "%m-%Y", "%Y/%m", "%b %Y", "%B %Y")
+"""Spellings of a month that people try; `%m` is also a month without its zero."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +71,10 @@ class PullArguments:
     @property
     def to_stdout(self) -> bool:
         return self.out == "-"
+
+    @property
+    def is_workbook(self) -> bool:
+        return str(self.out).lower().endswith(".xlsx")
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -219,8 +225,20 @@ def _month(value: str, today: dt.date) -> Days:
     except click.BadParameter:
         raise click.UsageError(
             f"--month: {value!r} is neither a month (2023-03, this, last) nor a range of a pull "
-            "(2021-01..2022-12)."
+            f"(2021-01..2022-12).{_likely_month(value)}"
         ) from None
+
+
+def _likely_month(value: str) -> str:
+    """Return a suggestion for a month in another spelling, or an empty string."""
+    for spelling in _OTHER_MONTHS:
+        try:
+            month = dt.datetime.strptime(value, spelling)
+        except ValueError:
+            continue
+        if 1900 <= month.year < 2100:
+            return f" Did you mean {month:%Y-%m}?"
+    return ""
 
 
 def last_days_of_months(value: str, today: dt.date) -> Days:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from seorep_async.cli import signals, summary
 from seorep_async.cli.connection import Connection, connect
-from seorep_async.cli.engine_names import find_engine_names
+from seorep_async.cli.engine_names import find_engine_names, known_engine_names
 from seorep_async.cli.errors import ExitCode, UsageError, option_of
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, failed, messages, write
@@ -112,8 +112,10 @@ def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> 
     log_console = messages() if arguments.quiet else console
     with logged(log_console, verbose=arguments.verbose) as warnings:
         engine_names = None
-        if arguments.target(windows[0]).lower().endswith(".xlsx"):
-            engine_names = find_engine_names(arguments.engines, service.profile)
+        if arguments.is_workbook:
+            # a sandbox needs no profile
+            find = find_engine_names if service.embedded is None else known_engine_names
+            engine_names = find(arguments.engines, service.profile)
         running = _run(arguments, windows, connect(service), console, warnings, engine_names)
         return wait_for(running)
 
@@ -294,6 +296,7 @@ async def _pull_each(task: _Task, months: _Months, *, by_month: bool) -> PullRun
         account=task.options["account"] or task.client.account,
         night=task.arguments.snapshot_date or task.client.now().date(),
         by_month=by_month,
+        engine_names=task.engine_names,
         pulls=pulls,
         windows_left=left,
         months_skipped=months.skipped,

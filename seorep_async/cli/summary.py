@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import attrs
@@ -38,6 +40,8 @@ _PLAIN_FACTS = (
     "started_at",
 )
 """The attributes of a pull that JSON shows unchanged."""
+_WAIT = re.compile("(?<=the call timed out).*(?=; last error)")
+"""How long a report waited in an outage, which is different for each report."""
 
 
 @attrs.frozen(kw_only=True)
@@ -47,6 +51,7 @@ class PullRun:
     Attributes:
         account, night: as requested; the pulls may have others, of a database or an earlier run.
         by_month: whether each month has its own pull.
+        engine_names: names of engine A and B for the headers of a workbook, or None.
         windows_left: the first and last day of each remaining pull, in order.
         months_skipped: months that were complete before.
         lacking: the feeds of skipped months that lack reports; a retry would fail again.
@@ -59,6 +64,7 @@ class PullRun:
     account: str
     night: dt.date
     by_month: bool
+    engine_names: tuple[str, str] | None
     pulls: Sequence[PullSummary]
     windows_left: Sequence[Days]
     months_skipped: int
@@ -86,6 +92,11 @@ class PullRun:
     def rows(self) -> int:
         """Rows in the target, of all pulls."""
         return sum(pull.rows for pull in self.pulls)
+
+    @property
+    def resumed(self) -> int:
+        """Reports that an earlier run had stored."""
+        return sum(pull.resumed for pull in self.pulls)
 
     @property
     def failures(self) -> list[PullFailure]:
@@ -181,7 +192,8 @@ def show_failures(run: PullRun) -> None:
                 failed_id = failure.keyword_id
             reason = _reason_of(failure)
             # one line is for all campaigns with this reason, so it must not contain their ids
-            line = f"{month}{feed}{kind}", id_in_text(failed_id).sub("…", reason)
+            shared_reason = id_in_text(failed_id).sub("…", _WAIT.sub("", reason))
+            line = f"{month}{feed}{kind}", shared_reason
             reasons_by_line[line][failed_id] = reason
     for (objects, reason_without_id), reasons in reasons_by_line.items():
         if len(reasons) == 1:
@@ -196,7 +208,7 @@ def show_failures(run: PullRun) -> None:
         target = shlex.quote(str(run.arguments.out))
         _print_failure(
             f"skipped months lack {count} of {noun} {listed(sorted(run.lacking_ids))}; "
-            f"`seorep doctor -o {target} --json` lists them"
+            f"`seorep doctor -o {target} --json` has the commands that fetch them"
         )
 
 
@@ -226,6 +238,8 @@ def show_summary(run: PullRun, source: str, console: Console) -> None:
         return
     console.print(Text.assemble((_headline(run), "bold"), f" from {one_line(source)}"))
     notes = dict.fromkeys(note for pull in run.pulls for note in pull.notes)
+    if run.engine_names is None and run.arguments.is_workbook:
+        notes["engine_a and engine_b have no names yet: --engines 'Google, Bing' gives them"] = None
     lines: list[tuple[str, str | Text]] = [("Note", one_line(note)) for note in notes]
     if run.received:
         lines = [*_counts(run), *_files(run), *lines]
@@ -257,9 +271,8 @@ def _counts(run: PullRun) -> Iterator[tuple[str, str | Text]]:
     failures = f", {len(run.failed_ids):,} with failures" if run.failed_ids else ""
     yield "Campaigns", Text.assemble(f"{len(run.campaign_ids):,}", (failures, "red"))
     yield "Rows", _rows(run)
-    resumed = sum(pull.resumed for pull in pulls)
-    if resumed:
-        yield "Resumed", f"{counted(resumed, 'report was', 'reports were')} stored already"
+    if run.resumed:
+        yield "Resumed", f"{counted(run.resumed, 'report was', 'reports were')} stored already"
     requests = f"{run.stats.attempts:,}"
     retries = sum(run.stats.retries.values())
     if retries:
@@ -314,7 +327,7 @@ def _show_next_step(run: PullRun, console: Console) -> None:
         # --retry-failed looks only at one night, and a run on a later day is another night
         if run.by_month and run.arguments.snapshot_date is None:
             target = shlex.quote(str(run.arguments.out))
-            later = f" On a later day, `seorep doctor -o {target}` prints the options for that."
+            later = f" On a later day, `seorep doctor -o {target}` prints the commands for that."
         console.print(f"Repeat the command {advice} to fetch only what failed.{later}")
     elif code is ExitCode.SHAPE:
         console.print("Retrying will not help: please report the unexpected shape.")
@@ -340,6 +353,9 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
         account = run.pulls[0].account
         night = run.pulls[0].snapshot_date
         counts = f"{counted(len(run.campaign_ids), 'campaign')}, {counted(run.rows, 'row')}"
+        # once nothing of the night is staged, only the failed reports are counted
+        if run.arguments.retry_failed and not run.resumed:
+            counts = f"{counts} of what had failed"
         if run.missing_reports:
             counts = f"{counts}, {counted(run.missing_reports, 'report')} failed"
         elif run.arguments.retry_failed and not run.campaign_ids:
@@ -351,10 +367,16 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
     return f"{_now()}: {one_line(account)}, night of {night}: {counts}; exit code {code:d}"
 
 
-def show_unbegun_line(error: BaseException, code: int) -> None:
+def show_unbegun_line(error: BaseException, code: int, arguments: Sequence[str]) -> None:
     """Print the closing line of a run that failed before its first pull."""
     kind = facts_of_error(error)["kind"]
-    messages().print(f"{_now()}: nothing written, {kind}; exit code {code}")
+    # the error may be of the parser, so the options are read from the words of the command
+    values = dict(pairwise(arguments))
+    facts = [_now()]
+    if "--account" in values and "--snapshot-date" in values:
+        night = f"{values['--account']}, night of {values['--snapshot-date']}"
+        facts.append(one_line(night))
+    messages().print(f"{': '.join(facts)}: nothing written, {kind}; exit code {code}")
 
 
 def _now() -> str:

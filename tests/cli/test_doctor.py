@@ -213,7 +213,7 @@ def test_missing_nights_of_daily_pulls_are_named(
     output = "\n".join(lines_of_nights(today=day_in_march(today)))
     assert ("missing" in output) is (missing is not None)
     if missing:
-        assert f"note: sandbox: missing nights: {missing}; " in output
+        assert f"lost: sandbox: missing nights: {missing}; " in output
 
 
 def test_a_night_without_any_report_is_missing(tmp_path: Path) -> None:
@@ -256,13 +256,19 @@ def test_a_night_that_lacks_reports_is_named(tmp_path: Path) -> None:
         in line
     )
     window = "--from 2023-02-03 --to 2023-03-04 --retry-failed"
-    assert line.endswith(f"repeat the pull with --snapshot-date 2023-03-05 {window}")
+    command = f"seorep pull -o a.duckdb --account 'a b' --snapshot-date 2023-03-05 {window}"
+    assert "to fetch only what failed, with the pull's other options" in line
+    assert line.endswith(command)
+    (account,) = facts_of_nights()["nights"]
+    assert account["incomplete"][0]["command"] == command
 
 
 def test_nights_that_would_fail_again_have_one_line(tmp_path: Path) -> None:
     incomplete(tmp_path, (1,), nights=9, error="NotFoundError")
     *_, line = lines_of_nights()
-    assert "a b: 9 pulls with reports that would fail again (campaigns: 1); --json lists " in line
+    assert "a b: 9 pulls with reports that would fail again (campaigns: 1); --json " in line
+    assert "when the cause is gone" in line
+    assert "seorep pull -o a.duckdb --account 'a b' --snapshot-date 2023-03-13 " in line
 
 
 def test_the_newest_incomplete_nights_are_listed(tmp_path: Path) -> None:
@@ -303,14 +309,16 @@ def test_nights_are_not_ok_while_a_retry_may_help(
     incomplete(tmp_path, (1,), error=error)
     (account,) = facts_of_nights(day_in_march(day))["nights"]
     assert account["ok"] is is_ok
+    levels = {line.partition(":")[0] for line in lines_of_nights(today=day_in_march(day))}
+    assert levels == {"fact", "note" if is_ok else "lost"}
 
 
 def test_an_account_without_nights_is_named(tmp_path: Path) -> None:
     stored(tmp_path, [1, 8])
     problem = "there is no account 'acmee' in a.duckdb; it has 'sandbox'"
-    assert lines_of_nights("acmee") == [f"note: {problem}"]
+    assert lines_of_nights("acmee") == [f"lost: {problem}"]
     change(tmp_path / "a.duckdb", "UPDATE pulls SET rows = 0, failures = 1")
-    assert lines_of_nights("sandbox") == ["note: sandbox: no night has reports"]
+    assert lines_of_nights("sandbox") == ["lost: sandbox: no night has reports"]
 
 
 @pytest.mark.parametrize(

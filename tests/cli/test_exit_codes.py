@@ -3,6 +3,7 @@
 import datetime as dt
 from typing import Any
 
+import attrs
 import pytest
 
 from seorep_async import ConnectionFailedError, Feed, SeoRepClient
@@ -109,6 +110,28 @@ def test_an_outage_between_months_hides_no_failure(
     )
     assert "Pulled 2023-01-01 to 2023-01-31" in ended.err
     assert ended.err.splitlines()[-1].startswith("Error: the connection could not be opened")
+
+
+def test_an_outage_is_one_line(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    cause = "; last error: the connection could not be opened"
+    waits = {
+        1: "the call timed out, after a wait of 0.14 s for the service to accept anything again",
+        2: "the call timed out; this request was not sent",
+    }
+
+    async def pull_in_outage(*arguments: Any, **options: Any) -> PullSummary:
+        pulled = await pull_to(*arguments, **options)
+        outcomes = []
+        for outcome in pulled.outcomes:
+            message = waits[outcome.campaign_id] + cause
+            failures = [attrs.evolve(failure, message=message) for failure in outcome.failures]
+            outcomes.append(attrs.evolve(outcome, failures=failures))
+        return attrs.evolve(pulled, outcomes=outcomes)
+
+    monkeypatch.setattr(pulling, "pull_to", pull_in_outage)
+    with seorep.account(campaigns=2, failing={1: 501, 2: 501}):
+        ended = seorep("pull", "-o", "a.csv", "--quiet")
+    assert ended.err == f"Failed: campaigns 1, 2: the call timed out{cause} (status 501)\n"
 
 
 @pytest.mark.parametrize(

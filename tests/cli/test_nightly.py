@@ -66,6 +66,11 @@ def test_the_second_night_reports_changes(tmp_path: Path, seorep: Seorep) -> Non
     assert f"acme, {yesterday - dt.timedelta(1)} to {yesterday}: " in ended.out
 
 
+def test_further_options_are_in_its_environment(tmp_path: Path, seorep: Seorep) -> None:
+    with seorep.account(failing={2: 404}):
+        assert nightly(tmp_path, OPTIONS="--exclude 2 -c call_timeout=60")[0].code == 0
+
+
 @pytest.mark.parametrize(("status", "code", "slept"), [(404, 9, "0\n"), (501, 4, "0\n5\n6\n")])
 def test_it_sleeps_only_where_a_retry_may_help(
     tmp_path: Path, seorep: Seorep, status: int, code: int, slept: str
