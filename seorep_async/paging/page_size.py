@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from seorep_async.errors import SeoRepError
+from seorep_async.errors import DeadlineExceededError, SeoRepError
 from seorep_async.models import Page
 from seorep_async.paging.query import SizedQuery
 from seorep_async.session import Deadline, Session
@@ -87,7 +87,7 @@ class PageSize:
         if await self._has_turn(patience, ask_until):
             try:
                 if self._state is PageSizeState.UNKNOWN:
-                    return await self._ask(listing, page, patience, ask_until) or page
+                    return await self._ask(listing, page, patience, ask_until)
                 # If all listings went on in one iteration of the loop, they would block it.
                 await asyncio.sleep(0)
             finally:
@@ -112,8 +112,8 @@ class PageSize:
 
     async def _ask(
         self, listing: SizedQuery[T], page: Page[T], patience: float, ask_until: float
-    ) -> Page[T] | None:
-        """Ask the question. Return page 1 at the large size, or None if it was not accepted."""
+    ) -> Page[T]:
+        """Ask the question. Return page 1 at the large size, or `page` if it was not accepted."""
         listing.limit = LIMIT
         deadline = msgspec.structs.replace(listing.schedule.deadline, at=ask_until)
         question = msgspec.structs.replace(
@@ -130,11 +130,19 @@ class PageSize:
                 return large_page
             self._state = PageSizeState.DEFAULT
         except SeoRepError as error:
+            # A refusal is probably about the rate, and a late retry had little time. So they decide
+            # only if they are repeated. A DeadlineExceededError has the status of its cause.
+            is_late = error.attempts > 1 and isinstance(error, DeadlineExceededError)
+            if is_late or error.status in (429, 503):
+                self.count_failure()
+                may_ask_again = self._state is PageSizeState.UNKNOWN
+                if may_ask_again and self._session.clock.monotonic() < ask_until:
+                    return await self._ask(listing, page, patience, ask_until)
             # A question that was never sent decides nothing.
-            if error.attempts:
+            elif error.attempts:
                 self._state = PageSizeState.DEFAULT
         listing.limit = None
-        return None
+        return page
 
     def _find(self, page: Page[Any]) -> None:
         self._state = PageSizeState.FOUND

@@ -60,6 +60,9 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
     if not request.idempotent and failure.error.status == 403:
         # The service refused the write for now. The caller decides whether to send it again.
         return failure.error
+    # The time limit of a question's attempts is the most that its answer is worth.
+    if now - call.started >= request.attempt_seconds:
+        return failure.error
     remaining = call.deadline.at - now
     pause = failure.retry_after
     if pause is not None and pause > min(settings.retry_after_max, remaining):
