@@ -226,6 +226,7 @@ async def test_an_odd_head_is_read_after_a_write_as_after_a_read(
         pytest.param(b"HTTP/1.1 204 No Content\nContent-Length: 2\n\n{}", id="LF and a body"),
         pytest.param(b"HTTP/1.1 204\r\nContent-Length: 2\r\n\r\n{}", id="no reason, and a body"),
         pytest.param(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204\r\n\r\n{}", id="after 100"),
+        pytest.param(b"HTTP/1.1 102 P\n\n" * 30 + b"HTTP/1.1 204\r\n\r\n{}", id="after 102s"),
     ],
 )
 @pytest.mark.parametrize("is_dripped", [False, True])
