@@ -20,6 +20,8 @@ LATE = 0.05
 """An alarm that is later than this, in seconds, means that the loop or the process was stopped."""
 _EXTENSION = 0.15
 """After a stop, attempts go on for this many seconds, to read data that has already arrived."""
+_EXTENSIONS = 3
+"""The most stops that prolong an attempt. In a program that always blocks, it must end as well."""
 
 
 class Deadline(msgspec.Struct, frozen=True):
@@ -99,9 +101,9 @@ class AttemptTimeouts:
         for limit in self.running:
             if limit.due > now:
                 continue
-            if now - due > LATE and not limit.is_extended:
+            if now - due > LATE and limit.extensions < _EXTENSIONS:
                 # The loop was blocked, so a response may have arrived that it has not read yet.
-                limit.is_extended = True
+                limit.extensions += 1
                 limit.inconclusive = True
                 limit.due = now + _EXTENSION
             elif not limit.is_over:
@@ -122,7 +124,7 @@ class TimeLimit:
         self._timeouts = timeouts
         self._started = timeouts.loop.time()
         self.due: float = self._started + min(seconds, remaining)
-        self.is_extended: bool = False
+        self.extensions: int = 0
         self.is_over: bool = False
         self.inconclusive: bool = remaining <= seconds
 

@@ -97,6 +97,7 @@ def stand_still(seconds: float) -> None:
         pytest.param([(0, 1.3)], NEVER, 1.2, 1.3, True, id="also at the end of the call"),
         pytest.param([(0, 1.3)], 1.31, NEVER, 1.3, True, id="a response in that moment is used"),
         pytest.param([(0, 1.3)], 1.39, NEVER, 1.39, True, id="also if reading it takes long"),
+        pytest.param([(0, 1.3), (1.31, 1.3)], 2.7, NEVER, 2.7, True, id="also if it stands again"),
         pytest.param([(0.5, 0.54)], NEVER, NEVER, 1.04, True, id="or if it began before"),
         pytest.param([], NEVER, NEVER, 1.0, False, id="also if nothing stands still"),
         pytest.param([], NEVER, 0.9, 0.9, True, id="the call's end is no fault of the service"),
