@@ -8,6 +8,11 @@ import urllib.parse
 
 from yarl import URL
 
+_HOST = re.compile(
+    r"(?=.{1,253}$)([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?|.*:.*", re.ASCII | re.IGNORECASE
+)
+"""A DNS name, an IPv4 address, or an IPv6 address, which was parsed."""
+
 _ENDPOINT = re.compile(r"/v3/*(/(backlinks|campaigns|keywords|resources|users)(/.*)?)?$")
 """The path of the service, or of one of its endpoints, at the end of an address."""
 
@@ -45,7 +50,7 @@ def origin_of(url: URL) -> tuple[str, str | None, int | None]:
     return url.scheme, url.raw_host, url.port
 
 
-def base_url_problem(  # noqa: C901, a list of checks
+def base_url_problem(  # noqa: C901, PLR0912, a list of checks
     base_url: object, *, allow_insecure_http: bool
 ) -> tuple[str, str] | None:
     """Return the problem with an address and advice, or None if the address is valid.
@@ -68,6 +73,8 @@ def base_url_problem(  # noqa: C901, a list of checks
         return "base_url must not hold credentials", "pass the key as api_key=… instead"
     if parts.scheme not in ("http", "https") or not host:
         return "base_url needs a scheme and a host: write it as https://host[:port]", ""
+    if not _HOST.fullmatch(url.raw_host or ""):
+        return "base_url is not a valid address: its host is neither a name nor an IP address", ""
     if parts.query or parts.fragment or base_url.endswith(("?", "#")):
         return "base_url must not hold a query or a fragment", ""
     if _ENDPOINT.search(url.path):

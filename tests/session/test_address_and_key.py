@@ -53,6 +53,12 @@ REFUSED_ADDRESSES["not a valid address"] = [
     "https://api.example.com:99999",
     "https://api.example.com:x",
     "https://[::1",
+    "https://a..example.com",
+    "https://exa%20mple.com",
+    "https://<your-host>",
+    f"https://{'a' * 64}.example.com",
+    f"https://{'a.' * 127}com",
+    "https://\u2025.example.com",
     "https://api.example.com\\.evil.example",
     "https://:c4n4ry@api.example.com:x",
 ]
