@@ -93,11 +93,7 @@ class SeoRepClient:
         if settings is None:
             settings = access.make_settings()
         if limits is not None:
-            settings = attrs.evolve(
-                settings,
-                max_concurrency=limits.max_concurrency,
-                requests_per_second=limits.requests_per_second,
-            )
+            settings = _within(settings, limits)
         authentication = _authentication_of(access, settings)
         self._base_url = _base_url_of(access, settings)
         self._account = _account_of(access, account, self._base_url)
@@ -282,3 +278,20 @@ def _account_of(access: Access, account: str | None, base_url: BaseURL) -> str:
         return check_account_name(access.account)
     except ConfigurationError as error:
         raise access.refusal(error.message, "account") from None
+
+
+def _within(settings: Settings, limits: Limits) -> Settings:
+    """Return the settings with the values of the shared limits.
+
+    Raises:
+        ConfigurationError: a value that the caller has chosen contradicts the limits.
+    """
+    defaults = Settings()
+    shared = {}
+    for name in ("max_concurrency", "requests_per_second"):
+        own_value = getattr(settings, name)
+        shared[name] = getattr(limits, name)
+        if own_value not in (shared[name], getattr(defaults, name)):
+            problem = f"Settings({name}={own_value}) contradicts limits, which have {shared[name]}"
+            raise ConfigurationError(f"{problem}: leave it out of the settings", argument="limits")
+    return attrs.evolve(settings, **shared)
