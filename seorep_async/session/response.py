@@ -161,7 +161,11 @@ async def _in_thread(decode: Decode[T], body: bytes) -> T:
     # A new thread, because the loop's threads may be busy with blocking work of the caller.
     thread = ThreadPoolExecutor(1, "seorep_async decode")
     try:
-        return await asyncio.get_running_loop().run_in_executor(thread, decode, body)
+        result = asyncio.get_running_loop().run_in_executor(thread, decode, body)
+    except RuntimeError:
+        # No thread can be started, as in a container with few. Holding up the loop loses less.
+        return decode(body)
     finally:
         # The thread ends after this body.
         thread.shutdown(wait=False)
+    return await result

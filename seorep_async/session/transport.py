@@ -38,7 +38,7 @@ from seorep_async.session.request import Request
 from seorep_async.session.response import Response
 from seorep_async.session.secrets import Authentication
 from seorep_async.session.timeouts import AttemptTimeouts, TimeLimit
-from seorep_async.session.wire_failures import failure_of
+from seorep_async.session.wire_failures import failure_of, is_lack_of_threads
 from seorep_async.settings import Settings
 
 
@@ -180,6 +180,8 @@ class Transport:
                 return attrs.evolve(failure, inconclusive=is_very_late)
             return failure
         except Exception as error:
+            if is_lack_of_threads(error):
+                return failure_of(error, request)
             # only a bug of ours, or of a borrowed session, leads here
             frames = traceback.format_tb(error.__traceback__)  # without locals
             error.add_note("".join(frames))

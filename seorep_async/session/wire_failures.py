@@ -29,10 +29,18 @@ _UNKNOWN_ISSUER = (18, 19, 20, 21)
 """OpenSSL's codes for a self-signed certificate or one of an unknown issuer."""
 
 
+def is_lack_of_threads(error: Exception) -> bool:
+    """Return whether no thread could be started to look up a name. Containers have few."""
+    return isinstance(error, RuntimeError) and "new thread" in str(error)
+
+
 def failure_of(  # noqa: C901, PLR0912, a table of cases
     error: Exception, request: Request[Any]
 ) -> Failure:
-    """Return the failure of an attempt that ended with an exception of aiohttp."""
+    """Return the failure of an attempt that ended with an exception of aiohttp.
+
+    A RuntimeError is one of `is_lack_of_threads`.
+    """
     reason = _reason(error, request)
 
     def failure(
@@ -74,6 +82,8 @@ def failure_of(  # noqa: C901, PLR0912, a table of cases
             return failure(
                 "the connection could not be opened", sent=Sent.NO, no_room=is_out_of_files
             )
+        case RuntimeError():
+            return failure("no thread could be started", sent=Sent.NO, no_room=True)
         case TimeoutError():
             return failure(
                 "the service did not answer in time",

@@ -237,9 +237,10 @@ def test_any_response_raises_only_our_errors(raw: bytes) -> None:
 
 
 UNKNOWN_NAME = OSError(-2, "Name or service not known")
+NO_THREAD = RuntimeError("can't start new thread")
 
 
-@pytest.fixture(params=[None, UNKNOWN_NAME], ids=["refused", "unknown"])
+@pytest.fixture(params=[None, UNKNOWN_NAME, NO_THREAD], ids=["refused", "unknown", "no thread"])
 def nowhere(
     request: pytest.FixtureRequest, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, str]:
@@ -252,7 +253,8 @@ def nowhere(
 
     monkeypatch.setattr(aiohttp.ThreadedResolver, "resolve", fail)
     monkeypatch.setattr(aiohttp.DefaultResolver, "resolve", fail)
-    return "https://nowhere.example", "nowhere.example"
+    part = "no thread could be" if request.param is NO_THREAD else "nowhere.example"
+    return "https://nowhere.example", part
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

@@ -100,6 +100,17 @@ async def test_an_error_in_a_thread_is_the_error_of_the_answer(
         await session.send(request(refuse))
 
 
+async def test_without_room_for_a_thread_the_loop_decodes(
+    connect_session: ConnectSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_thread(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    session, _ = await connect_session(answer(b" " * MIB))
+    assert await session.send(request(record)) == threading.get_ident()
+
+
 async def test_large_answers_at_once_are_decoded_iterations_apart(
     connect_session: ConnectSession,
 ) -> None:
