@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import attrs
+import msgspec
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
@@ -210,6 +211,12 @@ class Fetcher:
             campaigns, error = await look_up(self.client, request.campaigns)
             campaign_ids = list(request.campaigns)
         plan = Plan.of(campaign_ids, campaigns)
+        if not plan.account_ids:
+            # the service no longer names the owner, but the staged reports still have one
+            staged = staging.plan
+            plan = msgspec.structs.replace(
+                plan, account_ids=staged.account_ids, sample=staged.sample
+            )
         await self.run(self.check_accounts, plan.account_ids)
         if not plan.ids:
             # `on_progress` can end an empty pull here, before anything is staged

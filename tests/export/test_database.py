@@ -148,6 +148,31 @@ async def test_a_night_resumes_without_its_first_campaign_and_a_list(tmp_path: P
         assert (await pull(client, tmp_path / "x.csv", [1, 2])).resumed
 
 
+async def test_a_lookup_that_fails_in_a_resume_keeps_the_account(tmp_path: Path) -> None:
+    out = tmp_path / "x.csv"
+    account = Account(1, hidden={3: 500}, pages=500)
+    is_list_gone = False
+
+    def answer(request: ApiRequest) -> object:
+        if request.path == "/v3/campaigns" and is_list_gone:
+            return 404
+        return account.answer(request)
+
+    async with serving(answer) as (client, service):
+        with pytest.raises(PullPausedError):
+            await pull(client, out, [1, 2, 3], max_requests=6)
+        is_list_gone = True
+        account.hidden = {}
+        with pytest.raises(PullPausedError):
+            await pull(client, out, [1, 2, 3], max_requests=1)
+        is_list_gone = False
+        account.account_id = 2
+        service.requests.clear()
+        with pytest.raises(ConfigurationError, match="staged reports belong to account 1"):
+            await pull(client, out, [1, 2, 3])
+        assert not reports_in(service)
+
+
 async def test_an_earlier_night_says_whose_a_campaign_is(out: Path) -> None:
     account = Account(0)
     async with served(account) as (client, _):
