@@ -16,7 +16,7 @@ from seorep_async.cli.options import (
     campaign_id,
     command,
     count,
-    day,
+    day_or_month,
     format_options,
     later,
     name_and_value,
@@ -32,7 +32,7 @@ _ENGINES = option(
     help="Names of engine A and engine B, such as 'Google, Bing'.  "
     "[default: SEOREP_REPORT_ENGINES, or the profile's report_engines]",
 )
-_date_option = functools.partial(option, metavar="DATE", type=day)
+_date_option = functools.partial(option, metavar="DATE", type=day_or_month)
 _number_option = functools.partial(option, metavar="N", show_default=True)
 _ACCOUNT = option(
     "--account", metavar="NAME", help="Name of the account, where the database has several."
@@ -118,9 +118,9 @@ def guide(name: str | None) -> None:
 @_date_option(
     "--from",
     "before",
-    help="Earlier ranking day.  [default: the last one before --to]",
+    help="Earlier ranking day, or a month, for its last.  [default: the last one before --to]",
 )
-@_date_option("--to", "after", help="Later ranking day.  [default: the last one]")
+@_date_option("--to", "after", help="Later ranking day, or a month.  [default: the last one]")
 @option(
     "--month",
     metavar="MONTH",
@@ -183,8 +183,8 @@ def guide(name: str | None) -> None:
 @format_options
 def changes(
     databases: tuple[str, ...],
-    before: dt.date | None,
-    after: dt.date | None,
+    before: dt.date | str | None,
+    after: dt.date | str | None,
     month: str | None,
     format: str,
     kind: tuple[str, ...],
@@ -209,7 +209,7 @@ def changes(
     return int(show_changes(database, format=format, **choices))
 
 
-def _days_of(month: str, *days: dt.date | None) -> tuple[dt.date, dt.date]:
+def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]:
     """Return the last day before a month and its own last day. Refuse `--from` and `--to`."""
     if any(days):
         raise click.UsageError("--month can't be combined with --from or --to.")
@@ -246,12 +246,12 @@ def _days_of(month: str, *days: dt.date | None) -> tuple[dt.date, dt.date]:
 @_date_option(
     "--from",
     "start_date",
-    help="First day to draw.  [default: the first in the database]",
+    help="First day to draw, or a month.  [default: the first in the database]",
 )
 @_date_option(
     "--to",
     "end_date",
-    help="Last day to draw.  [default: the last in the database]",
+    help="Last day to draw, or a month.  [default: the last in the database]",
 )
 @option(
     "--month",
@@ -269,8 +269,8 @@ def _days_of(month: str, *days: dt.date | None) -> tuple[dt.date, dt.date]:
 @option("--json", is_flag=True, help="Print the file and its size, or the error, as JSON.")
 def report(
     database: str,
-    start_date: dt.date | None,
-    end_date: dt.date | None,
+    start_date: dt.date | str | None,
+    end_date: dt.date | str | None,
     month: str | None,
     opens: bool,
     json: bool,

@@ -189,6 +189,12 @@ def day(value: str) -> dt.date:
         raise click.BadParameter(f"the date {value} does not exist.") from None
 
 
+def day_or_month(value: str) -> dt.date | str:
+    """Read a date, or a month such as 2023-01, which the library understands."""
+    is_month = re.fullmatch(r"(19|20)\d\d-(0[1-9]|1[0-2])", value, re.ASCII)
+    return value if is_month else day(value)
+
+
 def name_and_value(pair: str) -> tuple[str, str]:
     """Read NAME=VALUE, split at the first =."""
     name, equals, value = pair.partition("=")

@@ -221,13 +221,18 @@ class Selection:
     def error_for_day(
         self, argument: str, day: dt.date, days: Sequence[dt.date]
     ) -> ConfigurationError:
-        """Return the error about a day without rankings. It names the nearest days."""
+        """Return the error about a day without rankings: the nearest days, and how to pull it."""
         earlier = [other for other in days if other < day]
         later = [other for other in days if other > day]
         nearest = [*earlier[-1:], *later[:1]]
         problem = f"{self.history.label} has no rankings of {self.name} for {day}"
-        nearest_days = " and ".join(map(str, nearest))
-        return ConfigurationError(f"{problem}; the nearest: {nearest_days}", argument=argument)
+        problem += f"; the nearest: {' and '.join(map(str, nearest))}"
+        # a pull of a whole month has the ranks of its last day, once that is past
+        is_end_of_month = (day + dt.timedelta(1)).day == 1
+        if is_end_of_month and day < dt.datetime.now(dt.UTC).date():
+            command = f"seorep pull --month {day:%Y-%m} -o {Path(self.history.label).name}"
+            problem += f"; to have it, pull its month ({command})"
+        return ConfigurationError(problem, argument=argument)
 
     @property
     def advice_on_days(self) -> str:

@@ -269,10 +269,8 @@ def _provide_views(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _refusal(path: Path, problem: str) -> ConfigurationError:
-    advice = "name a database that pulls wrote (.duckdb)"
-    if path.suffix.lower() != ".duckdb":
-        command = "seorep pull -o rankings.duckdb --month 2023-02..2023-03"
-        advice = f"name a database, and pull the days that you want to see into it: {command}"
+    command = "seorep pull -o rankings.duckdb --month 2023-02..2023-03"
+    advice = f"name a database that pulls wrote, such as by {command}"
     return ConfigurationError(f"can't read {path}: {problem}; {advice}", argument="database")
 
 

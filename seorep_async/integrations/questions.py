@@ -80,10 +80,11 @@ _IN_TOOL_WORDS = (
     ),
     # a pull makes missing tables
     (
-        r"(it has no table \w+|no pull wrote it); name a database that pulls wrote \(\.duckdb\)",
+        r"(it has no table \w+|no pull wrote it); name a database that pulls wrote.*",
         "no pull wrote it: call pull first",
     ),
-    (r"; name a database that pulls wrote \(\.duckdb\)", ""),
+    (r"; name a database that pulls wrote.*", ""),
+    (r" \(seorep pull [^)]*\)", ""),
     (r"give this account a name of its own with account=…", "this server needs another account"),
     (r"restart=True", "restart true"),
     (

@@ -229,7 +229,8 @@ async def test_an_error_says_what_is_wrong(
         ),
         ("start over with restart=True, which drops it", "start over with restart true"),
         ("ids can't be combined with groups=… or filter=…", "combined with groups or filter"),
-        ("no pull wrote it; name a database that pulls wrote (.duckdb)", "no pull wrote it"),
+        ("no pull wrote it; name a database that pulls wrote, such as by X", "call pull first"),
+        ("pull its month (seorep pull --month 2023-02 -o a.duckdb)", "pull its month"),
         (
             "has several accounts; name one with account=…: 'a'",
             "the user must start this server with the option account, which",
