@@ -155,6 +155,14 @@ def test_a_target_needs_room(
     assert line.startswith(level)
 
 
+def test_a_stored_pull_is_named(seorep: Seorep) -> None:
+    pull = ("pull", "--sandbox", "-o", "a.csv", "--month", "2023-01", "--max-requests", "8")
+    assert seorep(*pull, "--quiet").code == ExitCode.UNAVAILABLE
+    (line,) = lines(seorep, "staged", "-o", "a.csv")
+    state = ": the pull of 2023-01-01 to 2023-01-31 is unfinished, with 7 reports"
+    assert line.endswith(f"{state}; the same command without --restart goes on")
+
+
 @pytest.mark.parametrize("has_database", [False, True])
 def test_pulls_that_other_accounts_staged_are_named(seorep: Seorep, has_database: bool) -> None:
     target = ("-o", "a.duckdb", "--quiet", "-s", "campaigns=4")
