@@ -309,7 +309,7 @@ def _rows_of(path: str) -> list[tuple[int, list[str]]]:
         raise click.BadParameter("can't read -: stdin is closed.")
     try:
         with click.open_file(path, encoding="utf-8-sig") as file:
-            reader = csv.reader(file, strict=True)
+            reader = csv.reader(file, strict=True, skipinitialspace=True)
             return [(reader.line_num, row) for row in reader if row]
     except (OSError, ValueError, csv.Error) as error:
         problem = getattr(error, "strerror", None) or error

@@ -159,7 +159,7 @@ class ChangeFile:
         check_file(file.out, file.path)
         if has_content(file.path) and not file._holds_changes():
             advice = "name another file, or delete this one first"
-            problem = f"{file.path.name} exists, and seorep changes did not write all of it"
+            problem = f"{file.path.name} exists, and was edited, or not written by seorep changes"
             raise refusal(out, f"{problem}; {advice}")
         return file
 

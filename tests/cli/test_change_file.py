@@ -156,7 +156,7 @@ def test_a_saved_workbook_of_changes_is_kept(seorep: Seorep, database: Path) -> 
     workbook.save("fell.xlsx")
     ended = seorep("changes", database, "-o", "fell.xlsx")
     assert ended.code == 2
-    assert "seorep changes did not write all of it" in ended.err
+    assert "was edited, or not written by seorep changes" in ended.err
 
 
 def test_more_changes_than_a_sheet_can_contain_are_refused(
