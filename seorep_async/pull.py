@@ -309,19 +309,20 @@ class _Run(Generic[R]):
         if item is None or item.reading is not reading:
             # The id has ended, or another reading has replaced this one.
             return None
+        error = reading.failure(error)
         if reading.may_be_too_large(error):
-            item.reading = reading.at_default_size()
+            item.reading = reading.at_default_size(error)
             return item.reading
         if isinstance(error, PaginationError) and item.repulls < MAX_REPULLS:
             # The rows may have changed while they were read.
             item.repulls += 1
-            item.reading = reading.again()
+            item.reading = reading.again(error)
             return item.reading
         if not self._may_try_again(item, error):
             self._fail(item, error)
             return None
         item.error = error
-        item.reading = reading.again()
+        item.reading = reading.again(error)
         del self._begun[item.number]
         self._deferred.append(item)
         return None

@@ -140,7 +140,12 @@ class Listing(NotAwaited, Generic[T, R_co]):
         except SeoRepError as error:
             if not reading.may_be_too_large(error):
                 raise
-        return await self._assembled(reading.at_default_size())
+            reading = reading.at_default_size(error)
+        try:
+            return await self._assembled(reading)
+        except SeoRepError as error:
+            failure = reading.failure(error)
+        raise failure
 
     async def _assembled(self, reading: Reading[T]) -> R_co:
         async with aclosing(self._read(reading)) as pages:

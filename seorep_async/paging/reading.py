@@ -43,6 +43,7 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
         most_ahead: the number of pages that may be requested beyond the last checked one.
         page_size: chooses the size of all pages when page 1 is requested. None keeps the default.
         blamed: the `PageSize` whose large pages may have caused an earlier failure, or None.
+        earlier_error: the failure of an earlier reading of this listing, or None.
         requested: the number of the last requested page.
         checked: the number of the last page that was received and checked.
         early: pages that arrived before an earlier one, by number.
@@ -56,6 +57,7 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
     most_ahead: int
     page_size: PageSize | None = None
     blamed: PageSize | None = None
+    earlier_error: SeoRepError | None = None
     requested: int = 0
     checked: int = 0
     early: dict[int, Page[T]] = msgspec.field(default_factory=dict)
@@ -68,15 +70,20 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
         """Return whether larger pages than the default may have caused a failure."""
         return self.limit is not None and isinstance(error, _FAILURES_OF_LARGE_PAGES)
 
-    def at_default_size(self) -> Reading[T]:
+    def failure(self, error: SeoRepError) -> SeoRepError:
+        """Return the error of this reading, or the earlier one if nothing was sent since."""
+        was_sent = error.attempts > 0 or not isinstance(error, DeadlineExceededError)
+        return error if was_sent else self.earlier_error or error
+
+    def at_default_size(self, error: SeoRepError) -> Reading[T]:
         """Return a reading of the same listing from page 1, at the service's default size."""
-        again = self.again()
+        again = self.again(error)
         again.page_size = None
         again.blamed = self.page_size
         return again
 
-    def again(self) -> Reading[T]:
-        """Return a reading of the same listing from page 1, at the same size."""
+    def again(self, error: SeoRepError) -> Reading[T]:
+        """Return a reading of the same listing from page 1, at the same size, after a failure."""
         return Reading(
             self.query,
             self.schedule,
@@ -85,6 +92,7 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
             most_ahead=self.most_ahead,
             page_size=self.page_size,
             blamed=self.blamed,
+            earlier_error=error,
         )
 
     @property

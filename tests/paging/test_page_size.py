@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
-from seorep_async import EngineNames, ServerError
+from seorep_async import AttemptTimeoutError, DeadlineExceededError, EngineNames, ServerError
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Campaigns, Rankings
 from seorep_async.session import Session
@@ -260,6 +260,29 @@ async def test_an_outage_does_not_count_against_the_page_size() -> None:
             with pytest.raises(ServerError):
                 await rankings.campaign(1, *JANUARY)
         assert session.stats.page_sizes == {PATH: 1000}
+
+
+@pytest.mark.parametrize("is_pulled", [False, True], ids=["awaited", "pulled"])
+async def test_an_error_keeps_its_cause_if_no_time_is_left(
+    is_pulled: bool,
+) -> None:
+    paging = Paging(lambda campaign_id: 60)
+    is_down = False
+    service = SimulatedService(says=lambda path: None if is_down else paging.answer(path))
+    async with session_above(service) as session:
+        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+        await rankings.campaign(1, *JANUARY)
+        is_down = True
+        with session.call_timeout.limit(40):
+            if is_pulled:
+                (outcome,) = await rankings.pull([1], *JANUARY)
+                error: Any = outcome.error
+            else:
+                with pytest.raises(DeadlineExceededError) as caught:
+                    await rankings.campaign(1, *JANUARY)
+                error = caught.value
+    assert error.attempts == 2
+    assert isinstance(error.__cause__, AttemptTimeoutError)
 
 
 # --- Who asks, and who waits
