@@ -56,6 +56,8 @@ _FORBIDDEN = "not open to this API key"
 _PRIVATE = "the response is an error or has an unexpected value; it may hold secrets, so not shown"
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
+_LISTS = ("/v3/campaigns", "/v3/users", "/v3/keywords", "/v3/backlinks")
+"""Paths that the service has for every key."""
 _UNREAD_ENCODINGS = ("br", "compress", "zstd")
 """Encodings that the client never asks for. It does not understand a body in one of them."""
 _ONCE_MORE = 2
@@ -170,7 +172,9 @@ class ErrorReader:
         """Return the error for a status of 400 or more, with the service's own reason."""
         status = response.status
         error_type = status_error_type(status)
-        if status == 404 and is_of_gateway(response):
+        is_list = request.method == "GET" and request.path in _LISTS
+        is_unknown = is_list and not self.knows_service
+        if status == 404 and (is_unknown or is_of_gateway(response)):
             # Another server has no such page. That does not mean that there is no object.
             return ProtocolError(_WRONG_SERVER)
         default = "the service refused" if status < 500 else "the service failed"

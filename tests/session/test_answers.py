@@ -329,6 +329,7 @@ NO_SERVICE = "this does not look like the service; check the address"
     [
         (("/v3/campaigns", NO_SERVICE), HTML),
         (("/v3/campaigns", NO_SERVICE), b"not found"),
+        (("/v3/campaigns", NO_SERVICE), b'{"detail": "Not Found"}'),
         (("/v3/campaigns/42", NO_SERVICE), HTML),
         (("/v3/campaigns/42", NO_OBJECT), b""),
         (("/v3/campaigns/42", NO_OBJECT), b" \n"),

@@ -14,7 +14,7 @@ import pytest
 from seorep_async import Attempt, SeoRepClient
 from seorep_async.errors import (
     ConfigurationError,
-    NotFoundError,
+    InvalidRequestError,
     ServerError,
 )
 from tests.session.calls import KEY, Connect, StartServer, ask, failure
@@ -72,10 +72,10 @@ async def test_attempts_errors_and_log_lines_name_the_account(
     scripted_server: StartServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     seen: list[Attempt] = []
-    server = await scripted_server(answer(status=500), answer(status=404))
+    server = await scripted_server(answer(status=500), answer(status=410))
     caplog.set_level(logging.DEBUG, "seorep_async")
     async with SeoRepClient(server.base_url, KEY, on_attempt=seen.append, account="acme") as client:
-        error = await failure(client, NotFoundError)
+        error = await failure(client, InvalidRequestError)
         assert error.account == client.stats.account == "acme"
     assert [attempt.account for attempt in seen] == ["acme", "acme"]
     records = [record for record in caplog.records if record.name == "seorep_async"]
