@@ -103,11 +103,16 @@ class RankingReport(Model, Tabular, Generic[R_co]):
     def _frame_columns(self, table: Table) -> Sequence[Column]:
         return _constants_last(table, ())
 
-    def _repr_html_(self) -> str:
+    def __str__(self) -> str:
+        return f"<{self._caption()}: {counted(len(self.rows), 'row')}>"
+
+    def _caption(self) -> str:
         subject = f"{self.feed.object_name.title()} {self.id}"
         if self.account:
             subject += f" of {self.account}"
-        caption = f"{subject}, {self.start_date} to {self.end_date}, feed {self.feed.value}"
+        return f"{subject}, {self.start_date} to {self.end_date}, feed {self.feed.value}"
+
+    def _repr_html_(self) -> str:
         totals = None
         if self.totals:
             values = totals_values(self.totals, compared=self.compared)
@@ -115,7 +120,8 @@ class RankingReport(Model, Tabular, Generic[R_co]):
         table = table_of(self.feed)
         columns = table.column_values(self.rows[:SHOWN_ROWS], compared=self.compared)
         rows = zip(*columns, strict=True)
-        return html_table(caption, table.columns[table.lead :], rows, len(self.rows), totals)
+        columns_shown = table.columns[table.lead :]
+        return html_table(self._caption(), columns_shown, rows, len(self.rows), totals)
 
 
 @attrs.frozen(init=False)

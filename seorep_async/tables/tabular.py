@@ -49,7 +49,7 @@ class Tabular:
         """Return a dictionary for each row, with its columns in order.
 
         Dates are dates. Tags are a list of dictionaries with `id`, `label` and, if the service sent
-        more, `extra`. Fields that the service's reference does not name are a dictionary.
+        more, `extra`. Fields that the service's reference does not name are a dictionary, or None.
         """
         table, parts = self._parts()
         names = [column.name for column in table.columns]
@@ -119,7 +119,7 @@ def _plain(table: Table, columns: Columns) -> list[Sequence[Any]]:
         if column.type is ColumnType.TAGS:
             plain_columns.append([plain_tags(tags) for tags in values])
         elif column.type is ColumnType.FIELDS:
-            plain_columns.append([dict(extra) for extra in values])
+            plain_columns.append([dict(extra) or None for extra in values])
         else:
             plain_columns.append(values)
     return plain_columns
