@@ -109,7 +109,9 @@ def check_id(name: str, value: object) -> int:
         problem = f"{name} must be an integer from 1 to {MAX_ID}, got {short_repr(value)}"
         if isinstance(value, Campaign | Keyword | User | Backlink):
             problem += "; pass its .id"
-        elif isinstance(value, str) and value.isdecimal():
+        elif (isinstance(value, str) and value.isdecimal()) or (
+            isinstance(value, float) and value.is_integer()
+        ):
             problem += "; convert it with int()"
         raise ConfigurationError(problem, argument=name)
     return number
@@ -163,7 +165,8 @@ def check_feed(value: object) -> Feed:
         return Feed(value)
     except ValueError:
         feeds = ", ".join(f'{feed} or "{feed.value}"' for feed in Feed)
-        problem = f"feed must be one of {feeds}; got {short_repr(value)}"
+        problem = f"feed must be one of {feeds}; got {short_repr(value)}."
+        problem += suggestion(value, [feed.value for feed in Feed])
         raise ConfigurationError(problem, argument="feed") from None
 
 
@@ -199,6 +202,8 @@ def check_date(name: str, value: object, *, takes_month: bool = False) -> dt.dat
     problem = f"{name} must be {forms}, got {short_repr(value)}"
     if isinstance(value, dt.datetime):
         problem += "; pass its .date()"
+    elif hasattr(value, "strftime"):  # a pandas Period
+        problem += "; pass its str()"
     raise ConfigurationError(problem, argument=name)
 
 

