@@ -145,7 +145,8 @@ class PullArguments:
         if is_by_month and not target.endswith(".duckdb"):
             raise click.UsageError(
                 "-o: several months, or --skip-complete, need a .duckdb file. Write other files "
-                "from it with DuckDB's COPY … TO, or pull each month into its own file."
+                "from it with DuckDB's COPY … TO, or pull each month into its own file, such as "
+                "2023-01.parquet: read them as ????-??.parquet, without the tables beside them."
             )
         # without --skip-complete, each run would fetch the first months again, and never the last
         if self.max_requests and len(windows) > 1 and not self.skips_pulled_months:

@@ -159,7 +159,7 @@ def show_early_end(run: PullRun, console: Console) -> None:
         place = left if run.by_month else run.place
         advice = ""
         if not run.arguments.to_stdout:
-            advice = "\nRepeat the command without --restart to resume, or with it to start over."
+            advice = "\nRepeat the command to resume. With --restart, it would start over."
         messages().print(f"Interrupted{place}.{advice}")
     # the error itself says how far a single pull came
     elif run.ended_by is None or not run.by_month:
@@ -259,7 +259,8 @@ def _headline(run: PullRun) -> str:
         window = f"{len(pulls):,} months, {window},"
     if run.received:
         return f"Pulled {window}"
-    return f"Nothing pulled, because every report failed: {window}"
+    which = "every retried report" if run.arguments.retry_failed else "every report"
+    return f"Nothing pulled, because {which} failed: {window}"
 
 
 def _counts(run: PullRun) -> Iterator[tuple[str, str | Text]]:

@@ -92,7 +92,7 @@ async def opened_target(
                 if beginning.retry_failed and not has_earlier_pull:
                     _log.warning(
                         "retry_failed=…: there is no such pull of %s to %s with the snapshot date "
-                        "%s; everything is fetched",
+                        "%s (for a file, also from the same address); everything is fetched",
                         request.start_date,
                         request.end_date,
                         request.snapshot_date,

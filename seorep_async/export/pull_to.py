@@ -121,7 +121,7 @@ async def pull_to(
     except asyncio.CancelledError as error:
         # if the target was already written, the caller gets the summary
         if tracker.written is None:
-            error.add_note("the reports that arrived are kept: the same call of pull_to resumes")
+            error.add_note("any reports that arrived are kept: the same call of pull_to resumes")
             raise
         return tracker.written
 

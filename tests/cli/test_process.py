@@ -44,7 +44,7 @@ def test_an_interrupt_is_130_and_says_how_to_resume(tmp_path: Path) -> None:
     assert (running.returncode, out) == (130, "")
     assert re.fullmatch(
         r"Interrupted( at [\d,]+ of 8,000 reports)?\.\n"
-        r"Repeat the command without --restart to resume, or with it to start over\.\n",
+        r"Repeat the command to resume\. With --restart, it would start over\.\n",
         without_slow_callbacks(err),
     )
     assert os.listdir(tmp_path) == [".slow.csv.pull"]
@@ -163,7 +163,7 @@ class Interrupted:
     err: str = ""
 
 
-ADVICE = "Interrupted.\nRepeat the command without --restart to resume, or with it to start over.\n"
+ADVICE = "Interrupted.\nRepeat the command to resume. With --restart, it would start over.\n"
 
 
 @pytest.mark.parametrize(

@@ -433,7 +433,7 @@ async def test_nothing_that_was_cancelled_is_left_running(
     with pytest.raises(asyncio.CancelledError) as caught:
         await task
     assert caught.value.__notes__ == [
-        "the reports that arrived are kept: the same call of pull_to resumes"
+        "any reports that arrived are kept: the same call of pull_to resumes"
     ]
     staged = staged_in(tmp_path / "x.duckdb", "acme")
     assert staged is not None
