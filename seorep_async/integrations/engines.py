@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import datetime as dt
 import os
 import platform
@@ -332,8 +333,10 @@ def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
         cancels.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
         return await task
 
+    # the caller's context holds the current span of a trace, for example
+    context = contextvars.copy_context()
     with ThreadPoolExecutor(1) as executor:
-        running = executor.submit(asyncio.run, cancellable())
+        running = executor.submit(context.run, asyncio.run, cancellable())
         try:
             return running.result()
         except KeyboardInterrupt:

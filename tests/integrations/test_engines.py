@@ -10,6 +10,7 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -175,6 +176,23 @@ async def test_it_may_be_called_where_an_event_loop_runs() -> None:
         inside = pull_table([1], **WINDOW)
         plain = await asyncio.to_thread(pull_table, [1], **WINDOW)
     assert inside.equals(plain)
+
+
+async def test_its_requests_belong_to_the_span_of_its_caller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    span = ContextVar("span", default="none")
+    span.set("the caller's")
+    spans = []
+
+    def note(*arguments: Any, **options: Any) -> SeoRepClient:
+        spans.append(span.get())
+        return SeoRepClient(*arguments, **options)
+
+    monkeypatch.setattr(engines, "SeoRepClient", note)
+    with served():
+        pull_table([1], **WINDOW)
+    assert spans == ["the caller's"]
 
 
 @pytest.mark.parametrize("in_a_loop", [False, True])
