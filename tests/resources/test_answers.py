@@ -29,7 +29,7 @@ from seorep_async.models import (
 )
 from tests.models.reference import Line, fields_in
 from tests.normalisation.wire import assert_faithful
-from tests.resources.operations import BY_NAME, LEAST, OPERATIONS, Arguments, Operation, each
+from tests.resources.operations import BY_NAME, IDS, LEAST, OPERATIONS, Arguments, Operation, each
 from tests.sandbox import calls
 from tests.sandbox.calls import BACKLINKS, CAMPAIGNS, USERS, YEAR, client_of_sandbox
 from tests.session.calls import Connect
@@ -172,6 +172,22 @@ async def test_an_object_is_created_found_changed_and_deleted(
 # --- Answers that contradict the reference
 
 
+@each([operation for operation in returning if operation.resource != "rankings"])
+async def test_a_response_without_an_id_is_refused_with_its_path(
+    operation: Operation, connect: Connect
+) -> None:
+    name = "user_id" if operation.verb == "login_grant" else "id"
+    data: Any = dict(LEAST.get(operation.name, LEAST[operation.resource]))
+    del data[name]
+    client, _ = await connect(answer({"data": [data] if operation.is_listing else data}))
+    with pytest.raises(DecodeError) as refused:
+        await operation.ask(client, **operation.changing)
+    assert refused.value.field_path == (
+        f"data[0].{name}" if operation.is_listing else f"data.{name}"
+    )
+    assert refused.value.path == operation.path
+
+
 TO_A_DELETION: dict[bytes, type[SeoRepError] | None] = {
     **dict.fromkeys((b"", b'{"metadata": {}, "data": []}', b'{"metadata": {}, "data": {"id": 7}}')),
     b'{"status": "error", "code": 404, "message": "no such object"}': NotFoundError,
@@ -236,7 +252,18 @@ async def test_a_repeatable_request_is_repeated_unchanged(
         )
 
 
-UNNAMED = ("campaigns.list", "users.list", "keywords.list")
+@each(OPERATIONS)
+async def test_a_refusal_names_the_object(operation: Operation, connect: Connect) -> None:
+    client, _ = await connect(answer(status=404))
+    with pytest.raises(NotFoundError) as refused:
+        await operation.ask(client, **operation.changing)
+    subject: str | None = operation.resource[:-1]
+    if operation.verb != "create":
+        id_name = next((name for name in operation.required if name in IDS), None)
+        noun = subject if id_name == "id" else str(id_name).removesuffix("_id")
+        # a list may be of all objects
+        subject = id_name and f"{noun} 7"
+    assert refused.value.subject == subject
 
 
 DAYS = ("2023-01-01", "2023-01-31")
