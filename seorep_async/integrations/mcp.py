@@ -43,6 +43,7 @@ from seorep_async.export.files import has_content
 from seorep_async.export.lookups import look_up
 from seorep_async.export.progress import fails_again
 from seorep_async.export.progress_bar import in_words
+from seorep_async.history.change_file import names_of_engines
 from seorep_async.integrations.questions import (
     MOST_IDS,
     ChangesQuestion,
@@ -61,7 +62,7 @@ from seorep_async.integrations.tool_arguments import (
     read_arguments,
 )
 from seorep_async.models import Campaign, Feed, KeywordRanking, Page
-from seorep_async.resources.arguments import check_account_name, check_engine_names
+from seorep_async.resources.arguments import check_account_name
 from seorep_async.tables.columns import columns_of_model, is_change, model_columns
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import excerpt
@@ -130,7 +131,8 @@ def mcp_server(
         account: the account's name in the database; by default, the client's. If the database has
             only one account, the tool changes compares that by default, whatever its name.
         engine_names: the names of engine A and engine B, such as `("Google", "Bing")`. The
-            descriptions of the tools contain them, so that an agent knows which one is Google.
+            descriptions of the tools contain them, so that an agent knows which one is Google, and
+            `engine` takes them.
 
     Raises:
         ConfigurationError: an argument is wrong.
@@ -142,10 +144,12 @@ def mcp_server(
     if account is not None:
         account = check_account_name(account)
     engines = ""
+    engines_by_name = {}
     if engine_names is not None:
-        engine_a, engine_b = check_engine_names(engine_names)
-        engines = one_line(f"engine_a is {engine_a}; engine_b is {engine_b}.")
-    agent = _Agent(client, path, account)
+        names = names_of_engines(engine_names)
+        engines = one_line(f"engine_a is {names['engine_a']}; engine_b is {names['engine_b']}.")
+        engines_by_name = {name.lower(): engine for engine, name in names.items()}
+    agent = _Agent(client, path, account, engines_by_name)
     calls = _Calls()
 
     async def list_tools(_: Any, __: Any) -> Any:
@@ -254,7 +258,7 @@ async def _answer(
             raise ConfigurationError(
                 f"there is no tool {short_repr(name)}; the tools are {', '.join(_TOOLS)}"
             )
-        arguments = read_arguments(values, tool.arguments)
+        arguments = read_arguments(values, tool.arguments, agent.engines_by_name)
         return await tool.answer(agent, arguments, progress), False
     except (SeoRepError, ImportError) as error:
         problem = in_tool_words(str(error), agent.database)
@@ -278,11 +282,12 @@ ReportProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitabl
 
 @attrs.frozen
 class _Agent:
-    """The service, the database and the account that the tools use."""
+    """The service, the database, the account and the names of engines that the tools use."""
 
     client: SeoRepClient
     database: str
     account: str | None
+    engines_by_name: Mapping[str, str]
     pulling: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     """Held by a pull until it has cleaned up, because two can't stage into one folder."""
     processes: asyncio.Semaphore = attrs.field(
@@ -292,7 +297,9 @@ class _Agent:
     async def ask(self, question: Question) -> str:
         """Answer a question about the database as soon as a process may start for it."""
         if not has_content(Path(self.database)):
-            raise ConfigurationError("there is no database yet: call pull first")
+            raise ConfigurationError(
+                "there is no database yet: call pull first, and wait for its answer"
+            )
         async with self.processes:
             return await ask(question)
 
@@ -451,26 +458,29 @@ class _Progress:
 
 
 def _summarised(summary: PullSummary) -> str:
-    any_retryable = any(
-        not fails_again(failure.error, failure.status) for failure in summary.failures
-    )
+    rows = _failures_by_reason(summary.failures)
+    any_retryable = any(row["retryable"] for row in rows)
     if summary.failures and not summary.received:
+        reasons = "; ".join(row["first_message"] for row in rows)
         advice = "; repeat pull later" if any_retryable else ""
         raise ConfigurationError(
-            f"every report failed, such as: {summary.failures[0].message}; the table failures has "
-            f"every reason{advice}"
+            f"every report failed: {reasons}; the table failures has all of them{advice}"
         )
     notes = list(summary.notes)
     if any_retryable:
-        notes.append("a retry may succeed: repeat pull with the campaign_ids of the rows")
+        notes.append("a retry may succeed: repeat pull with the campaign_ids of retryable rows")
+    left_out = []
+    if len(summary.failures) > MOST_IDS:
+        left_out.append(f"campaign_ids has {MOST_IDS} at most; the table failures has all of them")
     ranking_day = None
     if Feed.CAMPAIGN in summary.feeds:
         # the day under which the tool `changes` finds the rows
         ranking_day = min(summary.end_date, max(summary.start_date, summary.snapshot_date))
     return excerpt(
-        ("feed", "error", "status", "first_message", "reports", "campaign_ids"),
-        _failures_by_reason(summary.failures),
+        list(rows[0]) if rows else (),
+        [list(row.values()) for row in rows],
         advice=lambda count: "the table failures has all of them",
+        left_out=left_out,
         account=summary.account,
         snapshot_date=str(summary.snapshot_date),
         ranking_day=ranking_day and str(ranking_day),
@@ -483,16 +493,25 @@ def _summarised(summary: PullSummary) -> str:
     )
 
 
-def _failures_by_reason(failures: Iterable[PullFailure]) -> list[list[object]]:
+def _failures_by_reason(failures: Iterable[PullFailure]) -> list[dict[str, Any]]:
     """Return a row for each kind of failure, with the first message and the first campaigns."""
     groups: dict[tuple[str, str, int | None], list[PullFailure]] = {}
     for failure in failures:
         reason = (failure.feed.value, failure.error, failure.status)
         groups.setdefault(reason, []).append(failure)
-    rows: list[list[object]] = []
-    for reason, group in groups.items():
+    rows = []
+    for (feed, error, status), group in groups.items():
         campaign_ids = list(dict.fromkeys(failure.campaign_id for failure in group))
-        rows.append([*reason, group[0].message, len(group), campaign_ids[:MOST_IDS]])
+        row = {
+            "feed": feed,
+            "error": error,
+            "status": status,
+            "retryable": not fails_again(error, status),
+            "first_message": group[0].message,
+            "reports": len(group),
+            "campaign_ids": campaign_ids[:MOST_IDS],
+        }
+        rows.append(row)
     return rows
 
 
@@ -531,30 +550,33 @@ class _Tool:
 
 _TOOLS = {
     "campaigns": _Tool(
-        description="List the account's campaigns, from the service.",
+        description="List campaigns, from the service.",
         arguments=CampaignsArguments,
         answer=_campaigns,
     ),
     "rankings": _Tool(
-        description="Get ranks of a campaign's keywords from the service; nothing is stored.",
+        description="Get a campaign's ranks from the service; nothing is stored.",
         arguments=RankingsArguments,
         answer=_rankings,
         has_engines=True,
     ),
     "changes": _Tool(
-        description="Compare two days of the database, the largest changes first.",
+        description=(
+            "Compare two days of the database, the largest changes first (no rank: 101), of each "
+            "keyword and engine."
+        ),
         arguments=ChangesArguments,
         answer=_changes,
         has_engines=True,
     ),
     "history": _Tool(
         description=(
-            "Run SQL that only reads. keyword_rankings has a row a keyword and night. Its "
-            "views keyword_rankings_by_day and keyword_rankings_latest (last days) add as_of, "
-            "the day of the ranks; by month, take each campaign's last. Ranks null and 0 count "
-            "as not ranked (top 10: BETWEEN 1 AND 10). campaigns has company and group_title; "
-            "join by account, campaign_id. SHOW TABLES lists others, DESCRIBE columns, "
-            "duckdb_columns() comments. Aggregate: long answers are cut."
+            "Run read-only SQL. keyword_rankings has a row a keyword, night and window; its "
+            "views a row a keyword and as_of, the day of the ranks: keyword_rankings_by_day (by "
+            "month, take each campaign's last), keyword_rankings_latest (each campaign's last). "
+            "Ranks null and 0: not ranked (top 10: BETWEEN 1 AND 10). tags is a list. "
+            "campaigns has company and group_title; join by account, campaign_id. SHOW TABLES "
+            "lists others, DESCRIBE columns, duckdb_columns() comments. Long answers are cut."
         ),
         arguments=HistoryArguments,
         answer=_history,
@@ -563,7 +585,7 @@ _TOOLS = {
     "pull": _Tool(
         description=(
             "Pull campaigns from the service into the database, as tonight's snapshot. It may "
-            "take minutes; if interrupted, repeat it to resume. The answer's rows are failures."
+            "take minutes; if interrupted, repeat it to resume. Rows are failures."
         ),
         arguments=PullArguments,
         answer=_pull,

@@ -28,7 +28,7 @@ from seorep_async.history.comparing import (
     compare,
 )
 from seorep_async.history.counting import CountedChanges, count_changes
-from seorep_async.history.source import WAIT_SECONDS
+from seorep_async.history.source import WAIT_SECONDS, listed
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import excerpt
 
@@ -85,8 +85,13 @@ _IN_TOOL_WORDS = (
     ),
     (r"; name a database that pulls wrote.*", ""),
     (r" \(seorep pull [^)]*\)", ""),
-    (r"give this account a name of its own with account=…", "this server needs another account"),
+    (
+        r"pass that name as account=…, or begin a new account with force=True|give this account a "
+        "name of its own with account=…",
+        "the user must start this server with another --account",
+    ),
     (r"restart=True", "restart true"),
+    (r"ids can't be combined with groups=.*list them", "name campaign_ids or a group, not both"),
     (
         r"\b(key|or) was refused\b",
         r"\1 was refused; the user may have to give this server another key",
@@ -94,8 +99,8 @@ _IN_TOOL_WORDS = (
     (r'a datetime\.date, a day "YYYY-MM-DD"', 'a day "YYYY-MM-DD"'),
     (
         r"several accounts; name one with account=…:",
-        "several accounts; the user must start this server with the option account, which names "
-        "one of them; the tool history sees them all:",
+        "several accounts; the user must start this server with the --account of one of them; the "
+        "tool history sees them all:",
     ),
     (r"(\w+)=…", r"\1"),
 )
@@ -175,7 +180,7 @@ async def ask(question: Question) -> str:
         raise RuntimeError("a question's process failed")
     if process.returncode == _OUT_OF_TIME:
         raise ConfigurationError(
-            f"the query took longer than {QUERY_SECONDS:g} seconds; aggregate less"
+            f"the query took longer than {QUERY_SECONDS:g} seconds; aggregate, or select less"
         )
     if not output:
         raise ConfigurationError(_out_of_memory("the process of the query was ended"))
@@ -239,6 +244,11 @@ def _out_of_memory(problem: str) -> str:
 
 def _answer_query(question: SqlQuestion) -> str:
     with open_history(question.database, limits=_LIMITS, wait_seconds=WAIT_SECONDS) as history:
+        # before the query, because this is one as well
+        accounts = history.accounts()
+        notes = None
+        if len(accounts) > 1 and "account" not in question.sql.lower():
+            notes = [f"not filtered by account; the database has {listed(accounts)}"]
         relation = history.connection.sql(question.sql)
         if relation is None:
             raise ConfigurationError("sql must be a query, such as one SELECT")
@@ -255,7 +265,7 @@ def _answer_query(question: SqlQuestion) -> str:
         query = relation.project(", ".join(columns)).sql_query()
         result = history.connection.execute(query)
         rows = _with_nested(iter(result.fetchone, None), json_places)
-        return excerpt(relation.columns, rows, advice=_select_less)
+        return excerpt(relation.columns, rows, advice=_select_less, notes=notes)
 
 
 def _with_nested(rows: Iterator[Sequence[Any]], places: Sequence[int]) -> Iterator[Sequence[Any]]:
@@ -276,27 +286,35 @@ def _select_less(count: int) -> str:
 def _answer_comparison(question: ChangesQuestion) -> str:
     with open_history(question.database, limits=_LIMITS, wait_seconds=WAIT_SECONDS) as history:
         account = question.account
-        if account is None and question.default_account in history.accounts():
+        accounts = history.accounts()
+        others = ""
+        if account is None and question.default_account in accounts:
             account = question.default_account
+            if len(accounts) > 1:
+                others = f"; this is about {account}, and the database has {listed(accounts)}"
         request = ComparisonRequest.of(account=account, **question.options)
         result: Changes | CountedChanges
-        if question.by_campaign:
-            result = count_changes(history, request)
-            columns: Sequence[str] = _COLUMNS_OF_COUNTS
-            rows: Sequence[Any] = result.campaigns[: request.limit]
-            omitted = len(result.campaigns) - len(rows)
-        else:
-            # `compare` applies the limit itself
-            result = compare(history, request)
-            columns = _COLUMNS_OF_CHANGES
-            rows = result
-            omitted = result.total - len(rows)
+        try:
+            if question.by_campaign:
+                result = count_changes(history, request)
+                columns: Sequence[str] = _COLUMNS_OF_COUNTS
+                rows: Sequence[Any] = result.campaigns[: request.limit]
+                omitted = len(result.campaigns) - len(rows)
+            else:
+                # `compare` applies the limit itself
+                result = compare(history, request)
+                columns = _COLUMNS_OF_CHANGES
+                rows = result
+                omitted = result.total - len(rows)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{error}{others}") from error
     left_out = []
     if omitted:
         left_out.append(
             f"{omitted} smaller ones; raise limit (to at most {MOST_CHANGES}), or filter"
         )
-    # of many campaigns, only the first are named
+    if len(result.left_out) > MOST_IDS:
+        left_out.append(f"not_compared names at most {MOST_IDS} campaigns for each reason")
     not_compared = {
         reason: campaign_ids[:MOST_IDS]
         for reason, campaign_ids in campaigns_by_reason(result.left_out).items()

@@ -19,8 +19,8 @@ def _about(description: str, *, ge: int | None = None, le: int | None = None) ->
     return msgspec.Meta(description=description, ge=ge, le=le)
 
 
-FirstDay: TypeAlias = Annotated[str, _about("First day, YYYY-MM-DD, or a month, YYYY-MM.")]
-LastDay: TypeAlias = Annotated[str, _about("Last day, YYYY-MM-DD, or a month, YYYY-MM.")]
+FirstDay: TypeAlias = Annotated[str, _about("First day, YYYY-MM-DD, or month, YYYY-MM.")]
+LastDay: TypeAlias = Annotated[str, _about("Last day, YYYY-MM-DD, or month, YYYY-MM.")]
 PageNumber: TypeAlias = Annotated[int, _about("Page, from 1.", ge=1)]
 PageSize: TypeAlias = Annotated[int, _about("Rows a page.", ge=1)]
 
@@ -30,9 +30,7 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class CampaignsArguments(Arguments):
-    filter: Annotated[str | None, _about("Only campaigns whose name (or URL) has this text.")] = (
-        None
-    )
+    filter: Annotated[str | None, _about("Only campaigns with this in name or URL.")] = None
     page: PageNumber = 1
     limit: PageSize = 50
 
@@ -59,10 +57,10 @@ class ChangesArguments(Arguments):
         _about("Earlier ranking day, or a month. Default: the last before after, or its month."),
     ] = None
     after: Annotated[
-        str | None, _about("Later ranking day: last of a window. Default: of most campaigns.")
+        str | None, _about("Later ranking day, or a month. Default: of most campaigns.")
     ] = None
     campaign: Annotated[int | None, _about("Only this campaign id.")] = None
-    group: Annotated[str | None, _about("Only this group's campaigns.")] = None
+    group: Annotated[str | None, _about("Only this group.")] = None
     kind: Annotated[
         list[ChangeKind] | None,
         _about(
@@ -76,8 +74,8 @@ class ChangesArguments(Arguments):
     by_campaign: Annotated[
         bool,
         _about(
-            "Count each campaign's changes, most places first. places: net gained, without found, "
-            "lost."
+            "Count each campaign's changes, most places up or down first. places: net gained, "
+            "without found, lost. Kind rose: gains alone."
         ),
     ] = False
     moved: Annotated[int, _about("Least places of rose and fell.", ge=1)] = 3
@@ -92,7 +90,7 @@ class PullArguments(Arguments):
     start_date: FirstDay
     end_date: LastDay
     campaign_ids: Annotated[list[int] | None, _about("Default: every campaign.")] = None
-    group: Annotated[str | None, _about("Only this group's campaigns.")] = None
+    group: Annotated[str | None, _about("Only this group.")] = None
     feeds: Annotated[
         list[FeedName] | None,
         _about("Default: campaign, a row a keyword, which changes needs."),
@@ -106,19 +104,24 @@ _ABSENT = (None, "", "null")
 """The values that hosts send for omitted arguments."""
 
 
-def read_arguments(values: Mapping[str, object], kind: type[Arguments]) -> Any:
+def read_arguments(
+    values: Mapping[str, object], kind: type[Arguments], engines: Mapping[str, str]
+) -> Any:
     """Check the arguments that a host sent.
 
     Null, also as a string, and an empty string mean that an argument is omitted. Numbers, booleans
-    and lists may be strings, and one item may replace a list.
+    and lists may be strings, and one item may replace a list. `engines` has the engines by their
+    names in the descriptions of the tools, in lower case.
 
     Raises:
         ConfigurationError: an argument is unknown, missing or wrong.
     """
-    arguments = {}
+    arguments: dict[str, Any] = {}
     for name, value in values.items():
         if value not in _ABSENT:
             arguments[name] = _as_list(value) if name in _LISTS else value
+    if "engine" in arguments:
+        arguments["engine"] = [engines.get(str(name).lower(), name) for name in arguments["engine"]]
     try:
         return msgspec.convert(arguments, kind, strict=False)
     except msgspec.ValidationError as error:

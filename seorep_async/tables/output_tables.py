@@ -85,7 +85,11 @@ def table_of(feed: Feed) -> FeedTable:
     if feed is Feed.CAMPAIGN:
         key = ("account", "campaign_id", "keyword_id", "snapshot_date", "start_date", "end_date")
         return _feed_table(
-            feed, "keyword_rankings", "A keyword of a campaign on one night.", KeywordRanking, key
+            feed,
+            "keyword_rankings",
+            "A keyword of a campaign on one night, for each pulled window.",
+            KeywordRanking,
+            key,
         )
     if feed is Feed.CAMPAIGN_BY_DATE:
         key = ("account", "campaign_id", "date", "date_precision")

@@ -22,6 +22,7 @@ from seorep_async import (
     ConfigurationError,
     Feed,
     SeoRepClient,
+    ServerError,
     Settings,
 )
 from seorep_async.export import pull_to
@@ -34,6 +35,7 @@ from seorep_async.integrations.tool_arguments import (
     PullArguments,
     read_arguments,
 )
+from seorep_async.resources.campaigns import Campaigns
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.text import LONGEST
 
@@ -77,7 +79,8 @@ async def agent(
         Sandbox(**sandbox_options) as sandbox,
         SeoRepClient(sandbox.base_url, KEY, settings=settings) as client,
         mcp.Client(
-            mcp_server(client, str(database), account="acme"), raise_exceptions=True
+            mcp_server(client, str(database), account="acme", engine_names=("Google", "Bing")),
+            raise_exceptions=True,
         ) as connected,
     ):
         yield Agent(connected, sandbox)
@@ -144,6 +147,7 @@ async def _fill(file: Path) -> None:
         ("changes", {}, '"before": "2023-01-31", "after": "2023-02-28"'),
         ("changes", {"campaign": 2, "kind": "rose", "limit": 1}, '"rose"'),
         ("changes", {"moved": 90, "kind": "rose"}, '"changes": 0'),
+        ("changes", {"engine": "google mobile", "limit": 1}, '"engine_a_mobile", ['),
         ("history", {"sql": RANKINGS}, '"rows": [[480]]'),
     ],
 )
@@ -207,7 +211,11 @@ async def test_changes_have_at_most_100_rows(database: Path) -> None:
         ("changes", {"group": "nobody's"}, "no rankings of group"),
         ("history", {"sql": "SELECT"}, "DuckDB: "),
         ("pull", {"start_date": "yesterday", "end_date": "today"}, "start_date must be a"),
-        ("pull", {**DAYS, "campaign_ids": [1], "group": "Retail"}, "can't be combined with groups"),
+        (
+            "pull",
+            {**DAYS, "campaign_ids": [1], "group": "Retail"},
+            "name campaign_ids or a group, not",
+        ),
         ("delete", {}, "there is no tool 'delete'; the tools are campaigns, rankings, changes"),
     ],
 )
@@ -228,12 +236,15 @@ async def test_an_error_says_what_is_wrong(
             "pull another period, or call pull for 30 days that end on another day.",
         ),
         ("start over with restart=True, which drops it", "start over with restart true"),
-        ("ids can't be combined with groups=… or filter=…", "combined with groups or filter"),
         ("no pull wrote it; name a database that pulls wrote, such as by X", "call pull first"),
         ("pull its month (seorep pull --month 2023-02 -o a.duckdb)", "pull its month"),
         (
             "has several accounts; name one with account=…: 'a'",
-            "the user must start this server with the option account, which",
+            "the user must start this server with the --account of one of them",
+        ),
+        (
+            "under Acme; pass that name as account=…, or begin a new account with force=True",
+            "under Acme; the user must start this server with another --account",
         ),
         (
             'after must be a datetime.date, a day "YYYY-MM-DD" or a month "YYYY-MM"',
@@ -242,7 +253,7 @@ async def test_an_error_says_what_is_wrong(
         ("x" * 5000, "…"),
     ],
 )
-async def test_an_error_names_no_option_of_the_command(
+async def test_an_error_names_tools_and_what_the_user_must_do(
     database: Path, monkeypatch: pytest.MonkeyPatch, message: str, words: str
 ) -> None:
     async def refused(*_: object) -> str:
@@ -253,7 +264,7 @@ async def test_an_error_names_no_option_of_the_command(
         answer = await host.ask("history", sql=RANKINGS)
     assert words in answer
     assert "=" not in answer
-    assert "--" not in answer
+    assert "--" not in answer.replace("--account", "")
     assert len(answer) < 2100
 
 
@@ -263,7 +274,7 @@ async def test_without_a_database_pull_comes_first(
 ) -> None:
     async with agent(tmp_path / "rankings.duckdb") as host:
         answer = await host.ask(tool, **arguments)
-    assert answer == "error: there is no database yet: call pull first"
+    assert answer == "error: there is no database yet: call pull first, and wait for its answer"
 
 
 @pytest.mark.parametrize(
@@ -404,7 +415,7 @@ TWO_FEEDS = {"feeds": ["campaign", "keyword-by-date"]}
 def test_arguments_are_taken_as_hosts_send_them(
     kind: Any, sent: Mapping[str, object], expected: Mapping[str, object]
 ) -> None:
-    arguments = read_arguments(sent, kind)
+    arguments = read_arguments(sent, kind, {})
     assert {name: getattr(arguments, name) for name in expected} == expected
 
 
@@ -430,7 +441,7 @@ def test_wrong_arguments_of_a_tool_are_named(
     kind: Any, sent: Mapping[str, object], problem: str
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        read_arguments(sent, kind)
+        read_arguments(sent, kind, {})
     assert problem in caught.value.message
 
 
@@ -500,9 +511,13 @@ async def test_thousands_of_unknown_ids_need_few_requests(tmp_path: Path) -> Non
     ("faults", "reason", "advice"),
     [
         ({"forbidden": [1, 2]}, "not open to this API key", ""),
-        ({"failing": [1, 2]}, "campaign 1 was asked to fail; ", "repeat pull later; "),
+        (
+            {"forbidden": [1], "failing": [2]},
+            "campaign 2 was asked to fail; ",
+            "repeat pull later; ",
+        ),
     ],
-    ids=["forbidden", "failing"],
+    ids=["forbidden", "both"],
 )
 async def test_a_pull_without_any_report_is_an_error(
     tmp_path: Path, faults: dict[str, Any], reason: str, advice: str
@@ -510,9 +525,9 @@ async def test_a_pull_without_any_report_is_an_error(
     settings = Settings(max_attempts=1)
     async with agent(tmp_path / "a.duckdb", keywords=5, settings=settings, **faults) as host:
         answer = await host.ask("pull", **DAYS, campaign_ids=[1, 2])
-    assert answer.startswith("error: every report failed, such as: ")
+    assert answer.startswith("error: every report failed: not open to this API key; ")
     assert reason in answer
-    assert f"the table failures has every reason; {advice}nothing was pulled" in answer
+    assert f"the table failures has all of them; {advice}nothing was pulled" in answer
 
 
 async def test_an_outage_is_an_error_that_says_so(tmp_path: Path) -> None:
@@ -542,6 +557,51 @@ async def test_a_group_is_pulled_alone(tmp_path: Path) -> None:
         members = [row["id"] for row in campaigns if row["group_title"] == title]
         answer = json.loads(await host.ask("pull", **DAYS, group=title.upper()))
     assert answer["campaigns"] == len(members) < 6
+
+
+async def test_failures_of_one_kind_are_one_row(tmp_path: Path) -> None:
+    faults: dict[str, Any] = {"forbidden": [2], "failing": range(3, 30)}
+    settings = Settings(max_attempts=1)
+    database = tmp_path / "a.duckdb"
+    async with agent(database, campaigns=29, keywords=2, settings=settings, **faults) as host:
+        answer = json.loads(await host.ask("pull", **DAYS))
+    assert answer["notes"] == [
+        "a retry may succeed: repeat pull with the campaign_ids of retryable rows"
+    ]
+    assert answer["left_out"] == ["campaign_ids has 20 at most; the table failures has all of them"]
+    columns = ("error", "status", "retryable", "reports", "campaign_ids")
+    places = [answer["columns"].index(column) for column in columns]
+    assert [[row[place] for place in places] for row in answer["rows"]] == [
+        ["AuthenticationError", 403, False, 1, [2]],
+        ["ServerError", 500, True, 27, [*range(3, 23)]],
+    ]
+
+
+async def test_a_failed_lookup_does_not_stop_a_pull(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise ServerError("internal error", status=500)
+
+    monkeypatch.setattr(Campaigns, "get", fail)
+    async with agent(tmp_path / "rankings.duckdb", keywords=5, forbidden=[3]) as host:
+        (failure,) = await host.rows("pull", **DAYS, campaign_ids=[1, 3])
+    assert failure["campaign_ids"] == [3]
+
+
+async def test_a_cancelled_pull_resumes(tmp_path: Path) -> None:
+    sandbox: dict[str, Any] = {"campaigns": 150, "keywords": 5, "latency": 0.01}
+    async with agent(tmp_path / "rankings.duckdb", **sandbox) as host:
+        pull = asyncio.create_task(host.ask("pull", **DAYS))
+        # The sandbox has no event for it.
+        while host.sandbox.stats.requests < 100:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        pull.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await pull
+        answer = json.loads(await host.ask("pull", **DAYS))
+    assert answer["campaigns_complete"] == 150
+    assert answer["resumed"] > 0
 
 
 async def test_a_pull_reports_rising_progress_also_while_it_waits(

@@ -218,6 +218,17 @@ def test_changes_are_those_of_the_servers_account(
     assert changes_in(database, account=account)["account"] == compared
 
 
+def test_several_accounts_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "a.duckdb"
+    database_of(file, nightly({11: 1}, {11: 9}, account="acme"))
+    database_of(file, nightly({11: 1}, account="mine"))
+    note = "not filtered by account; the database has acme, mine"
+    assert note in sql(file, "SELECT count(*) FROM keyword_rankings")
+    assert "notes" not in sql(file, "SELECT count(*) FROM pulls WHERE account = 'acme'")
+    error = changes_in(file)["error"]
+    assert error.endswith("; this is about mine, and the database has acme, mine")
+
+
 # --- Processes
 
 
@@ -255,7 +266,7 @@ async def test_an_endless_query_is_ended(
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{code}"\n')
     program.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(program))
-    with pytest.raises(ConfigurationError, match="took longer than 20 seconds; aggregate less"):
+    with pytest.raises(ConfigurationError, match="took longer than 20 seconds; aggregate, or "):
         await ask(SqlQuestion(database=str(database), sql=ENDLESS))
 
 
