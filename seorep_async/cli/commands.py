@@ -131,7 +131,8 @@ def guide(name: str | None) -> None:
     "--campaign",
     metavar="ID",
     type=campaign_id,
-    help="Compare one campaign, on its own days.  [default: all campaigns]",
+    help="Compare one campaign, on its own days. --by-campaign shows ids and companies.  "
+    "[default: all campaigns]",
 )
 @option(
     "--group",
@@ -240,7 +241,8 @@ def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]
     "--campaign",
     metavar="ID",
     type=campaign_id,
-    help="Draw one campaign.  [default: all campaigns]",
+    help="Draw one campaign. seorep changes --by-campaign shows ids and companies.  "
+    "[default: all campaigns]",
 )
 @option("--group", metavar="TITLE", help="Draw the campaigns of a group; case does not matter.")
 @_date_option(

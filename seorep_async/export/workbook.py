@@ -98,7 +98,7 @@ _FROZEN = ("company", "keyword_phrase")
 """Columns that stay in view and are repeated on each printed page."""
 _WIDEST_FROZEN_COLUMN = 32
 _A4 = 9
-_PRINTED = re.compile(r"engine_\w+_ranking|engine_\w+_ranking_change|kinds|fell")
+_PRINTED = re.compile(r"engine_\w+_ranking|engine_\w+_ranking_change|kinds|fell|date_created")
 _ORDER = (
     "company",
     "keyword_phrase",
@@ -425,7 +425,7 @@ def _set_printing(worksheet: Any, names: Sequence[str], row_count: int) -> None:
     worksheet.set_landscape()
     worksheet.set_paper(_A4)
     worksheet.fit_to_pages(1, 0)
-    # forty columns don't fit on a page, so of rankings only names and ranks are printed
+    # forty columns don't fit on a page, so the sheet of rankings is printed up to its last rank
     printed_places = [place for place, name in enumerate(names) if _PRINTED.fullmatch(name)]
     last_place = max(printed_places, default=len(names) - 1)
     worksheet.print_area(0, 0, row_count, last_place)

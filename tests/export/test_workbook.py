@@ -171,6 +171,10 @@ def test_a_printed_sheet_shows_names_and_ranks(workbook: Any) -> None:
     assert sheet.print_area == f"'keyword_rankings'!$A$1:$K${sheet.max_row}"
     assert sheet.oddHeader.left.text == "&B&A&B 2023-02-01 to 2023-03-31, A and B"
     assert sheet.oddFooter.right.text == "&P / &N"
+    # and of campaigns nothing after the day of their creation, such as `extra`
+    campaigns = workbook["campaigns"]
+    printed = campaigns[campaigns.print_area.split("!")[1].replace("$", "")]
+    assert [cell.value for cell in printed[0]][-2:] == ["campaign_id", "date_created"]
 
 
 def test_a_header_is_bold_frozen_filtered_and_explained(workbook: Any) -> None:
