@@ -36,6 +36,11 @@ QUESTION_ATTEMPTS = 3
 """The most attempts for a question. A random fault, or a refusal at a low rate, does not answer it.
 """
 
+QUESTION_SECONDS = 60
+"""The most seconds that refusals may prolong a question: a limit may be per minute, but each pause
+that the service asks for stops all requests.
+"""
+
 
 class PageSizeState(enum.Enum):
     """The client's knowledge about an endpoint's page size."""
@@ -115,7 +120,7 @@ class PageSize:
     ) -> Page[T]:
         """Ask the question. Return page 1 at the large size, or `page` if it was not accepted."""
         listing.limit = LIMIT
-        deadline = msgspec.structs.replace(listing.schedule.deadline, at=ask_until)
+        deadline = Deadline(ask_until, seconds_from_permit=QUESTION_SECONDS)
         question = msgspec.structs.replace(
             listing.request(1),
             deadline=deadline,
@@ -130,16 +135,17 @@ class PageSize:
                 return large_page
             self._state = PageSizeState.DEFAULT
         except SeoRepError as error:
-            # A refusal is probably about the rate, and a late retry had little time. So they decide
-            # only if they are repeated. A DeadlineExceededError has the status of its cause.
-            is_late = error.attempts > 1 and isinstance(error, DeadlineExceededError)
-            if is_late or error.status in (429, 503):
+            # A question that was never sent decides nothing.
+            if error.attempts == 0:
+                pass
+            # A refusal is probably about the rate, and a late question had little time. So they
+            # decide only if they are repeated. A DeadlineExceededError has the status of its cause.
+            elif isinstance(error, DeadlineExceededError) or error.status in (429, 503):
                 self.count_failure()
                 may_ask_again = self._state is PageSizeState.UNKNOWN
                 if may_ask_again and self._session.clock.monotonic() < ask_until:
                     return await self._ask(listing, page, patience, ask_until)
-            # A question that was never sent decides nothing.
-            elif error.attempts:
+            else:
                 self._state = PageSizeState.DEFAULT
         listing.limit = None
         return page

@@ -343,9 +343,8 @@ async def test_a_low_rate_does_not_end_the_search(limit: str, status: int, repor
     await pull_at_a_low_rate(limit, status, reports)
 
 
-@pytest.mark.parametrize("call_timeout", [5, 10])
-async def test_a_low_rate_does_not_end_the_search_of_short_calls(call_timeout: float) -> None:
-    await pull_at_a_low_rate("2/s,burst=1", 429, 50, call_timeout=call_timeout)
+async def test_a_low_rate_does_not_end_the_search_of_short_calls() -> None:
+    await pull_at_a_low_rate("2/s,burst=1", 429, 50, call_timeout=10)
 
 
 async def pull_at_a_low_rate(limit: str, status: int, reports: int, **settings: Any) -> None:
@@ -365,6 +364,28 @@ async def pull_at_a_low_rate(limit: str, status: int, reports: int, **settings: 
     # Each of 40 reports took a default page as well. At most one was read in its 40 default pages,
     # after 7 refusals of its large page.
     assert paging.attempts <= reports + 40 + 40
+
+
+async def test_a_large_limit_that_is_refused_with_pauses_loses_no_report() -> None:
+    paging = Paging(lambda campaign_id: 60)
+
+    def answer(path: str) -> Any:
+        return 429 if "limit" in path else paging.answer(path)
+
+    async with session_above(SimulatedService(says=answer, retry_after=30)) as session:
+        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+        await pulled(rankings, paging, range(1, 41))
+        assert here().now < 200
+
+
+async def test_a_call_with_little_time_does_not_end_the_search() -> None:
+    paging = Paging(lambda campaign_id: 60, 25, 25, None)
+    async with served(paging) as (session, rankings, _):
+        with session.call_timeout.limit(1):
+            await rankings.campaign(1, *JANUARY)
+        paging.most = ANY
+        await rankings.campaign(2, *JANUARY)
+        assert session.stats.page_sizes == {PATH: 1000}
 
 
 async def test_a_cancelled_question_is_asked_by_the_next_listing() -> None:
