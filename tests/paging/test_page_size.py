@@ -343,7 +343,7 @@ async def test_a_low_rate_does_not_end_the_search(limit: str, status: int, repor
     await pull_at_a_low_rate(limit, status, reports)
 
 
-async def test_a_low_rate_does_not_end_the_search_of_short_calls() -> None:
+async def test_a_low_rate_does_not_end_the_search_of_calls() -> None:
     await pull_at_a_low_rate("2/s,burst=1", 429, 50, call_timeout=10)
 
 
@@ -366,7 +366,7 @@ async def pull_at_a_low_rate(limit: str, status: int, reports: int, **settings: 
     assert paging.attempts <= reports + 40 + 40
 
 
-async def test_a_large_limit_that_is_refused_with_pauses_loses_no_report() -> None:
+async def test_a_large_limit_refused_with_pauses_loses_no_report() -> None:
     paging = Paging(lambda campaign_id: 60)
 
     def answer(path: str) -> Any:
