@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import itertools
 import pickle
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -121,6 +122,18 @@ async def test_clients_take_turns_and_each_its_most_urgent_first() -> None:
 
 
 # what each keeps
+
+
+async def test_the_next_client_keeps_to_a_cap_after_a_probe() -> None:
+    limits = Limits(requests_per_second=0.5)
+    service = SimulatedService(down=(0, 60), outage="refused")
+    for calls, seconds in [(20, 28.1), (1, 5)]:
+        async with session_above(service, limits=limits) as session:
+            for _ in range(calls):
+                session.spawn(session.send(page()))
+            await asyncio.sleep(seconds)
+    gaps = [later - earlier for earlier, later in itertools.pairwise(service.started)]
+    assert min(gaps) >= 1.97
 
 
 async def test_each_client_has_its_own_figures() -> None:

@@ -245,3 +245,5 @@ class Pace:
         """Start again at the known rate, because an outage may have ended."""
         self.breaker.reset()
         self.subjects.clear()
+        # The last attempt may have been a probe, which does not move the next start.
+        self.rate.next_start = max(self.rate.next_start, self.last_start + 1 / self.rate.current)
