@@ -354,9 +354,9 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
         account = run.pulls[0].account
         night = run.pulls[0].snapshot_date
         counts = f"{counted(len(run.campaign_ids), 'campaign')}, {counted(run.rows, 'row')}"
-        # once nothing of the night is staged, only the failed reports are counted
+        # once nothing of the night is staged, only the retried reports are counted
         if run.arguments.retry_failed and not run.resumed:
-            counts = f"{counts} of what had failed"
+            counts = f"{counts} in this retry"
         if run.missing_reports:
             counts = f"{counts}, {counted(run.missing_reports, 'report')} failed"
         elif run.arguments.retry_failed and not run.campaign_ids:
