@@ -21,6 +21,7 @@ from seorep_async import (
     ConfigurationError,
     Feed,
     SeoRepClient,
+    SeoRepError,
     Settings,
 )
 from seorep_async.guides import pages
@@ -234,6 +235,45 @@ def test_empty_campaigns_hide_no_outage(failing: dict[int, int], tmp_path: Path)
         Loaded("duckdb", tmp_path, "").load(Feed.KEYWORD_BY_DATE, settings=Settings(max_attempts=1))
 
 
+def test_a_campaign_that_fails_later_keeps_its_rows(tmp_path: Path) -> None:
+    loaded = Loaded("duckdb", tmp_path, "")
+    with served() as sandbox:
+        loaded.load(Feed.CAMPAIGN_BY_DATE)
+        before = loaded.rows("campaign_periods")
+        sandbox.forbidden = frozenset([3])
+        loaded.load(Feed.CAMPAIGN_BY_DATE, **LATER)
+    after = loaded.rows("campaign_periods")
+    assert len(after) == len(before)
+    nights = {row["campaign_id"]: row["snapshot_date"].day for row in after}
+    assert nights == dict.fromkeys(IDS, 2) | {3: 1}
+
+
+def test_the_guides_run_loads_its_source_after_a_failed_load(tmp_path: Path) -> None:
+    (lines,) = re.findall(
+        r"^(def run\(source\):\n.*?\n)\n\nrun\(", pages()["engines"], re.DOTALL | re.MULTILINE
+    )
+    loaded = Loaded("duckdb", tmp_path, "")
+    names: dict[str, Any] = {
+        "pipeline": loaded.pipeline,
+        "PipelineStepFailed": pytest.importorskip("dlt.pipeline.exceptions").PipelineStepFailed,
+        "SeoRepError": SeoRepError,
+    }
+    exec(lines, names)  # noqa: S102
+
+    def rename_column(old_name: str, new_name: str) -> None:
+        with loaded.pipeline.sql_client() as client:
+            client.execute_sql(f"ALTER TABLE keyword_rankings RENAME {old_name} TO {new_name}")
+
+    with served(campaigns=1):
+        names["run"](dlt_source([1], **WINDOW))
+        rename_column("engine_a_ranking", "broken")
+        with pytest.raises(Exception, match="engine_a_ranking"):
+            names["run"](dlt_source([1], **LATER))
+        rename_column("broken", "engine_a_ranking")
+        names["run"](dlt_source([1], **{**WINDOW, "snapshot_date": "2023-04-03"}))
+    assert {row["snapshot_date"].day for row in loaded.rows("keyword_rankings")} == {1, 2, 3}
+
+
 def test_the_guides_blocks_run_in_postgres(
     tmp_path: Path, postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +290,17 @@ def test_the_guides_blocks_run_in_postgres(
             "window": {name: value for name, value in WINDOW.items() if name != "account"},
         }
         exec(code.replace("destination=file", 'destination="postgres"'), names)  # noqa: S102
+        with names["pipeline"].sql_client() as client:
+            comments = client.execute_sql("""
+                SELECT col_description(attrelid, attnum)
+                FROM pg_attribute
+                WHERE attname = 'engine_a_ranking' AND attrelid = 'keyword_rankings'::regclass
+            """)
+            # a later night merges although the key is a primary one
+            (alter,) = re.findall(r"`(ALTER TABLE keyword_periods ADD PRIMARY KEY [^`]*)`", section)
+            client.execute_sql(alter)
+        names["run"](dlt_source(IDS, **LATER, feeds=[Feed.KEYWORD_BY_DATE]))
+    assert "rank" in str(comments)
     assert names["missing"] == [(3, "NotFoundError")]
 
 
