@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from dlt.sources import DltSource
 
-_log = logging.getLogger("seorep_async")
 _MERGE = {"disposition": "merge", "strategy": "upsert"}
 _JSON_TYPES = (ColumnType.TAGS, ColumnType.FIELDS, ColumnType.ANY)
 _KEY_OF_FAILURES = (
@@ -68,8 +67,8 @@ def dlt_source(
 ) -> DltSource:
     """Return a source with a resource for each feed. Rows are merged by the table's key.
 
-    A failed report becomes a row of the table `failures`, and its earlier rows stay. A warning
-    gives the number of failures. The run fails if a feed gives no rows because of failures.
+    A failed report becomes a row of the table `failures`, and its earlier rows stay. Warnings
+    give the number of failures. The run fails if a feed gives no rows because of failures.
 
     Args:
         ids: campaign ids.
@@ -165,16 +164,11 @@ def _items(
             # yielded even without rows, because this creates the tables
             yield dlt.mark.with_hints(rows, hints, create_table_variant=True)
             yield dlt.mark.with_hints(failed, hints_of_failures, create_table_variant=True)
-    if not failure_count:
-        return
-    reports = counted(failure_count, "report")
-    problem = f"{reports} failed, such as {example['error']}: {example['message']}"
     # a run that loads only failures would look like a success
-    if not row_count:
+    if failure_count and not row_count:
+        reports = counted(failure_count, "report")
+        problem = f"{reports} failed, such as {example['error']}: {example['message']}"
         raise SeoRepError(f"{table.name} has no rows, because {problem}; nothing was loaded")
-    days = f"{example['start_date']} to {example['end_date']}"
-    place = f"{example['account']}: {table.name}, {days}"
-    _log.warning("%s: %s; the table failures has all of them", place, problem)
 
 
 def _require_table_format() -> None:

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import contextvars
 import datetime as dt
+import logging
 import os
 import platform
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from seorep_async.errors import (
     ConfigurationError,
     DecodeError,
     SeoRepError,
+    counted,
 )
 from seorep_async.models import Feed
 from seorep_async.profiles import API_KEY, BASE_URL
@@ -53,6 +55,8 @@ __all__ = ["pull_table", "table_schema"]  # what `help` shows
 _DAYS = ("snapshot_date", "start_date", "end_date")
 
 _COLUMNS_OF_FAILURES = ("error", "message", "status", "attempts")
+
+_log = logging.getLogger("seorep_async")
 
 _free_limits: dict[tuple[str, Settings], list[Limits]] = {}
 """Unused limits of earlier calls. The next call starts at the rate that they found."""
@@ -91,7 +95,7 @@ def pull_table(
         settings: those of this worker's client. Divide `max_concurrency` and
             `requests_per_second` among the workers.
         on_error: "raise" raises the first failure. "rows" turns a failed report into one row with
-            `error` (class name), `message`, `status` and `attempts`.
+            `error` (class name), `message`, `status` and `attempts`, and logs a warning.
 
     Raises:
         ConfigurationError: an argument is wrong, or the variable is not set; nothing was sent.
@@ -122,7 +126,10 @@ def pull_table(
     # the client's own message would advise a stored profile, and those are not read here
     if base_url is None and not os.environ.get(BASE_URL):
         raise _not_set(BASE_URL, "base_url")
-    return _run(partial(_pull, table_pull, base_url, api_key_env, settings, account))
+    table = _run(partial(_pull, table_pull, base_url, api_key_env, settings, account))
+    if on_error == "rows":
+        _warn_of_failures(table, checked_feed)
+    return table
 
 
 # type checkers must see the undecorated signature
@@ -155,6 +162,15 @@ def table_schema(
         if field.name in _COLUMNS_OF_FAILURES:
             fields.append(field.with_nullable(True))
     return pa.schema(fields, metadata=declared.metadata)
+
+
+def _warn_of_failures(table: pa.Table, feed: Feed) -> None:
+    """Log how many rows are failures, because a job that stores them looks complete."""
+    failures = table.filter(require("pyarrow.compute").is_valid(table["error"]))
+    for row in failures.slice(length=1).to_pylist():
+        part = f"{row['account']}: {feed.value}, {row['start_date']} to {row['end_date']}"
+        reports = counted(failures.num_rows, "report")
+        _log.warning("%s: %s failed, such as %s: %s", part, reports, row["error"], row["message"])
 
 
 def _not_set(name: str, argument: str) -> ConfigurationError:

@@ -96,10 +96,15 @@ def test_a_forbidden_campaign_is_an_error_that_names_it() -> None:
     CANARY.assert_not_shown_by(caught.value)
 
 
-def test_only_forbidden_campaigns_are_rows_if_the_key_is_good() -> None:
+def test_only_forbidden_campaigns_are_rows_if_the_key_is_good(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with served(forbidden=[6, 7]):
         errors = pull_table([6, 7], **WINDOW, on_error="rows")["error"].to_pylist()
     assert errors == ["AuthenticationError", "AuthenticationError"]
+    (message,) = caplog.messages
+    days = "2023-01-01 to 2023-03-31"
+    assert message.startswith(f"acme: campaign, {days}: 2 reports failed, such as AuthenticationEr")
 
 
 @FEEDS
