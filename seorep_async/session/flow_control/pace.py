@@ -72,7 +72,7 @@ class Pace:
         """Record the start of an attempt. Return whether it is a probe."""
         if self.breaker.is_open:
             # Rule 4: only probes go out.
-            is_dead = self.subjects.may_be_cause(subject)
+            is_dead = self.subjects.is_cause(subject)
             self.breaker.start_probe(1 / self.rate.current, now, tells_of_service=not is_dead)
             self.last_start = now
             # While no limit is known, an attempt for a dead campaign is not called a probe, so that
@@ -197,12 +197,7 @@ class Pace:
         if started <= self.breaker.opened_at:
             return
         # A refused probe leaves the breaker open, and changes nothing else.
-        if self.breaker.is_open:
-            return
-        # Rule 3: another refusal of a subject does not count if others were accepted since the
-        # first one, because the subject may be the cause. But a refusal that pauses everybody
-        # counts, because at a low limit it may be repeated by chance.
-        if self.subjects.may_be_cause(subject) and not waits:
+        if self.breaker.is_open or self._says_nothing(subject, waits):
             return
         if is_first:
             self.rate_refused_at = now
@@ -217,6 +212,14 @@ class Pace:
         else:
             # Rule 4: ten failures in a row open the breaker as well.
             self.fail(started, now)
+
+    def _says_nothing(self, subject: Subject | None, waits: bool) -> bool:
+        # Rule 3: another refusal of a subject does not count if others were accepted since the
+        # first one, because the subject may be the cause. A refusal that pauses everybody may be
+        # repeated by chance, so it counts until the subject is surely the cause.
+        if waits:
+            return self.subjects.is_cause(subject)
+        return self.subjects.may_be_cause(subject)
 
     def turn_away(self, started: float, subject: Subject | None, now: float) -> None:
         """Record the page of a firewall or an ingress, which says nothing about the rate."""

@@ -24,6 +24,7 @@ _MOST = 0.3  # the largest share that is attributed to chance
 _CHANCE = 1.5  # a random share of refusals is tolerated up to this multiple
 _SAME_LIMIT = 0.03  # two limits are the same if they differ by no more than this part …
 _ENOUGH_SAME = 2  # … and a limit is real if it was the same this many times in a row
+_REPEATS = 2  # refusals while others are accepted that prove a subject to be the cause
 _SUBJECTS = 1000  # the most refused subjects that are remembered
 
 
@@ -125,19 +126,23 @@ class RefusedSubject(msgspec.Struct, eq=False):
     Attributes:
         last_refused_at: when it was last refused.
         accepted_before: attempts of any subject accepted before its first refusal.
+        repeats: its refusals after another subject was accepted.
     """
 
     last_refused_at: float
     accepted_before: int
+    repeats: int = 0
 
 
 class RefusedSubjects:
     """Decides whether a refusal is about its subject, and not about the rate.
 
-    There are two degrees of suspicion, which only the subject's acceptance ends:
+    There are three degrees of suspicion, which only the subject's acceptance ends:
 
     1. It was refused (`in`). A firewall's page for it then no longer counts as a failure.
     2. It may be the cause, because others were accepted since. Its bare refusals no longer count.
+    3. It is the cause, because it was refused repeatedly since then. Its other refusals no longer
+       count either.
 
     The pace asks at each start and each refusal. The queue asks when it chooses a probe.
     """
@@ -161,6 +166,11 @@ class RefusedSubjects:
         refused = self._refused.get(subject)
         return refused is not None and self._accepted > refused.accepted_before
 
+    def is_cause(self, subject: Subject | None) -> bool:
+        """Return whether a subject was repeatedly refused while others were accepted."""
+        refused = self._refused.get(subject)
+        return refused is not None and refused.repeats >= _REPEATS
+
     def accept(self, subject: Subject | None) -> bool:
         """Forget a subject's refusals. Return whether it had seemed to be the cause of them."""
         was_suspected = self.may_be_cause(subject)
@@ -175,6 +185,8 @@ class RefusedSubjects:
         refused = self._refused.pop(subject, None)
         if refused is None:
             refused = RefusedSubject(now, self._accepted)
+        if self._accepted > refused.accepted_before:
+            refused.repeats += 1
         refused.last_refused_at = now
         self._refused[subject] = refused
         if len(self._refused) > _SUBJECTS:
