@@ -341,7 +341,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
     if not row_count and sheet.may_be_left_out:
         return
     worksheet = workbook.add_worksheet(sheet.table.name)
-    worksheet.add_write_handler(_Tagged, _write_tagged)
+    worksheet.add_write_handler(str, _write_string)
     indexes = _shown(sheet, surveys)
     names = [sheet.columns[index].name for index in indexes]
     if sheet.table.name in _HIDDEN:
@@ -431,14 +431,12 @@ def _set_printing(worksheet: Any, names: Sequence[str], row_count: int) -> None:
     worksheet.print_area(0, 0, row_count, last_place)
 
 
-class _Tagged(str):
-    """A string that xlsxwriter would take for rich text, and would not escape."""
-
-    __slots__ = ()
-
-
-def _write_tagged(worksheet: Any, row: int, place: int, text: str, *_: Any) -> object:
-    return worksheet.write_rich_string(row, place, text[0], text[1], text[2:])
+def _write_string(worksheet: Any, row: int, place: int, text: str, *_: Any) -> int:
+    """Write a string unchanged."""
+    if text.startswith("<r>") and text.endswith("</r>"):
+        # `write_string` would take such a string for rich text, and would not escape it
+        return int(worksheet.write_rich_string(row, place, text[0], text[1], text[2:]))
+    return int(worksheet.write_string(row, place, text))
 
 
 def _note_options(description: str) -> dict[str, Any]:
@@ -474,10 +472,7 @@ def _json_text(value: Any) -> str:
 
 
 def _text(value: str) -> str | None:
-    text = _cut(value)
-    if text.startswith("<r>") and text.endswith("</r>"):
-        return _Tagged(text)
-    return text or None
+    return _cut(value) or None
 
 
 _CELLS: dict[ColumnType, Callable[[Any], Any]] = {
