@@ -50,8 +50,10 @@ _INCOMPLETE_PULLS = """
         start_date,
         end_date,
         count(*),
-        -- an id that is too large for its column is null
-        list(DISTINCT campaign_id ORDER BY campaign_id) FILTER (campaign_id IS NOT NULL),
+        -- an id is null if it is too large for its column, or if the campaigns could not be listed
+        coalesce(
+            list(DISTINCT campaign_id ORDER BY campaign_id) FILTER (campaign_id IS NOT NULL), []
+        ),
         list(DISTINCT {'error': error, 'status': status})
     FROM failures
     WHERE account = $account AND EXISTS (
@@ -99,7 +101,9 @@ class _IncompletePull:
         failed = f"{counted(self.failed_reports, 'report')} failed"
         noun = "campaign" if len(self.campaigns) == 1 else "campaigns"
         errors = sorted({failure["error"] for failure in self.failures})
-        cause = f"{noun} {listed(self.campaigns)}: {', '.join(errors)}"
+        cause = ", ".join(errors)
+        if self.campaigns:
+            cause = f"{noun} {listed(self.campaigns)}: {cause}"
         window = f"{self.start_date} to {self.end_date}"
         return f"night of {self.snapshot_date}, {window}: {failed} ({cause})"
 
@@ -185,10 +189,12 @@ def _add_incomplete(
     others = [pull for pull in pulls if not pull.may_succeed]
     campaign_ids = sorted({campaign for pull in others for campaign in pull.campaigns})
     if others:
+        failed = f"{counted(len(others), 'pull')} with reports that would fail again"
+        if campaign_ids:
+            failed += f" (campaigns: {listed(campaign_ids)})"
         findings.note(
             "nights",
-            f"{account}: {counted(len(others), 'pull')} with reports that would fail again "
-            f"(campaigns: {listed(campaign_ids)}); --json has the command for each; when the cause "
+            f"{account}: {failed}; --json has the command for each; when the cause "
             f"is gone, for the newest, {advice}: {others[0].command(out, account)}",
         )
 

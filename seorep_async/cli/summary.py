@@ -204,11 +204,13 @@ def show_failures(run: PullRun) -> None:
         _print_failure(f"{objects} {listed(sorted(reasons))}: {reason}")
     if run.lacking:
         noun = "campaign" if len(run.lacking_ids) == 1 else "campaigns"
-        count = counted(sum(feed.failed_reports for feed in run.lacking), "report")
+        reports = counted(sum(feed.failed_reports for feed in run.lacking), "report")
+        if run.lacking_ids:
+            reports += f" of {noun} {listed(sorted(run.lacking_ids))}"
         target = shlex.quote(str(run.arguments.out))
         _print_failure(
-            f"skipped months lack {count} of {noun} {listed(sorted(run.lacking_ids))}; "
-            f"`seorep doctor -o {target} --json` has the commands that fetch them"
+            f"skipped months lack {reports}; `seorep doctor -o {target} --json` has the commands "
+            "that fetch them"
         )
 
 

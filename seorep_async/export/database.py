@@ -49,7 +49,7 @@ from seorep_async.export.schema import (
 )
 from seorep_async.export.staging import CANCELLED, Contents
 from seorep_async.models import Feed
-from seorep_async.tables.columns import FeedTable
+from seorep_async.tables.columns import FeedTable, fits
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
 
@@ -493,9 +493,9 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
         failed_reports = [
             (table.name, table.feed.value, campaign_id, keyword_id)
             for table, campaign_id, keyword_id, _ in staging.failed_reports()
-            if isinstance(table, FeedTable)
+            if isinstance(table, FeedTable) and campaign_id is not None and fits(campaign_id)
         ]
-    pulled_campaigns = [(id_,) for id_ in staging.plan.ids]
+    pulled_campaigns = [(id_,) for id_ in staging.plan.ids if fits(id_)]
     _register(database, "pulled_campaigns", ["campaign_id"], pulled_campaigns)
     _register(database, "pulled_reports", ["table_name", "campaign_id"], pulled_reports)
     _register(database, "failed_reports", [*_ARROW_TYPES], failed_reports)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import accumulate, chain, islice, pairwise, repeat
 from pathlib import Path
@@ -37,10 +38,8 @@ _MARK = ROW_START.decode(errors="surrogateescape")
 """`ROW_START` in strings. Values can't contain it, because it is no valid Unicode."""
 _ROW_GROUP = 10_000
 """The rows in memory while a table is written, and in a row group of Parquet."""
-_LOOK_CHARACTERS = 100_000
-"""How much of a CSV file is read to find its first row."""
 _LOOK_BYTES = 1 << 24
-"""How much of the first line of a file of JSON lines is read."""
+"""How much of a text file is read to find its first row."""
 _WRITE_BUFFER = 1 << 18
 _SHEET_PART = 2_000
 """The rows of a sheet that are decoded at once."""
@@ -225,10 +224,15 @@ class Csv(Text):
     def read(self, file: Path) -> dict[str, Any]:
         # An editor may have saved the file with a byte order mark.
         with open(file, encoding="utf-8-sig", errors="replace", newline="") as opened:
-            # so short that no field is longer than the csv module accepts
-            reader = csv.DictReader(io.StringIO(opened.read(_LOOK_CHARACTERS), newline=""))
+            reader = csv.DictReader(io.StringIO(opened.read(_LOOK_BYTES), newline=""))
+        try:
             row: dict[str, Any] = dict.fromkeys(reader.fieldnames or ())
-            return next(reader, row)
+        except csv.Error:
+            return {}
+        # a field, such as a selection of many ids, may be longer than the csv module accepts
+        with suppress(csv.Error):
+            row = next(reader, row)
+        return row
 
 
 class JsonLines(Text):

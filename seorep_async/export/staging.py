@@ -39,7 +39,7 @@ from seorep_async.export.request import ExportRequest, Plan, is_about_row_option
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.settings import require_booleans
-from seorep_async.tables.columns import Columns, Table, model_columns
+from seorep_async.tables.columns import Columns, Table, fits, model_columns
 from seorep_async.tables.output_tables import (
     campaigns_table,
     keywords_table,
@@ -172,7 +172,9 @@ class Staging:
             ids = [campaign.id for campaign in part]
             group.add(table, columns, ids, sizes=[1] * len(part))
 
-        for part in in_groups(campaigns, lambda _: 1, _PIECE_ROWS):
+        # no report of a longer id can be requested, and few formats could hold it in a lead
+        storable = [campaign for campaign in campaigns if fits(campaign.id)]
+        for part in in_groups(storable, lambda _: 1, _PIECE_ROWS):
             # a campaign that the format can't hold only lacks its record
             _add_without_unstorable(add, part)
         failures = {}
@@ -549,7 +551,11 @@ class Contents:
 
     def _failures(self) -> Iterator[tuple[Any, ...]]:
         for table, campaign_id, keyword_id, failure in self.staging.failed_reports():
-            yield (*self._lead(table, campaign_id, keyword_id), *failure.facts)
+            lead = self._lead(table, campaign_id, keyword_id)
+            # the message has an id that is too large for the column of a database or Parquet
+            if campaign_id is not None and not fits(campaign_id):
+                lead = self._lead(table, None)
+            yield (*lead, *failure.facts)
 
     def _totals(self) -> Iterator[tuple[Any, ...]]:
         for feed in self.request.feeds:

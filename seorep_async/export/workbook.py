@@ -9,13 +9,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import shutil
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import attrs
@@ -31,7 +31,7 @@ from seorep_async.export.files import (
     sync_folder,
 )
 from seorep_async.export.formats import WorkbookRows
-from seorep_async.export.pieces import UNFINISHED
+from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.staging import Contents
 from seorep_async.models import Feed
 from seorep_async.tables.columns import (
@@ -155,8 +155,10 @@ class WorkbookFile(Target):
         """Write the workbook in the staging folder, and put it in place in one step."""
         if not contents.received:
             return []
-        with TemporaryDirectory(prefix=UNFINISHED, dir=folder) as temporary_folder:
-            file = Path(temporary_folder, "rows.xlsx")
+        temporary_folder = unfinished_path(folder, "workbook")
+        temporary_folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            file = temporary_folder / "rows.xlsx"
             # not the present time, so that equal rows always give equal bytes
             created = contents.request.started_at
             write_workbook(file, _sheets(contents, self.format, self.engine_names), created)
@@ -164,6 +166,9 @@ class WorkbookFile(Target):
             # somebody may have saved the workbook while the reports were fetched
             self.check()
             put(file, self.path, permissions_of=self.path)
+        finally:
+            # on Windows, a virus scanner may hold its files; the next pull removes what is left
+            shutil.rmtree(temporary_folder, ignore_errors=True)
         sync_folder(self.path.parent)
         return [self.out]
 

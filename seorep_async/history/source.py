@@ -67,7 +67,10 @@ _PULLED_WINDOWS = """
             feeds.feed,
             pulls.started_at,
             count(failures.error) AS failed_reports,
-            coalesce(list(DISTINCT failures.campaign_id), []) AS failed_ids,
+            -- an id that is too large for its column is null
+            coalesce(
+                list(DISTINCT failures.campaign_id) FILTER (failures.campaign_id IS NOT NULL), []
+            ) AS failed_ids,
             count(failures.error) FILTER (
                 NOT list_contains($permanent_errors, failures.error)
                 OR list_contains($retryable_statuses, failures.status)

@@ -45,7 +45,7 @@ _START = _required("start_date", _DATE, "First day that the pull requested.")
 _END = _required("end_date", _DATE, "Last day that the pull requested.")
 _OF_CAMPAIGN = (
     "Campaign of the report. In failures, null if the campaigns could not be listed (table_name is "
-    "then campaigns)."
+    "then campaigns), or if its id needs more than 64 bits."
 )
 _OF_KEYWORD = (
     "Keyword of the report; null for a report of a whole campaign. In failures of "

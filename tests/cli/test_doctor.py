@@ -279,6 +279,15 @@ def test_nights_that_would_fail_again_have_one_line(tmp_path: Path) -> None:
     assert "seorep pull -o a.duckdb --account 'a b' --snapshot-date 2023-03-13 " in line
 
 
+@pytest.mark.parametrize("error", ["ServerError", "NotFoundError"])
+def test_a_failure_without_a_campaign_is_named(tmp_path: Path, error: str) -> None:
+    incomplete(tmp_path, (1,), error=error)
+    change(tmp_path / "a.duckdb", "UPDATE failures SET campaign_id = NULL")
+    assert "campaigns" not in lines_of_nights()[1]
+    (account,) = facts_of_nights()["nights"]
+    assert account["incomplete"][0]["campaigns"] == []
+
+
 def test_the_newest_incomplete_nights_are_listed(tmp_path: Path) -> None:
     incomplete(tmp_path, (1,), nights=9)
     _, _, *notes, rest = lines_of_nights()

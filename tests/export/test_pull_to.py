@@ -4,6 +4,7 @@
 import asyncio
 import csv
 import fcntl
+import json
 import re
 import subprocess
 from collections.abc import AsyncIterator
@@ -29,9 +30,10 @@ from seorep_async.export import (
     stream,
 )
 from seorep_async.export.pieces import BlockFile, opened_in
+from seorep_async.history.source import pulled_windows
 from seorep_async.sandbox import Sandbox
-from tests.export.accounts import Account, served
-from tests.export.golden_nights import END, FORMATS, NIGHT, START, program, pull
+from tests.export.accounts import Account, page, served
+from tests.export.golden_nights import END, FORMATS, NIGHT, START, program, pull, read
 from tests.export.staged import folder_of, staged_in
 from tests.scripted_api import ApiRequest, serving
 
@@ -532,3 +534,38 @@ async def test_an_integer_of_too_many_bits_fails_its_report_alone(
     assert (failure.campaign_id, failure.error) == (3, "ExportError")
     assert summary.rows == 6
     assert f"a value can't be written to .{format_}: competitors: " in failure.message
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+async def test_a_campaign_id_of_too_many_bits_fails_alone(tmp_path: Path, format_: str) -> None:
+    out = tmp_path / f"x.{format_}"
+    account = Account()
+    campaigns = [account.campaign(id_) for id_ in (1, 2**63, 3)]
+
+    def answer(request: ApiRequest) -> object:
+        if request.path == "/v3/campaigns":
+            return page(campaigns, campaigns)
+        return account.answer(request)
+
+    async with serving(answer) as (client, _):
+        summary = await pull(client, out)
+    (failure,) = summary.failures
+    assert (failure.campaign_id, failure.error) == (2**63, "DecodeError")
+    assert summary.rows == 2
+    columns, (row,) = read(out)["failures"]
+    assert str(2**63) in row[columns.index("message")]
+    if format_ == "duckdb":
+        (window,) = pulled_windows(out, "acme", None, compared=False).values()
+        assert (window.failed_reports, window.failed_ids) == (1, [])
+
+
+async def test_a_file_of_more_ids_than_csv_can_read_back_is_replaced(out: Path) -> None:
+    ids = list(range(1, 30_001))
+    pulls = out.with_name("x.pulls.csv")
+    async with served(Account()) as (client, _):
+        await pull(client, out, [1, 2])
+        selection = json.dumps({"ids": ids}).replace('"', '""')
+        text = pulls.read_text()
+        pulls.write_text(text.replace('{""ids"": [1, 2]}', selection))
+        assert pulls.stat().st_size > 2**17
+        assert (await pull(client, out, [1, 2])).rows == 2

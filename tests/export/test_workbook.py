@@ -413,6 +413,24 @@ async def test_a_workbook_that_is_saved_while_a_pull_runs_is_kept(
         assert len(service.requests) - request_count <= 2, "the reports were staged"
 
 
+async def test_a_temporary_folder_that_is_in_use_fails_no_pull(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rmdir = os.rmdir
+
+    def refuse(path: Any, **options: Any) -> None:
+        if "made-" in os.fspath(path):
+            raise PermissionError(13, "Access is denied", path)
+        rmdir(path, **options)
+
+    async with served(Account()) as (client, _):
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "rmdir", refuse)
+            assert (await pull(client, out)).ok
+        assert (await pull(client, out)).ok
+    assert not folder_of(out).exists()
+
+
 async def test_a_workbook_cannot_be_streamed() -> None:
     async def write(_: bytes) -> None:
         raise AssertionError
