@@ -124,9 +124,9 @@ def test_an_outage_is_one_line(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) 
         outcomes = []
         for outcome in pulled.outcomes:
             message = waits[outcome.campaign_id] + cause
-            failures = [attrs.evolve(failure, message=message) for failure in outcome.failures]
+            failures = tuple(attrs.evolve(failure, message=message) for failure in outcome.failures)
             outcomes.append(attrs.evolve(outcome, failures=failures))
-        return attrs.evolve(pulled, outcomes=outcomes)
+        return attrs.evolve(pulled, outcomes=tuple(outcomes))
 
     monkeypatch.setattr(pulling, "pull_to", pull_in_outage)
     with seorep.account(campaigns=2, failing={1: 501, 2: 501}):
