@@ -209,6 +209,16 @@ class FailedReport(PullOutcome[Never]):
         raise self.error.with_traceback(None)
 
 
+def _new_outcome(cls: type, *_values: object, error: object = None, **_fields: object) -> object:
+    """Create a PulledReport or a FailedReport for `PullOutcome(…)`, according to `error`."""
+    if cls is PullOutcome:
+        cls = PulledReport if error is None else FailedReport
+    return object.__new__(cls)
+
+
+# Set here and not in the class, because editors would use its return type for every outcome.
+PullOutcome.__new__ = _new_outcome  # type: ignore[method-assign, assignment]
+
 Outcome: TypeAlias = PulledReport[R] | FailedReport
 
 

@@ -229,3 +229,14 @@ async def test_the_repr_and_the_notebook_name_failures() -> None:
     assert repr(outcomes) == f"<{words}>"
     assert f"{words}: 4 rows</div>" in outcomes._repr_html_()
     assert "campaign_<wbr>id" in outcomes._repr_html_()
+
+
+def test_an_outcome_is_made_of_the_class_that_fits() -> None:
+    error = NotFoundError("gone")
+    base_class: Any = PullOutcome
+    failed = base_class(1, error=error)
+    assert type(failed) is FailedReport
+    assert failed.id == 1
+    assert failed.error == error
+    assert failed.ok is False
+    assert pickle.loads(pickle.dumps(failed)).id == 1  # noqa: S301
