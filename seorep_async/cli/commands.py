@@ -153,8 +153,8 @@ def guide(name: str | None) -> None:
     "--engine",
     metavar="ENGINE",
     multiple=True,
-    help="Compare one engine: engine_a, engine_a_mobile, engine_a_places or engine_b; repeatable.  "
-    "[default: all]",
+    help="Compare one engine: engine_a, engine_a_mobile, engine_a_places or engine_b, or its name "
+    "by --engines, such as 'Google mobile'; repeatable.  [default: all]",
 )
 @option(
     "--by-campaign",

@@ -25,6 +25,7 @@ from seorep_async.errors import ExportError, counted, one_line
 from seorep_async.history import CampaignChanges, Change, Changes, CountedChanges
 from seorep_async.history.change_file import (
     ChangeFile,
+    engines_by_name,
     names_of_engines,
     with_names_of_engines,
 )
@@ -97,6 +98,10 @@ def show_changes(
     """Show the changes between two days, or write them to a file; return the exit code."""
     # the library's own defaults apply to omitted options
     arguments = {name: value for name, value in choices.items() if value is not None}
+    names = known_engine_names(engines)
+    if names is not None and "engine" in arguments:
+        by_name = engines_by_name(names)
+        arguments["engine"] = [by_name.get(name.lower(), name) for name in arguments["engine"]]
     file = None if out is None else ChangeFile.of(out)
     is_for_people = format == "table"
     # a table on stdout includes the notes, so they are not logged as well
@@ -105,8 +110,7 @@ def show_changes(
             answer = _counts(history.changes_by_campaign(database, **arguments), limit)
         else:
             changes = history.changes(database, limit=limit, **arguments)
-            names = known_engine_names(engines) if is_for_people else None
-            answer = _changes(changes, names)
+            answer = _changes(changes, names if is_for_people else None)
     if file is not None:
         messages().print(answer.headline)
         path = file.write(answer.rows, answer.model)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import shlex
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import attrs
@@ -200,9 +201,10 @@ def _add_incomplete(
 
 
 def _are_daily(nights: Sequence[dt.date]) -> bool:
-    """Return whether an account is pulled on more than half of the days."""
-    days = (nights[-1] - nights[0]).days + 1
-    return len(nights) > 1 and 2 * len(nights) > days
+    """Return whether at least half of an account's nights follow a night of the day before."""
+    # A long outage, or a trial long ago, is a single gap and must not hide lost nights.
+    gaps = [later - earlier for earlier, later in pairwise(nights)]
+    return bool(gaps) and 2 * gaps.count(dt.timedelta(1)) >= len(gaps)
 
 
 def _missing_nights(nights: Sequence[dt.date], today: dt.date) -> list[dt.date]:

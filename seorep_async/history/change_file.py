@@ -134,6 +134,11 @@ def names_of_engines(engine_names: object) -> dict[str, str]:
     return dict(zip(ENGINES, all_names, strict=True))
 
 
+def engines_by_name(engine_names: object) -> dict[str, str]:
+    """Return the engines by their names, in lower case."""
+    return {name.lower(): engine for engine, name in names_of_engines(engine_names).items()}
+
+
 @attrs.frozen
 class ChangeFile:
     """A file of changes, or of their numbers by campaign: a workbook or CSV.

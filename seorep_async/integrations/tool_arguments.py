@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
+from msgspec.structs import FieldInfo
 
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.history.comparing import ChangeKind, Engine
 from seorep_async.integrations.questions import MOST_CHANGES
 
@@ -98,10 +100,41 @@ class PullArguments(Arguments):
     restart: Annotated[bool, _about("Drop an unfinished pull.")] = False
 
 
-_LISTS = ("campaign_ids", "columns", "engine", "feeds", "kind")
-"""The arguments that take one value or several."""
+_SYNONYMS = (
+    {"campaign", "campaign_id", "campaign_ids", "campaigns"},
+    {"filter", "search"},
+    {"kind", "kinds"},
+    {"engine", "engines"},
+    {"feed", "feeds"},
+    {"sql", "query"},
+)
+"""Names that agents confuse. No tool has two arguments from the same set."""
 _ABSENT = (None, "", "null")
 """The values that hosts send for omitted arguments."""
+_LISTS_IDS = "the tool campaigns lists ids"
+_FORMS_OF_DAYS = "write 2023-03-01, or 2023-03 for a month"
+_ADVICE = {
+    "start_date": _FORMS_OF_DAYS,
+    "end_date": _FORMS_OF_DAYS,
+    "before": _FORMS_OF_DAYS,
+    "after": _FORMS_OF_DAYS,
+    "campaign": _LISTS_IDS,
+    "campaign_id": _LISTS_IDS,
+    "campaign_ids": _LISTS_IDS,
+    "engine": "if the description of this tool does not name them, ask which is which",
+    "group": "the tool campaigns lists group titles",
+}
+_IN_WORDS = {
+    int: "a number",
+    str: "text",
+    bool: "true or false",
+    list[int]: "one or several numbers",
+    list[str]: "one or several names",
+    list[ChangeKind]: f"one or several of {', '.join(get_args(ChangeKind))}",
+    list[Engine]: f"one or several of {', '.join(get_args(Engine))}",
+    list[FeedName]: f"one or several of {', '.join(get_args(FeedName))}",
+}
+"""The types of arguments, in an agent's words."""
 
 
 def read_arguments(
@@ -116,17 +149,78 @@ def read_arguments(
     Raises:
         ConfigurationError: an argument is unknown, missing or wrong.
     """
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
     arguments: dict[str, Any] = {}
-    for name, value in values.items():
-        if value not in _ABSENT:
-            arguments[name] = _as_list(value) if name in _LISTS else value
-    if "engine" in arguments:
-        arguments["engine"] = [engines.get(str(name).lower(), name) for name in arguments["engine"]]
+    for sent_name, value in values.items():
+        name = _documented_name(sent_name, fields)
+        if value in _ABSENT:
+            continue
+        if name in arguments:
+            raise ConfigurationError(f"{name} was sent twice, once as {sent_name}; send one")
+        arguments[name] = _converted(fields[name], value, engines)
+    missing = [name for name, field in fields.items() if field.required and name not in arguments]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise ConfigurationError(f"{' and '.join(missing)} {verb} missing")
+    return kind(**arguments)
+
+
+def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
+    """Return the argument's name in the schema for the name that a host sent."""
+    if name in fields:
+        return name
+    for names in _SYNONYMS:
+        if name in names:
+            for synonym in names.intersection(fields):
+                return synonym
+    raise ConfigurationError(
+        f"there is no argument {short_repr(name)}; there are {', '.join(fields)}"
+    )
+
+
+def _converted(field: FieldInfo, value: object, engines: Mapping[str, str]) -> object:
+    """Convert an argument's value to its type."""
+    name = field.name
+    # the type of each field is Annotated[type, description]
+    expected_type, _ = get_args(field.type)
+    # of `type | None`, only the type is left, because the value is not None
+    if isinstance(expected_type, UnionType):
+        expected_type, _ = get_args(expected_type)
+    converted = value
+    if get_origin(expected_type) is list:
+        converted = [_documented_item(name, item, engines) for item in _as_list(value)]
+    elif isinstance(value, list) and len(value) == 1:
+        converted = value[0]
     try:
-        return msgspec.convert(arguments, kind, strict=False)
-    except msgspec.ValidationError as error:
-        names = ", ".join(field.name for field in msgspec.structs.fields(kind))
-        raise ConfigurationError(f"{error}; the arguments are {names}") from None
+        if converted == []:
+            # an empty list must not select every campaign
+            raise ValueError
+        return msgspec.convert(converted, field.type, strict=False)
+    except (ValueError, msgspec.ValidationError):
+        problem = f"{name} must be {_in_words(field, expected_type)}, got {short_repr(value)}"
+        if name in _ADVICE:
+            problem = f"{problem}; {_ADVICE[name]}"
+        raise ConfigurationError(problem) from None
+
+
+def _in_words(field: FieldInfo, expected_type: Any) -> str:
+    """Return the values that an argument takes."""
+    _, limits = get_args(field.type)
+    words = _IN_WORDS[expected_type]
+    if limits.ge is not None:
+        words = f"{words} from {limits.ge}"
+    if limits.le is not None:
+        words = f"{words} to {limits.le}"
+    return words
+
+
+def _documented_item(name: str, item: object, engines: Mapping[str, str]) -> object:
+    """Return an item of a list as the schema spells it."""
+    if name == "engine":
+        return engines.get(str(item).lower(), item)
+    if name == "kind":
+        return str(item).lower()
+    return item
 
 
 def _as_list(value: object) -> list[object]:

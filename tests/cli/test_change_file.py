@@ -67,6 +67,13 @@ def test_changes_are_a_file(
     assert seorep("changes", database, "-o", name).code == 0
 
 
+def test_an_engine_may_have_its_own_name(seorep: Seorep, database: Path) -> None:
+    command = ("changes", database, "--engines", "Google, Bing", "--format", "csv", "--engine")
+    assert seorep(*command, "google").out == seorep(*command, "engine_a").out
+    assert "engine_a," in seorep(*command, "google").out
+    assert seorep(*command, "yahoo").code == 2
+
+
 def test_winners_and_losers_are_two_sheets(seorep: Seorep, database: Path) -> None:
     seorep("changes", database, "-o", "fell.xlsx")
     winners, losers = openpyxl.load_workbook("fell.xlsx")

@@ -212,6 +212,8 @@ def lines_of_nights(account: str | None = None, today: dt.date = TODAY) -> list[
         ([5, 6, 8], 9, "2023-03-07"),
         ([1, 2, 3, 6, 7], 8, "2023-03-04, 2023-03-05"),
         ([1, 8, 15, 22], 30, None),  # once a week
+        ([14, 15, 16, 20], 21, "2023-03-17, 2023-03-18, 2023-03-19"),  # after an outage
+        ([5, 8, 9], 11, "2023-03-06, 2023-03-07, 2023-03-10"),  # after a trial
     ],
 )
 def test_missing_nights_of_daily_pulls_are_named(

@@ -207,7 +207,7 @@ async def test_changes_have_at_most_100_rows(database: Path) -> None:
         ("changes", {"after": "2023-03-09"}, "2023-02-28"),
         ("changes", {"campaign": -2}, "must be an integer from 1 to 2147483647, got -2"),
         ("rankings", {"campaign_id": 1, **DAYS, "columns": ["rank"]}, "there is no column 'rank'"),
-        ("changes", {"limit": 1000}, "Expected `int` <= 100 - at `$.limit`"),
+        ("changes", {"limit": 1000}, "limit must be a number from 1 to 100, got 1000"),
         ("changes", {"group": "nobody's"}, "no rankings of group"),
         ("history", {"sql": "SELECT"}, "DuckDB: "),
         ("pull", {"start_date": "yesterday", "end_date": "today"}, "start_date must be a"),
@@ -425,16 +425,21 @@ def test_arguments_are_taken_as_hosts_send_them(
         (
             PullArguments,
             {**WINDOW, "campaign_ids": "3,x"},
-            "Expected `int`, got `str` - at `$.campaig",
+            "must be one or several numbers, got '3,x'",
         ),
-        (PullArguments, {**WINDOW, "restart": "maybe"}, "at `$.restart`"),
+        (
+            PullArguments,
+            {**WINDOW, "restart": "maybe"},
+            "restart must be true or false",
+        ),
         (
             CampaignsArguments,
             {"company": "x"},
-            "field `company`; the arguments are filter, page, li",
+            "there is no argument 'company'; there are filter, page",
         ),
-        (HistoryArguments, {"sql": ""}, "missing required field `sql`"),
-        (ChangesArguments, {"kind": "sank"}, "'sank' - at `$.kind[0]`"),
+        (HistoryArguments, {"sql": ""}, "sql is missing"),
+        (ChangesArguments, {"campaign": 1, "campaign_id": 2}, "campaign was sent twice"),
+        (ChangesArguments, {"kind": "sank"}, "left_top_20, rose, fell, got 'sank'"),
     ],
 )
 def test_wrong_arguments_of_a_tool_are_named(
