@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,9 @@ _CAMPAIGNS = """
     WHERE account = $account
     GROUP BY campaign_id
     ORDER BY campaign_id
+"""
+_RANKED_CAMPAIGNS = """
+    SELECT DISTINCT campaign_id FROM keyword_rankings WHERE account = $account ORDER BY campaign_id
 """
 FAILURE_REASON = """
     CASE status
@@ -199,10 +203,15 @@ class Selection:
         days: list[dt.date] = self.first_column(RANKING_DAYS)
         if days:
             return days
+        # The reports failed, only other campaigns have rankings, or no campaign has any.
         reason = "pull the feed campaign into it"
         errors = self.first_column(_ERRORS)
+        ranked = self.history.connection.execute(_RANKED_CAMPAIGNS, {"account": self.account})
+        campaign_ids = [row[0] for row in ranked.fetchall()]
         if errors:
             reason = f"its reports failed ({listed(errors)})"
+        elif campaign_ids:
+            reason = f"it has campaigns {listed(campaign_ids)}"
         problem = f"{self.history.label} has no keyword rankings of {self.name}"
         raise ConfigurationError(f"{problem}; {reason}")
 
@@ -230,7 +239,7 @@ class Selection:
         # a pull of a whole month has the ranks of its last day, once that is past
         is_end_of_month = (day + dt.timedelta(1)).day == 1
         if is_end_of_month and day < dt.datetime.now(dt.UTC).date():
-            command = f"seorep pull --month {day:%Y-%m} -o {Path(self.history.label).name}"
+            command = f"seorep pull --month {day:%Y-%m} -o {shlex.quote(self.history.label)}"
             problem += f"; to have it, pull its month ({command})"
         return ConfigurationError(problem, argument=argument)
 
