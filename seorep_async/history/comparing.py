@@ -574,7 +574,7 @@ def _days(
         ConfigurationError: there are no rankings of a day, or none before the later one.
     """
     days = selection.days()
-    before = _last_ranking_day(requested_before, days)
+    before = _last_ranking_day(requested_before or _month_before(requested_after), days)
     after = _last_ranking_day(requested_after, days)
     # a day that a person named is never replaced by another
     for argument, day in {"before": before, "after": after}.items():
@@ -583,17 +583,26 @@ def _days(
     if after is None:
         after = selection.last_day()
     if before is None:
-        # a month is compared with the one before, not with its own earlier days
-        earliest = after if requested_after is None else requested_after[0]
         # a day on which only a few campaigns were pulled is used only if there is no other
-        earlier = [day for day in [*selection.usual_days(), *reversed(days)] if day < earliest]
+        earlier = [day for day in [*selection.usual_days(), *reversed(days)] if day < after]
         if not earlier:
-            raise _nothing_before(selection, earliest, days)
+            raise _nothing_before(selection, after, days)
         before = earlier[0]
     if before >= after:
         problem = f"before must be a day before {after}, got {before}"
         raise ConfigurationError(problem, argument="before")
     return before, after
+
+
+def _month_before(window: Days | None) -> Days | None:
+    """Return the month before a requested month, or None for a single day.
+
+    A month is compared with the one before, not with its own earlier days.
+    """
+    if window is None or window[0] == window[1]:
+        return None
+    last_day = window[0] - dt.timedelta(1)
+    return last_day.replace(day=1), last_day
 
 
 def _last_ranking_day(window: Days | None, days: Sequence[dt.date]) -> dt.date | None:

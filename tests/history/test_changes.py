@@ -353,6 +353,13 @@ def test_a_month_is_compared_with_the_days_before_it(tmp_path: Path) -> None:
     assert (compared.before, compared.after) == (day(-2), day(9))
 
 
+def test_a_month_is_never_compared_with_an_older_one(tmp_path: Path) -> None:
+    nights = [pull_of_night(number, {11: number + 60}) for number in (-40, 9)]
+    database = database_of(tmp_path / "a.duckdb", nights)
+    with pytest.raises(ConfigurationError, match="no rankings of acme for 2026-02-28"):
+        changes(database, after="2026-03")
+
+
 def test_printed_changes_are_one_line(two_days: Path) -> None:
     assert str(changes(two_days)) == "<Changes of acme, 2026-03-01 to 2026-03-02: 5>"
     few = changes(two_days, limit=2)
