@@ -254,8 +254,8 @@ async def test_a_repeatable_request_is_repeated_unchanged(
 
 @each(OPERATIONS)
 async def test_a_refusal_names_the_object(operation: Operation, connect: Connect) -> None:
-    client, _ = await connect(answer(status=404))
-    with pytest.raises(NotFoundError) as refused:
+    client, _ = await connect(answer(status=400))
+    with pytest.raises(InvalidRequestError) as refused:
         await operation.ask(client, **operation.changing)
     subject: str | None = operation.resource[:-1]
     if operation.verb != "create":
