@@ -98,12 +98,13 @@ def show_changes(
     """Show the changes between two days, or write them to a file; return the exit code."""
     # the library's own defaults apply to omitted options
     arguments = {name: value for name, value in choices.items() if value is not None}
-    names = known_engine_names(engines)
+    file = None if out is None else ChangeFile.of(out)
+    is_for_people = format == "table"
+    needs_names = is_for_people or "engine" in arguments
+    names = known_engine_names(engines) if needs_names else None
     if names is not None and "engine" in arguments:
         by_name = engines_by_name(names)
         arguments["engine"] = [by_name.get(name.lower(), name) for name in arguments["engine"]]
-    file = None if out is None else ChangeFile.of(out)
-    is_for_people = format == "table"
     # a table on stdout includes the notes, so they are not logged as well
     with logged(messages(quiet=is_for_people and file is None)) as notes:
         if by_campaign:
