@@ -97,6 +97,12 @@ class RankingReport(Model, Tabular, Generic[R_co]):
         """The id of the keyword, or None for a campaign's report."""
         return self.id if self.feed is Feed.KEYWORD_BY_DATE else None
 
+    if not TYPE_CHECKING:  # type checkers refuse a loop over a report by themselves
+
+        def __iter__(self):
+            # pandas.DataFrame(report) would otherwise fail without a reason
+            raise TypeError("a report is no list: use its .rows, or .to_pandas() for a frame")
+
     def _parts(self) -> tuple[Table, Iterable[Columns]]:
         return _table(self.feed), [column_values(self)]
 

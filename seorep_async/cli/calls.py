@@ -14,6 +14,7 @@ from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.formatting import fields_of, format_object, format_objects
 from seorep_async.cli.options import LARGEST, Service
 from seorep_async.cli.output import as_json, can_ask, confirm, messages, write
+from seorep_async.cli.progress import logged
 from seorep_async.cli.resources import COLUMNS
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.errors import DecodeError
@@ -51,7 +52,8 @@ def list_objects(
     names = _chosen_columns(columns, MODELS[resource], default)
     arguments = {name: value for name, value in filters.items() if value not in (None, ())}
     arguments |= {"limit": page_size, "extra_params": _by_name(param) or None}
-    wait_for(_list(connect(service), resource, arguments, names, format, limit))
+    with logged():
+        wait_for(_list(connect(service), resource, arguments, names, format, limit))
 
 
 async def _list(
@@ -102,7 +104,8 @@ def get_object(
 ) -> None:
     """Write one object."""
     names = _chosen_columns(columns, MODELS[resource])
-    item = wait_for(_get(connect(service), resource, id, _by_name(param) or None))
+    with logged():
+        item = wait_for(_get(connect(service), resource, id, _by_name(param) or None))
     write(format_object(item, names, format))
 
 
@@ -127,7 +130,8 @@ def send_any(
         confirm(f"DELETE {path}?")
     # for other methods, `Settings.request_encoding` decides how the values are sent
     place = "params" if method in _METHODS_WITH_QUERY else "body"
-    response = wait_for(_request(connection, method, path, {place: values}))
+    with logged():
+        response = wait_for(_request(connection, method, path, {place: values}))
     write(as_json(response))
 
 

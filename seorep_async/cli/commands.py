@@ -29,7 +29,8 @@ _ENGINES = option(
     "--engines",
     metavar="NAMES",
     type=not_empty,
-    help="Names of engine A and engine B, such as 'Google, Bing'.  "
+    help="Names of engine A and engine B, such as 'Google, Bing'. The addresses in "
+    "engine_a_serp_url are engine A's.  "
     "[default: SEOREP_REPORT_ENGINES, or the profile's report_engines]",
 )
 _date_option = functools.partial(option, metavar="DATE", type=day_or_month)
@@ -214,6 +215,11 @@ def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]
     """Return the last day before a month and its own last day. Refuse `--from` and `--to`."""
     if any(days):
         raise click.UsageError("--month can't be combined with --from or --to.")
+    first_month, dots, last_month = month.partition("..")
+    if dots:
+        raise click.UsageError(
+            f"--month takes one month here; write --from {first_month} --to {last_month}."
+        )
     today = click.get_current_context().obj
     first_day, last_day = later("pull", "last_days_of_months")(month, today)
     return first_day, last_day

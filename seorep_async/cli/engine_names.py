@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from seorep_async.cli.errors import UsageError
+from seorep_async.cli.errors import UsageError, explain
+from seorep_async.cli.output import messages
 from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.profiles import ReportEngines, report_engines
 from seorep_async.resources.arguments import check_engine_names
@@ -35,9 +36,13 @@ def find_engine_names(
 def known_engine_names(
     option_value: str | None = None, profile: str | None = None
 ) -> tuple[str, str] | None:
-    """Return the names of the engines; None if nothing names them, or a profile can't be read."""
+    """Return the names of the engines; None if nothing names them.
+
+    A note says so if a profile can't be read.
+    """
     try:
         return find_engine_names(option_value, profile)
-    except ConfigurationError:
+    except ConfigurationError as error:
+        messages().print(f"Note: the engines have no names: {explain(error)}")
         # a database needs no profile, and for a service the environment may be enough
         return None

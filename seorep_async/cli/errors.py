@@ -79,6 +79,10 @@ _HINTS: tuple[tuple[type[SeoRepError], str], ...] = (
         errors.ConnectionFailedError,
         "; check the address and the network, and that the server runs",
     ),
+    (
+        errors.AttemptTimeoutError,
+        "; check the address. If a notebook runs the sandbox, call it from a terminal, not by !",
+    ),
     (errors.ProtocolError, "; check the address, or try again later"),
 )
 

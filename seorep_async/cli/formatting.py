@@ -95,7 +95,9 @@ def _table(objects: Sequence[Any], columns: Sequence[str]) -> str:
         # numbers are right-aligned and not wrapped, because people compare them digit by digit
         is_number = {type(getattr(item, name)) for item in objects} <= {int, type(None)}
         justify: Any = "right" if is_number else "left"
-        table.add_column(name, justify=justify, no_wrap=is_number, overflow="fold")
+        # a name such as engine_a_mobile has no place to break
+        is_word = name == "engine"
+        table.add_column(name, justify=justify, no_wrap=is_number or is_word, overflow="fold")
     for item in objects:
         table.add_row(*[Text(cell(getattr(item, name))) for name in columns])
     # without colours, because FORCE_COLOR would add escapes

@@ -29,6 +29,7 @@ from seorep_async.history.change_file import (
     names_of_engines,
     with_names_of_engines,
 )
+from seorep_async.history.comparing import limit_of_moves
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.tables.optional import require
 
@@ -114,7 +115,7 @@ def show_changes(
             answer = _changes(changes, names if is_for_people else None)
     if file is not None:
         messages().print(answer.headline)
-        path = file.write(answer.rows, answer.model)
+        path = file.write(answer.rows, answer.model, answer.result)
         write(f"{path}\n")
     elif is_for_people:
         lines = [answer.headline, *[f"Note: {note}" for note in notes]]
@@ -148,7 +149,7 @@ def _changes(changes: Changes, engine_names: tuple[str, str] | None) -> _Answer:
 
 
 def _counts(counts: CountedChanges, limit: int | None) -> _Answer:
-    campaigns = counted(len(counts.campaigns), "campaign")
+    campaigns = counted(len(counts.campaigns), "campaign") + limit_of_moves(counts.moved)
     return _Answer(
         result=counts,
         name="campaigns",
@@ -192,6 +193,7 @@ def _headline(changes: Changes) -> str:
     headline = _total(changes)
     if len(changes) < changes.total:
         headline = f"{headline}, {len(changes):,} of them shown"
+    headline += limit_of_moves(changes.moved)
     if any(change.before and change.after for change in changes):
         headline = f"{headline}; moved: + is better"
     return headline

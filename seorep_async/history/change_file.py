@@ -15,13 +15,23 @@ from seorep_async.errors import ExportError
 from seorep_async.export.files import check_file, has_content, refusal, replacing
 from seorep_async.export.formats import SHEET_ROWS
 from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
-from seorep_async.history.comparing import ENGINES, KINDS, Change
+from seorep_async.history.comparing import ENGINES, KINDS, Change, Changes, limit_of_moves
 from seorep_async.history.counting import CampaignChanges, CountedChanges
-from seorep_async.resources.arguments import check_engine_names
+from seorep_async.resources.arguments import check_engine_names, names_unknown_arguments
 from seorep_async.tables.columns import Column, Columns, ColumnType, Table, columns_of_model
 
-_SHEETS = ("winners", "losers", "no changes")
-"""The names of the sheets of changes. The last one is the only sheet of a workbook without rows."""
+_SHEETS = ("winners", "losers")
+_EMPTY = "no changes"
+"""The name of the sheet of a workbook without changes."""
+_NOT_COMPARED = Table(
+    "not compared",
+    "",
+    (
+        Column("campaign_id", ColumnType.INTEGER, "Id of the campaign."),
+        Column("reason", ColumnType.STRING, "Why the two days could not be compared."),
+    ),
+    key=("campaign_id",),
+)
 _LONGEST_HEADER = 1024
 """The longest first line, in characters, that is read to see whether a CSV file holds changes."""
 _DESCRIPTIONS: dict[str, str] = {
@@ -76,6 +86,7 @@ _COLUMNS_OF_COUNTS = (
 Row: TypeAlias = Change | CampaignChanges
 
 
+@names_unknown_arguments
 def write_changes(
     changes: Iterable[Change] | Iterable[CampaignChanges] | CountedChanges,
     out: str | os.PathLike[str],
@@ -101,12 +112,11 @@ def write_changes(
     """
     names = {} if engine_names is None else names_of_engines(engine_names)
     file = ChangeFile.of(os.fspath(out))
-    if isinstance(changes, CountedChanges):
-        return file.write(changes.campaigns, CampaignChanges)
-    rows: list[Any] = list(changes)
+    result = changes if isinstance(changes, Changes | CountedChanges) else None
+    rows: list[Any] = list(changes.campaigns if isinstance(changes, CountedChanges) else changes)
     if rows and isinstance(rows[0], CampaignChanges):
-        return file.write(rows, CampaignChanges)
-    return file.write(with_names_of_engines(rows, names), Change)
+        return file.write(rows, CampaignChanges, result)
+    return file.write(with_names_of_engines(rows, names), Change, result)
 
 
 def with_names_of_engines(
@@ -175,7 +185,7 @@ class ChangeFile:
     def _holds_changes(self) -> bool:
         if self._is_workbook:
             table = _table(Change)
-            tables = [attrs.evolve(table, name=name) for name in _SHEETS]
+            tables = [attrs.evolve(table, name=name) for name in (*_SHEETS, _EMPTY)]
             tables.append(_table(CampaignChanges))
             is_ours = any(_has_sheet(self.path, table) for table in tables)
             return is_ours and not was_changed(self.path)
@@ -185,12 +195,15 @@ class ChangeFile:
         names = header.split(",")
         return names in (_names(_table(Change)), _names(_table(CampaignChanges)))
 
-    def write(self, rows: Sequence[Row], model: type[Row]) -> Path:
+    def write(
+        self, rows: Sequence[Row], model: type[Row], result: Changes | CountedChanges | None
+    ) -> Path:
         """Write a temporary file, put it in place in one step, and return its path.
 
         Args:
             rows: all of one type.
             model: the type of the rows, because there may be none.
+            result: the comparison that returned them, if they are not a caller's own list.
 
         Raises:
             ExportError: it can't be written, or a sheet can't hold the rows.
@@ -203,7 +216,7 @@ class ChangeFile:
             if self._is_workbook:
                 # Excel's times have no zone
                 created = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0)
-                sheets = _sheets(model, rows)
+                sheets = _sheets(model, rows, result)
                 # `replacing` created this folder only for the new file
                 write_workbook(file, sheets, created)
             else:
@@ -256,24 +269,38 @@ def _has_sheet(file: Path, table: Table) -> bool:
     return read_sheet(file, table).keys() >= set(table.key)
 
 
-def _sheets(model: type[Row], rows: Sequence[Any]) -> list[Sheet]:
-    winners_name, losers_name, empty_name = _SHEETS
-    if not rows:
-        return [_sheet(attrs.evolve(_table(Change), name=empty_name), rows)]
+def _sheets(
+    model: type[Row], rows: Sequence[Any], result: Changes | CountedChanges | None
+) -> list[Sheet]:
+    heading = _heading(rows, result)
     table = _table(model)
-    if model is CampaignChanges:
-        return [_sheet(table, rows)]
-    # Rows arrive with the largest changes first. Sorting is stable, and only moves those with a
-    # single rank to the end.
-    ordered_rows = sorted(rows, key=lambda row: row.moved is None)
-    winners = [row for row in ordered_rows if _is_winner(row)]
-    losers = [row for row in ordered_rows if not _is_winner(row)]
-    sheets = [
-        _sheet(attrs.evolve(table, name=winners_name), winners),
-        _sheet(attrs.evolve(table, name=losers_name), losers),
-    ]
-    # a sheet without rows has no heading
-    return [sheet for sheet in sheets if sheet.heading]
+    if not rows:
+        sheets = [_sheet(attrs.evolve(_table(Change), name=_EMPTY), (), heading)]
+    elif model is CampaignChanges:
+        sheets = [_sheet(table, rows, heading)]
+    else:
+        winners = [row for row in rows if _is_winner(row)]
+        losers = [row for row in rows if not _is_winner(row)]
+        sheets = [
+            _sheet(attrs.evolve(table, name=name), sheet_rows, heading)
+            for name, sheet_rows in zip(_SHEETS, (winners, losers), strict=True)
+            if sheet_rows
+        ]
+    if result is not None and result.left_out:
+        sheets.append(_sheet(_NOT_COMPARED, [*result.left_out.items()], heading))
+    return sheets
+
+
+def _heading(rows: Sequence[Row], result: Changes | CountedChanges | None) -> str:
+    """Return the line at the top of each printed page."""
+    if result is not None:
+        limit = limit_of_moves(result.moved)
+        return f"{result.before} to {result.after}, {result.account}{limit}"
+    if not rows:
+        return ""
+    # All rows have the same account and days, unless the caller joined several comparisons. Then
+    # the heading describes the first one.
+    return f"{rows[0].before_date} to {rows[0].after_date}, {rows[0].account}"
 
 
 def _is_winner(change: Change) -> bool:
@@ -283,16 +310,13 @@ def _is_winner(change: Change) -> bool:
     return change.moved > 0
 
 
-def _sheet(table: Table, rows: Sequence[Any]) -> Sheet:
+def _sheet(table: Table, rows: Sequence[Any], heading: str) -> Sheet:
     def parts() -> Iterator[Columns]:
-        if rows:
+        if rows and table is _NOT_COMPARED:
+            yield [*zip(*rows, strict=True)]
+        elif rows:
             yield [[_in_words(row, name) for row in rows] for name in _names(table)]
 
-    heading = ""
-    if rows:
-        # All rows have the same account and days, unless the caller joined several comparisons.
-        # Then the heading describes the first one.
-        heading = f"{rows[0].before_date} to {rows[0].after_date}, {rows[0].account}"
     return Sheet(table, table.columns, parts, heading=heading, engine_names=())
 
 

@@ -23,6 +23,7 @@ from seorep_async.resources.arguments import (
     check_day_or_month,
     check_id,
     check_limit,
+    names_unknown_arguments,
 )
 from seorep_async.tables.columns import Column, Table, columns_of_model
 from seorep_async.tables.html import html_table
@@ -77,7 +78,8 @@ _CAMPAIGNS = f"""
         arg_max(error, snapshot_date) FILTER (as_of = $before) AS error_before,
         arg_max(error, snapshot_date) FILTER (as_of = $after) AS error_after
     FROM reports
-    WHERE as_of IN ($before, $after)
+    -- a campaign that was pulled shortly before both days is missed
+    WHERE as_of BETWEEN $since AND $after
         AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
     GROUP BY campaign_id
     ORDER BY campaign_id
@@ -291,6 +293,7 @@ class Changes(ModelList[Change]):
         total: the number of changes, including those beyond `limit`. A keyword counts once in each
             engine in which its rank changed.
         filters: the kinds and engines that were requested, if not all of them.
+        moved: the fewest places by which a keyword rose or fell.
         left_out: why some campaigns were not compared, by campaign: the report of one of the days
             failed or has no rows.
         notes: sentences about the choice of the days. They are also logged.
@@ -303,6 +306,7 @@ class Changes(ModelList[Change]):
     notes: Sequence[str]
     total: int
     filters: Sequence[str]
+    moved: int
 
     def __getitem__(self, index: Any, /) -> Any:
         item = super().__getitem__(index)
@@ -354,6 +358,7 @@ def _shown_values(change: Change) -> tuple[object, ...]:
     return tuple(values)
 
 
+@names_unknown_arguments
 def changes(
     database: str | os.PathLike[str],
     *,
@@ -412,6 +417,11 @@ def changes(
         result = compare(history, request)
     log_notes(result.notes, result.left_out)
     return result
+
+
+def limit_of_moves(moved: int) -> str:
+    """Return which moves count, as the end of a heading; nothing if all of them do."""
+    return f"; rose, fell: by {moved} places or more" if moved > 1 else ""
 
 
 def log_notes(notes: Sequence[str], left_out: Mapping[int, str]) -> None:
@@ -622,7 +632,8 @@ def _nothing_before(
     # with several days, the caller can name another one; with a single day, only more pulls help
     if len(days) == 1:
         advice = (
-            selection.note_on_nights()
+            selection.advice_on_failures(days[0])
+            or selection.note_on_nights()
             or f"To have more, pull another period, or {selection.advice_on_days}."
         )
         problem = f"{problem}. {advice}"
@@ -632,7 +643,8 @@ def _nothing_before(
 def reasons_not_to_compare(selection: Selection, days: Days) -> dict[int, str]:
     """Return, for each campaign, why its two days can't be compared, or "" if they can."""
     before, after = days
-    rows = selection.execute(_CAMPAIGNS, before=before, after=after).fetchall()
+    since = before - 2 * (after - before)
+    rows = selection.execute(_CAMPAIGNS, before=before, after=after, since=since).fetchall()
     reasons_of_campaigns = {}
     for campaign_id, has_before, has_after, error_before, error_after in rows:
         reasons = []
@@ -674,6 +686,7 @@ def changes_between(
     result.left_out = compared.left_out
     result.notes = compared.notes
     result.filters = [*(kinds or ()), *(engines or ())]
+    result.moved = moved
     rows = compared.comparable.execute(
         _CHANGES,
         before=before,

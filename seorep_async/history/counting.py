@@ -20,6 +20,7 @@ from seorep_async.history.comparing import (
     log_notes,
 )
 from seorep_async.history.source import History, opened
+from seorep_async.resources.arguments import names_unknown_arguments
 from seorep_async.tables.tabular import ModelList
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class CountedChanges:
         campaigns: a table with a row for each campaign with changes. The most `places`, gained or
             lost, come first, then the most changes.
         filters: the kinds and engines that were requested, if not all of them.
+        moved: the fewest places by which a keyword rose or fell.
         left_out: why some campaigns were not compared, by campaign.
         notes: sentences about the choice of the days. They are also logged.
     """
@@ -119,6 +121,7 @@ class CountedChanges:
     total: int
     campaigns: ModelList[CampaignChanges]
     filters: Sequence[str]
+    moved: int
     left_out: Mapping[int, str]
     notes: Sequence[str]
 
@@ -146,6 +149,7 @@ class CountedChanges:
         return self.campaigns.to_polars()
 
 
+@names_unknown_arguments
 def changes_by_campaign(
     database: str | os.PathLike[str],
     *,
@@ -212,6 +216,7 @@ def count_changes(history: History, request: ComparisonRequest) -> CountedChange
         total=sum(campaign.changes for campaign in campaigns),
         campaigns=ModelList(campaigns, CampaignChanges),
         filters=[*(request.kinds or ()), *(request.engines or ())],
+        moved=request.moved,
         left_out=compared.left_out,
         notes=compared.notes,
     )

@@ -31,6 +31,7 @@ _MOST_LISTED = 10
 _MOVES: dict[str, Sequence[ChangeKind]] = {
     "Entered the top 3": ["entered_top_3"],
     "Risen": ["rose"],
+    "Found": ["new", "found"],
     "Fallen": ["fell"],
     "Lost": ["removed", "lost"],
 }

@@ -23,7 +23,7 @@ from seorep_async.history.comparing import check_group
 from seorep_async.history.figures import BANDS, Figures, figures_of
 from seorep_async.history.selection import Selection
 from seorep_async.history.source import opened
-from seorep_async.resources.arguments import check_day_or_month, check_id
+from seorep_async.resources.arguments import check_day_or_month, check_id, names_unknown_arguments
 from seorep_async.tables.optional import require
 
 _log = logging.getLogger("seorep_async")
@@ -34,6 +34,7 @@ _LONGEST_BEGINNING = 1024
 _NOT_IN_HTML = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 
+@names_unknown_arguments
 def report(
     database: str | os.PathLike[str],
     *,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -77,6 +76,15 @@ REPORTS = f"""
     )
 """
 """The reports of an account, in SQL, with the error of those that failed. A query follows."""
+_FAILED_DAYS = f"""
+    {REPORTS}
+    SELECT DISTINCT as_of
+    FROM reports
+    WHERE error IS NOT NULL
+        AND as_of <> $day
+        AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
+    ORDER BY as_of
+"""
 _USUAL_DAYS = f"""
     {REPORTS},
     days AS (
@@ -246,8 +254,15 @@ class Selection:
     @property
     def advice_on_days(self) -> str:
         """Advice on how to get a ranking day for each night."""
-        name = Path(self.history.label).name
+        name = shlex.quote(self.history.label)
         return f"pull the last 30 days each night (seorep pull --last 30d -o {name})"
+
+    def advice_on_failures(self, day: dt.date) -> str | None:
+        """Return advice if all reports of the days other than `day` failed."""
+        days = self.first_column(_FAILED_DAYS, day=day)
+        if not days:
+            return None
+        return f"The reports of {listed(days)} failed: pull them again, with retry_failed=True."
 
     def note_on_nights(self) -> str | None:
         """Return a sentence about the last nights if several have the same ranking day."""

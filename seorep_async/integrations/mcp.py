@@ -362,10 +362,11 @@ async def _history(agent: _Agent, arguments: HistoryArguments, _: object) -> str
 async def _pull(agent: _Agent, arguments: PullArguments, report: ReportProgress) -> str:
     async with _Progress(report) as progress, agent.pulling:
         try:
-            return _summarised(await _pulled(agent, arguments, progress))
+            summary = await _pulled(agent, arguments, progress)
         except SeoRepError as error:
             # a database is written in one step, at the end
             raise ConfigurationError(f"{error}; nothing was pulled into the database") from error
+    return _summarised(summary)
 
 
 async def _pulled(agent: _Agent, arguments: PullArguments, progress: _Progress) -> PullSummary:
@@ -525,6 +526,8 @@ def _page(page: Page[Any], model: type[Any], names: Sequence[str]) -> str:
     pages = page.total_pages
     if pages is not None and page.number < pages:
         left_out.append(f"page {page.number + 1} of {pages} and on; ask with page")
+    if page.number > 1 and not rows:
+        left_out.append(f"all rows: page {page.number} is beyond the last one; ask with page 1")
     return excerpt(
         names,
         rows,
@@ -572,11 +575,11 @@ _TOOLS = {
     "history": _Tool(
         description=(
             "Run read-only SQL. keyword_rankings has a row a keyword, night and window; its "
-            "views a row a keyword and as_of, the day of the ranks: keyword_rankings_by_day (by "
-            "month, take each campaign's last), keyword_rankings_latest (each campaign's last). "
+            "views a row a keyword and as_of, the ranks' day: keyword_rankings_by_day (by "
+            "month, take a campaign's last), keyword_rankings_latest (each campaign's last). "
             "Ranks null and 0: not ranked (top 10: BETWEEN 1 AND 10). tags is a list. "
-            "campaigns has company and group_title; join by account, campaign_id. SHOW TABLES "
-            "lists others, DESCRIBE columns, duckdb_columns() comments. Long answers are cut."
+            "local_monthly_searches: volume. campaigns has company, group_title; join by account, "
+            "campaign_id. SHOW TABLES lists others, DESCRIBE columns, duckdb_columns() comments."
         ),
         arguments=HistoryArguments,
         answer=_history,

@@ -91,6 +91,7 @@ _IN_TOOL_WORDS = (
         "the user must start this server with another --account",
     ),
     (r"restart=True", "restart true"),
+    (r", with retry_failed=True", ""),
     (r"ids can't be combined with groups=.*list them", "name campaign_ids or a group, not both"),
     (
         r"\b(key|or) was refused\b",
@@ -107,8 +108,8 @@ _IN_TOOL_WORDS = (
 """Phrases of the library's messages, and their replacements for an agent, which has only tools."""
 _PLAIN_TYPES = re.compile("BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|VARCHAR")
 """The types of DuckDB whose values are values of JSON."""
-_MISLEADING = re.compile(r"\n+(?:Did you mean|LINE) ")
-"""Where DuckDB's errors begin to suggest other names, or to quote lines of our query."""
+_QUOTED_LINE = re.compile(r"\n+LINE ")
+"""Where DuckDB's errors begin to quote a line of our query."""
 
 
 class SqlQuestion(msgspec.Struct, tag="sql", kw_only=True):
@@ -235,7 +236,7 @@ def reply_to(question: Question) -> Reply:
         # DuckDB's own words are about blocks and files
         return Reply(error=_out_of_memory("the query ran out of memory"))
     except duckdb.Error as error:
-        return Reply(error=f"DuckDB: {_MISLEADING.split(str(error))[0]}")
+        return Reply(error=f"DuckDB: {_QUOTED_LINE.split(str(error))[0]}")
 
 
 def _out_of_memory(problem: str) -> str:
@@ -249,6 +250,8 @@ def _answer_query(question: SqlQuestion) -> str:
         notes = None
         if len(accounts) > 1 and "account" not in question.sql.lower():
             notes = [f"not filtered by account; the database has {listed(accounts)}"]
+        if len(history.connection.extract_statements(question.sql)) > 1:
+            raise ConfigurationError("sql must be one SELECT; ask the others in their own calls")
         relation = history.connection.sql(question.sql)
         if relation is None:
             raise ConfigurationError("sql must be a query, such as one SELECT")

@@ -75,10 +75,10 @@ def unknown_argument(name: str, names: Collection[str]) -> ConfigurationError:
     return ConfigurationError(f"{problem} The arguments are {', '.join(names)}", argument=name)
 
 
-def names_unknown_arguments(method: F, options: Iterable[str]) -> F:
-    """Make a method that takes `**options` report a misspelt one, such as `start=`.
+def names_unknown_arguments(method: F, options: Iterable[str] = ()) -> F:
+    """Make a method report a misspelt argument or option, such as `start=`.
 
-    Python would instead report a missing argument, such as `start_date`.
+    Python would instead report a missing argument, such as `start_date`, or suggest nothing.
     """
     parameters = inspect.signature(method).parameters.values()
     names = [

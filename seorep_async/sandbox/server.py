@@ -112,9 +112,13 @@ class Sandbox(Options):
             await runner.setup()
             create_server = asyncio.get_running_loop().create_server
             assert runner.server is not None, "the runner is set up"  # noqa: S101
-            self._listener = await create_server(
-                runner.server, self.host, self.port, backlog=_BACKLOG
-            )
+            try:
+                self._listener = await create_server(
+                    runner.server, self.host, self.port, backlog=_BACKLOG
+                )
+            except OSError as error:
+                error.add_note("choose another host or port, or end the program that uses it")
+                raise
             leaving.callback(chain.close)
             self._leaving = leaving.pop_all()
         return self

@@ -16,6 +16,7 @@ import msgspec
 
 from seorep_async.errors import (
     SERVICE_REASON,
+    AuthenticationError,
     ProtocolError,
     RateLimitedError,
     RedirectError,
@@ -189,7 +190,10 @@ class ErrorReader:
         reason = "" if request.private else reason_in_body(response.body)
         if reason:
             message = f"{message}; {SERVICE_REASON}{reason}"
-        return error_type(message)
+        error = error_type(message)
+        if error_type is AuthenticationError and not self.knows_service:
+            error.add_note("pass another api_key, set SEOREP_API_KEY, or run `seorep login`")
+        return error
 
     def failure_of_body(
         self, error: SeoRepError, request: Request[Any], response: Response

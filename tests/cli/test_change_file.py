@@ -51,7 +51,7 @@ FELL = ["shoes 12", "Google", 40, 47, -7, "fell"]
 
 @pytest.mark.parametrize(
     ("name", "expected_rows"),
-    [("fell.csv", [LOST, FOUND, ROSE, FELL]), ("fell.xlsx", [ROSE, FOUND, FELL, LOST])],
+    [("fell.csv", [LOST, FOUND, ROSE, FELL]), ("fell.xlsx", [FOUND, ROSE, LOST, FELL])],
 )
 def test_changes_are_a_file(
     seorep: Seorep, database: Path, name: str, expected_rows: list[list[object]]
@@ -78,10 +78,19 @@ def test_winners_and_losers_are_two_sheets(seorep: Seorep, database: Path) -> No
     seorep("changes", database, "-o", "fell.xlsx")
     winners, losers = openpyxl.load_workbook("fell.xlsx")
     assert (winners.title, losers.title) == ("winners", "losers")
-    # the keywords without both ranks are below
-    assert [cell.value for cell in winners["F"]] == ["moved", 9, None]
-    assert [cell.value for cell in losers["F"]] == ["moved", -7, None]
-    assert winners["F2"].number_format == "+0;-0;0"
+    # the largest first, no rank counts as 101
+    assert [cell.value for cell in winners["F"]] == ["moved", None, 9]
+    assert [cell.value for cell in losers["F"]] == ["moved", None, -7]
+    assert winners["F3"].number_format == "+0;-0;0"
+
+
+@pytest.mark.parametrize("options", [[], ["--by-campaign"], ["--kind", "removed"]])
+def test_a_workbook_names_the_campaigns_not_compared(seorep: Seorep, options: list[str]) -> None:
+    database = database_of(Path("a.duckdb"), nightly({11: 12, 21: 2}, {11: 3}))
+    seorep("changes", database, *options, "-o", "a.xlsx")
+    *_, sheet = openpyxl.load_workbook("a.xlsx")
+    assert sheet.title == "not compared"
+    assert [*sheet.values] == [("campaign id", "reason"), (2, "there are no rows of 2026-03-02")]
 
 
 def test_each_number_of_places_has_a_rule(seorep: Seorep, database: Path) -> None:
@@ -115,7 +124,8 @@ def test_a_workbook_of_changes_looks_like_that_of_a_pull(seorep: Seorep, databas
         assert sheet.freeze_panes == "C2"
         assert sheet.auto_filter.ref == sheet.dimensions
         assert all(cell.font.b and cell.comment.text for cell in sheet[1])
-        assert sheet.oddHeader.left.text.endswith("2026-03-01 to 2026-03-02, acme")
+        days = "2026-03-01 to 2026-03-02, acme"
+        assert sheet.oddHeader.left.text.endswith(f"{days}; rose, fell: by 3 places or more")
 
 
 @pytest.mark.parametrize("name", ["counts.xlsx", "counts.csv"])

@@ -199,6 +199,20 @@ def test_a_campaign_without_both_reports_is_left_out(
         assert f"Not compared: campaign 2, because {reason}" in caplog.text
 
 
+def test_a_campaign_without_both_days_is_named(tmp_path: Path) -> None:
+    nights = nightly({11: 1, 21: 9}, {11: 1}, {11: 1})
+    compared = changes(database_of(tmp_path / "a.duckdb", nights), before=day(1))
+    reason = f"there are no rows of {day(1)} and there are no rows of {day(2)}"
+    assert compared.left_out == {2: reason}
+
+
+def test_a_campaign_that_failed_is_retried(tmp_path: Path) -> None:
+    nights = [*nightly({11: 1, 21: 9}), pull_of_night(1, {11: 1}, failed=(2,))]
+    words = f"The reports of {day(1)} failed: pull them again, with retry_failed=True"
+    with pytest.raises(ConfigurationError, match=words):
+        changes(database_of(tmp_path / "a.duckdb", nights), campaign=2)
+
+
 @pytest.fixture(scope="module")
 def days_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a database of a nightly campaign, two weekly ones, and one that failed."""

@@ -95,7 +95,8 @@ def test_zero_and_null_are_not_ranked_and_in_no_average(page_of_two_days: str) -
     assert not_ranked == ["not ranked", "1", "2", "+1"]
     cards = [words(card) for card in parsed(page).iter("dl")]
     assert [re.sub(r"\W*since 1 Mar 2026\W*", "; ", card) for card in cards] == [
-        "Keywords4 ±0; In the top 31 ±0; In the top 102 +1; Average rank6.0 1.0 better; "
+        "Keywords4 ±0; In the top 31 ±0; In the top 102 +1; "
+        "Average rank6.0 1.0 better; over the keywords ranked on both days"
     ]
 
 
@@ -112,6 +113,12 @@ def test_movers_and_lost_keywords_are_those_of_changes(page_of_two_days: str) ->
         ["shoes 12Leeds, England · Engine A", "2", "9", "\N{MINUS SIGN}7"]
     ]
     assert panel(page, "Lost") == [["shoes 13Leeds, England · Engine A", "40", "not ranked"]]
+
+
+def test_found_keywords_are_listed(tmp_path: Path) -> None:
+    nights = nightly({11: None, 12: 5}, {11: 40, 12: 5, 13: 9})
+    page = page_of(database_of(tmp_path / "a.duckdb", nights))
+    assert [row[1:] for row in panel(page, "Found")] == [["new", "9"], ["not ranked", "40"]]
 
 
 def test_movers_of_several_campaigns_name_theirs(tmp_path: Path) -> None:
@@ -211,7 +218,7 @@ def test_keywords_that_entered_the_top_3_are_named(tmp_path: Path) -> None:
     after = {11: 3, 12: 2, 13: 2}
     page = page_of(database_of(tmp_path / "a.duckdb", nightly(before, after)))
     assert panel(page, "Entered the top 3") == [
-        ["shoes 12Engine A", "\N{EN DASH}", "2", "found"],
+        ["shoes 12Engine A", "not ranked", "2", "found"],
         ["shoes 11Engine A", "9", "3", "+6"],
     ]
 
