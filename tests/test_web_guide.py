@@ -67,14 +67,19 @@ def test_visitors_see_no_path_and_no_other_account(names: dict[str, Any]) -> Non
         "account": "the rankings are not available",
     }.items():
         problem = ConfigurationError(f"{database} has no rankings", argument=argument)
-        assert names["said"](problem, "/changes")["message"] == shown
+        assert names["said"](problem)["message"] == shown
 
 
+@pytest.mark.parametrize("is_late", [False, True], ids=["at once", "out of time"])
 @pytest.mark.parametrize("error_class", [RateLimitedError, ServerError])
 async def test_the_wait_of_a_busy_service_is_passed_on(
-    error_class: type[StatusError], names: dict[str, Any]
+    error_class: type[StatusError], is_late: bool, names: dict[str, Any]
 ) -> None:
-    error = error_class("busy", retry_after=1.2)
+    error: SeoRepError = error_class("busy", retry_after=1.2)
+    if is_late:
+        late = DeadlineExceededError("the call timed out", attempts=2)
+        late.__cause__ = error
+        error = late
     response = await names["answer_error"](
         starlette.requests.Request({"type": "http", "path": "/", "headers": []}), error
     )
@@ -143,9 +148,7 @@ def test_hidden_messages_are_logged_with_the_account(
         answer = web.get(path).text
     assert "the rankings are not available" in answer
     (message,) = [record.getMessage() for record in caplog.records if record.name == "web"]
-    assert message.startswith(
-        f"{place}: AuthenticationError: campaign 12: not open to this API key"
-    )
+    assert message.startswith(f"{place}: AuthenticationError: campaign 12: no access: ")
 
 
 def test_reports_name_the_campaigns_that_failed(names: dict[str, Any]) -> None:
@@ -153,6 +156,30 @@ def test_reports_name_the_campaigns_that_failed(names: dict[str, Any]) -> None:
         answer = web.get("/reports?start_date=2023-01-01&end_date=2023-03-31").json()
     assert answer["rows"]
     assert {failure["campaign_id"] for failure in answer["failures"]} == {12}
+
+
+def test_the_failures_of_a_pull_are_one_line_in_the_log(
+    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with in_a_thread(Sandbox(campaigns=4, forbidden=(2, 3, 4), api_key=KEY)) as service:
+        monkeypatch.setenv("SEOREP_BASE_URL", service.base_url)
+        with TestClient(names["app"]) as web:
+            answer = web.get("/reports?start_date=2023-01-01&end_date=2023-03-31").json()
+    assert len(answer["failures"]) == 3
+    (message,) = [record.getMessage() for record in caplog.records if record.name == "web"]
+    assert message.startswith("/reports: AuthenticationError: campaign 2: ")
+    assert message.endswith(" (1 of 3)")
+
+
+def test_an_account_whose_key_is_refused_is_not_healthy(
+    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with TestClient(names["accounts"]) as web:
+        assert web.get("/acme/health").json() == "ok"
+    monkeypatch.setitem(names["KEYS"], "globex", "refused")
+    with TestClient(names["accounts"]) as web:
+        assert web.get("/globex/health").status_code == 502
+        assert web.get("/acme/health").status_code == 200
 
 
 def test_a_pull_in_the_background_is_followed_to_its_end(names: dict[str, Any]) -> None:

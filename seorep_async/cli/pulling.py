@@ -393,7 +393,7 @@ async def _report(
     # months that were pulled before the error are in the database, so they are reported
     summary.show_failures(pull_run)
     if pull_run.pulls or not pull_run.windows_left:
-        summary.show_summary(pull_run, source, console)
+        summary.show_summary(pull_run, source, console, warnings)
     was_paused_between_months = isinstance(error, PullPausedError) and pull_run.by_month
     if isinstance(error, Exception) and not was_paused_between_months:
         code = failed(error)

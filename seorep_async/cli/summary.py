@@ -225,8 +225,12 @@ def _reason_of(failure: PullFailure) -> str:
     return one_line(message)
 
 
-def show_summary(run: PullRun, source: str, console: Console) -> None:
-    """Print what was pulled, into which files, and the next step if there were failures."""
+def show_summary(run: PullRun, source: str, console: Console, warnings: Sequence[str] = ()) -> None:
+    """Print what was pulled, into which files, and the next step if there were failures.
+
+    Args:
+        warnings: sentences that were printed already.
+    """
     if not run.pulls:
         console.print("Nothing to pull: no month needs another pull.")
         _show_next_step(run, console)
@@ -239,7 +243,7 @@ def show_summary(run: PullRun, source: str, console: Console) -> None:
         )
         return
     console.print(Text.assemble((_headline(run), "bold"), f" from {one_line(source)}"))
-    notes = dict.fromkeys(note for pull in run.pulls for note in pull.notes)
+    notes = dict.fromkeys(note for pull in run.pulls for note in pull.notes if note not in warnings)
     if run.engine_names is None and run.arguments.is_workbook:
         notes["engine_a and engine_b have no names yet: --engines 'Google, Bing' gives them"] = None
     lines: list[tuple[str, str | Text]] = [("Note", one_line(note)) for note in notes]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import re
 import shutil
@@ -29,6 +30,7 @@ from seorep_async.export.staging import Contents, other_row_options
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import all_tables, pulls_table, table_of
 
+_log = logging.getLogger("seorep_async")
 IN_USE_SECONDS = 2.0
 """How long to retry the replacement of a file that another program has open."""
 _RETRY_SECONDS = 0.1
@@ -101,7 +103,12 @@ class Target:
         """Return, as strings, what is known of this pull's row in `pulls` before it begins."""
         request = self.request
         return _as_strings(
-            {**request.labels, "feeds": request.feed_names, "selection": request.selection}
+            {
+                **request.labels,
+                "service": request.service,
+                "feeds": request.feed_names,
+                "selection": request.selection,
+            }
         )
 
     def failed(self) -> Retry:
@@ -138,7 +145,10 @@ class Target:
             return ()
         contents = "{start_date} to {end_date} of {account} ({feeds})".format_map(pull)
         campaigns = counted(complete_before, "complete campaign")
-        return (f"replaces {contents}: {campaigns}, now {complete:,}",)
+        note = f"replaces {contents}: {campaigns}, now {complete:,}"
+        if complete < complete_before:
+            _log.warning("%s", note)
+        return (note,)
 
 
 def _as_strings(row: Mapping[str, Any]) -> dict[str, str]:
@@ -323,8 +333,12 @@ def replacing(out: Path, path: Path) -> Iterator[Path]:
         ExportError: the file can't be written.
     """
     try:
-        # a folder of its own, because xlsxwriter also creates temporary files
-        with TemporaryDirectory(prefix=f".{path.name[-50:]}.", dir=path.parent) as folder:
+        # A folder of its own, because xlsxwriter also creates temporary files. On Windows, a virus
+        # scanner may hold one of them after the file was replaced.
+        prefix = f".{path.name[-50:]}."
+        with TemporaryDirectory(
+            prefix=prefix, dir=path.parent, ignore_cleanup_errors=True
+        ) as folder:
             file = Path(folder) / f"new{path.suffix}"
             yield file
             put(file, path, permissions_of=path)

@@ -345,9 +345,6 @@ def errors_of(folder: Path) -> Iterator[None]:
             "over with restart=True, which drops them",
             file=folder,
         ) from error
-    except OverflowError as error:
-        # totals are converted only when their table is written, not when their report arrives
-        raise ExportError(f"can't write the tables: {error}", file=folder) from error
     except OSError as error:
         # an error about an open file, such as a full disk, has no file name
         path = Path(error.filename) if isinstance(error.filename, str) else folder

@@ -43,6 +43,7 @@ from seorep_async.tables.columns import Columns, Table, fits, model_columns
 from seorep_async.tables.output_tables import (
     campaigns_table,
     keywords_table,
+    metrics_of_totals,
     table_of,
     totals_values,
 )
@@ -223,6 +224,11 @@ class Staging:
             else None
             for report in reports
         ]
+        known_totals = [values for values in totals if values is not None]
+        if known_totals:
+            # their table is written last, and a value that it can't hold would end the whole pull
+            totals_columns = list(zip(*known_totals, strict=True))
+            self._format.encode(metrics_of_totals(), totals_columns, [len(known_totals)])
         keywords: Iterable[tuple[int, ...]] = repeat(())
         # so that a resumed pull knows the keywords without fetching the campaigns' reports again
         if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:

@@ -53,7 +53,7 @@ _MESSAGES = {
 }
 """The messages for statuses."""
 _FORBIDDEN = "not open to this API key"
-"""The message for a 403 about a subject."""
+"""The message for a 403 about a subject, once the key has worked."""
 _PRIVATE = "the response is an error or has an unexpected value; it may hold secrets, so not shown"
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
@@ -185,7 +185,7 @@ class ErrorReader:
             # The rate or the time is the problem, not the key or the parameters.
             error_type = RateLimitedError
             message = "the service asks to try again later"
-        elif status == 403 and request.subject is not None:
+        elif status == 403 and request.subject is not None and self.knows_service:
             message = _FORBIDDEN
         reason = "" if request.private else reason_in_body(response.body)
         if reason:

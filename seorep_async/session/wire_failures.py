@@ -139,7 +139,11 @@ def _reason(error: Exception, request: Request[Any]) -> str:
         return type(error).__name__  # the message may quote the response or contain the query
     # the str of a ClientResponseError contains the URL, and its repr the Authorization header
     message = error.message if isinstance(error, aiohttp.ClientResponseError) else error
-    return f"{type(error).__name__}: {message}"
+    words = f"{type(error).__name__}: {message}"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        # the repr of its cause has a number that looks like a status
+        words = words.partition(": <")[0]
+    return words
 
 
 def _system_words(error: OSError) -> str:

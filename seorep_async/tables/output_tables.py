@@ -120,6 +120,12 @@ def totals_table() -> Table:
     )
 
 
+@cache
+def metrics_of_totals() -> Table:
+    """Return the table of totals without the columns that say whose they are."""
+    return Table("totals", "", (*columns_of_model(RankingTotals),), ())
+
+
 def totals_values(totals: RankingTotals, *, compared: bool) -> list[Any]:
     """Return the values of a report's totals, in the order of their columns.
 

@@ -127,7 +127,9 @@ async def test_another_account_gets_its_own_name(pulled: Path, account: Account)
 
 
 @pytest.mark.parametrize("format_", FILE_FORMATS)
-async def test_a_file_of_another_pull_is_replaced_with_a_note(tmp_path: Path, format_: str) -> None:
+async def test_a_file_of_another_pull_is_replaced_with_a_note(
+    tmp_path: Path, format_: str, caplog: pytest.LogCaptureFixture
+) -> None:
     out = tmp_path / f"x.{format_}"
     pulls: list[dict[str, Any]] = [
         {"start_date": "2023-03-02"},
@@ -151,6 +153,8 @@ async def test_a_file_of_another_pull_is_replaced_with_a_note(tmp_path: Path, fo
         "replaces 2023-03-01 to 2023-03-31 of acme (campaign): 3 complete campaigns, now 3",
         "replaces 2023-03-01 to 2023-03-31 of acme (campaign-by-date): 3 complete campaigns, now 1",
     ]
+    # A warning says that campaigns are lost, before the pull and after it.
+    assert caplog.messages == notes[-1:] * 2
 
 
 @pytest.mark.parametrize("feed", Feed)

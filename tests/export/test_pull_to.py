@@ -289,6 +289,18 @@ async def test_retry_failed_sends_nothing_if_nothing_failed(tmp_path: Path, form
         assert summary.rows == 2
 
 
+@pytest.mark.parametrize("format_", ["csv", "xlsx"])
+async def test_retry_failed_fetches_all_from_another_address(
+    tmp_path: Path, format_: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = tmp_path / f"x.{format_}"
+    async with served(Account()) as (client, _):
+        await pull(client, out)
+    async with served(Account(2)) as (client, _):
+        assert (await pull(client, out, retry_failed=True)).campaigns == 2
+    assert "for a file, also from the same address" in caplog.text
+
+
 @pytest.mark.usefixtures("tables_at_once")
 @pytest.mark.parametrize("format_", ["csv", "duckdb"])
 @pytest.mark.parametrize(
@@ -534,6 +546,31 @@ async def test_an_integer_of_too_many_bits_fails_its_report_alone(
     assert (failure.campaign_id, failure.error) == (3, "ExportError")
     assert summary.rows == 6
     assert f"a value can't be written to .{format_}: competitors: " in failure.message
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+async def test_a_total_of_too_many_digits_fails_its_report_alone(
+    tmp_path: Path, format_: str
+) -> None:
+    out = tmp_path / f"x.{format_}"
+    account = Account(campaigns=7)
+
+    def answer(request: ApiRequest) -> object:
+        response: Any = account.answer(request)
+        if "rankings" in request.path:
+            digits = 400 if request.id == 3 else 2
+            response["data"]["totals"] = {"engineARanking": {"value": 10**digits}}
+        return response
+
+    async with serving(answer) as (client, _):
+        summary = await pull(client, out)
+    assert [failure.campaign_id for failure in summary.failures] in ([3], [])
+    assert summary.rows == 7 - len(summary.failures)
+    columns, totals = read(out)["totals"]
+    assert len(totals) == summary.rows
+    if format_ in ("parquet", "duckdb"):
+        (failure,) = summary.failures
+        assert f"a value can't be written to .{format_}: engine_a_ranking: " in failure.message
 
 
 @pytest.mark.parametrize("format_", FORMATS)

@@ -429,6 +429,17 @@ async def send(client: SeoRepClient, method: str) -> object:
     return await client.request(method, "/v3/campaigns/7")
 
 
+async def test_a_403_may_mean_the_key_until_it_has_worked(connect: Connect) -> None:
+    found = {"id": 7, "account_id": 1, "url": "u", "company": "c"}
+    forbidden = answer({"status": "error", "message": "no"}, status=403)
+    client, _ = await connect(forbidden, answer({"data": found}), forbidden)
+    with pytest.raises(AuthenticationError, match=r"campaign 7: .*, or was refused; the service"):
+        await client.campaigns.get(7)
+    await client.campaigns.get(7)
+    with pytest.raises(AuthenticationError, match="campaign 7: not open to this API key; the"):
+        await client.campaigns.get(7)
+
+
 # The methods that are sent again after a status, without and with Retry-After.
 @pytest.mark.parametrize("has_pause", [False, True])
 @pytest.mark.parametrize(

@@ -114,6 +114,15 @@ async def test_503s_without_a_known_limit_are_an_outage_in_the_stats() -> None:
         await assert_timed(session, session)
 
 
+async def test_503s_beside_successes_are_no_outage() -> None:
+    service = SimulatedService(latency=0.05, down=(0.01, 0.06))
+    async with session_above(service) as session:
+        calls = [asyncio.create_task(session.send(page())) for _ in range(20)]
+        while not all(call.done() for call in calls):
+            assert session.stats.outage is None
+            await asyncio.sleep(0.01)
+
+
 async def test_a_refused_rate_is_no_outage() -> None:
     service = SimulatedService("1/20s,burst=1", latency=0.05)
     async with session_above(service) as session:

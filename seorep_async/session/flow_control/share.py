@@ -22,6 +22,7 @@ from seorep_async.session.flow_control.lanes import (
 )
 from seorep_async.session.flow_control.limits import Limits
 from seorep_async.session.flow_control.queue import Origin, PermitQueue
+from seorep_async.session.flow_control.rate import SPAN
 from seorep_async.session.flow_control.refusals import Subject
 from seorep_async.session.retry_quota import RetryQuota
 from seorep_async.session.timeouts import Deadline
@@ -109,12 +110,15 @@ class Share:
         breaker = self._queue.pace.breaker
         if breaker.state is Circuit.CLOSED:
             return None
+        seconds = self._clock.monotonic() - breaker.opened_at
         if breaker.state is Circuit.OPEN_BY_REFUSALS:
-            # Without a known limit, a 503 means an outage rather than a refused rate.
+            # Without a known limit, 503s mean an outage rather than a refused rate, unless the
+            # service accepts a probe soon.
             failure = self._queue.latest_failure
-            if self.knows_limit or failure is None or failure.status != 503:
+            is_down = failure is not None and failure.status == 503 and seconds >= SPAN
+            if self.knows_limit or not is_down:
                 return None
-        return self._clock.monotonic() - breaker.opened_at
+        return seconds
 
     @property
     def latest_failure(self) -> SeoRepError | None:
