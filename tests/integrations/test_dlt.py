@@ -8,6 +8,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -246,15 +247,17 @@ def test_a_campaign_that_fails_later_keeps_its_rows(tmp_path: Path) -> None:
     assert nights == dict.fromkeys(IDS, 2) | {3: 1}
 
 
-def test_the_guides_run_loads_its_source_after_a_failed_load(tmp_path: Path) -> None:
+def test_the_guides_run_counts_its_failures_after_a_failed_load(tmp_path: Path) -> None:
     (lines,) = re.findall(
-        r"^(def run\(source\):\n.*?\n)\n\nrun\(", pages()["engines"], re.DOTALL | re.MULTILINE
+        r"^(def run\(ids, .*?\n)\n\nfailed = run\(", pages()["engines"], re.DOTALL | re.MULTILINE
     )
     loaded = Loaded("duckdb", tmp_path, "")
     names: dict[str, Any] = {
         "pipeline": loaded.pipeline,
         "PipelineStepFailed": pytest.importorskip("dlt.pipeline.exceptions").PipelineStepFailed,
         "SeoRepError": SeoRepError,
+        "dlt_source": dlt_source,
+        "sys": sys,
     }
     exec(lines, names)  # noqa: S102
 
@@ -262,14 +265,21 @@ def test_the_guides_run_loads_its_source_after_a_failed_load(tmp_path: Path) -> 
         with loaded.pipeline.sql_client() as client:
             client.execute_sql(f"ALTER TABLE keyword_rankings RENAME {old_name} TO {new_name}")
 
-    with served(campaigns=1):
-        names["run"](dlt_source([1], **WINDOW))
+    with served(campaigns=2) as sandbox:
+        assert names["run"]([1, 2], **WINDOW) == 0
         rename_column("engine_a_ranking", "broken")
         with pytest.raises(Exception, match="engine_a_ranking"):
-            names["run"](dlt_source([1], **LATER))
+            names["run"]([1, 2], **LATER)
         rename_column("broken", "engine_a_ranking")
-        names["run"](dlt_source([1], **{**WINDOW, "snapshot_date": "2023-04-03"}))
+        assert names["run"]([1, 2], **{**WINDOW, "snapshot_date": "2023-04-03"}) == 0
+        # Failures are counted although older rows of the night remain.
+        sandbox.forbidden = frozenset([2])
+        assert names["run"]([1, 2], **WINDOW) == 1
+        sandbox.forbidden = frozenset()
+        assert names["run"]([1, 2], **WINDOW) == 0
     assert {row["snapshot_date"].day for row in loaded.rows("keyword_rankings")} == {1, 2, 3}
+    with pytest.raises(SystemExit, match="^ConfigurationError: "):
+        names["run"]([1, 2], **WINDOW, api_key_env="NOT_SET")
 
 
 def test_the_guides_blocks_run_in_postgres(
@@ -297,9 +307,9 @@ def test_the_guides_blocks_run_in_postgres(
             # a later night merges although the key is a primary one
             (alter,) = re.findall(r"`(ALTER TABLE keyword_periods ADD PRIMARY KEY [^`]*)`", section)
             client.execute_sql(alter)
-        names["run"](dlt_source(IDS, **LATER, feeds=[Feed.KEYWORD_BY_DATE]))
+        names["run"](IDS, **LATER, feeds=[Feed.KEYWORD_BY_DATE])
     assert "rank" in str(comments)
-    assert names["missing"] == [(3, "NotFoundError")]
+    assert names["failed"] == 2
 
 
 async def campaigns() -> Sequence[Campaign]:
