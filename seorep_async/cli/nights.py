@@ -132,7 +132,10 @@ def add_nights(findings: Findings, out: str, account: str | None, today: dt.date
             count = counted(len(nights), "night")
             findings.fact("nights", f"{name}: {count}, the newest of {nights[-1]}")
             if missing:
-                advice = "`seorep guide command` says how to pull them later"
+                advice = (
+                    f"README's script pulls one later by NIGHT={missing[0]} ./nightly; "
+                    "`seorep guide command` has the command for that"
+                )
                 words = f"{name}: missing nights: {listed(missing)}; {advice}"
                 findings.add(_level(missing, today), "nights", words)
             _add_incomplete(findings, out, name, pulls, today)

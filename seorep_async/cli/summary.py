@@ -370,7 +370,10 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
     else:
         counts = "nothing written"
         if run.ended_by is not None:
-            counts = f"{counts}, {facts_of_error(run.ended_by)['kind']}{run.place}"
+            counts = f"{counts}, {facts_of_error(run.ended_by)['kind']}"
+            # a refused key is the cause of all failures so far
+            if run.code is not ExitCode.AUTHENTICATION:
+                counts += run.place
     return f"{_now()}: {one_line(account)}, night of {night}: {counts}; exit code {code:d}"
 
 

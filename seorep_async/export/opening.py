@@ -30,7 +30,10 @@ from seorep_async.tables.optional import require
 
 _log = logging.getLogger("seorep_async")
 AnyTarget: TypeAlias = Files | WorkbookFile | Database
-_ENDINGS = ".csv, .jsonl, .xlsx, .parquet or .duckdb"
+_ENDINGS = (
+    "ends in .csv, .jsonl, .xlsx, .parquet or .duckdb (`seorep guide engines` shows how to write "
+    "elsewhere)"
+)
 
 
 @attrs.frozen
@@ -136,7 +139,7 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
     path = Path(name)
     format_ = format_of(path.suffix.lower())
     if format_ is None or "\0" in name:
-        raise refusal(name, f"the name must end in {_ENDINGS}")
+        raise refusal(name, f"name a file that {_ENDINGS}")
     for library in format_.needs:
         require(library)
     # a link is followed once, so that its target is replaced and the link stays
@@ -165,9 +168,7 @@ def _name_of(out: str | os.PathLike[str]) -> str:
         raise ConfigurationError(f"out must be a path, got {short_repr(out)}", argument="out")
     if name.endswith(("/", os.sep)) or "://" in name or os.path.isdir(name):
         raise refusal(
-            name,
-            f"folders and object stores are no targets; name a file that ends in {_ENDINGS} "
-            "(`seorep guide engines` shows how to write elsewhere)",
+            name, f"folders and object stores are no targets; name a file that {_ENDINGS}"
         )
     if SURROGATE.search(name):
         raise refusal(repr(name), "its name is not UTF-8; name another")

@@ -37,7 +37,7 @@ _recordings: ContextVar[Blocks[list[RawAnswer]]] = ContextVar("seorep_async_reco
 
 @attrs.frozen(slots=False)  # without slots, making one is twice as fast
 class Attempt:
-    """One finished attempt of a request."""
+    """One finished attempt of a request. `seorep guide observability` lists its fields."""
 
     method: str
     """HTTP method."""
@@ -97,7 +97,7 @@ class Stats:
     """A snapshot of a client's statistics since it was opened.
 
     If clients share `Limits`, `concurrency` and `pace` apply to all of them. Everything else
-    belongs to this client.
+    belongs to this client. `seorep guide observability` lists the fields.
     """
 
     requests: int
@@ -126,8 +126,8 @@ class Stats:
     """The page sizes that the client has found, by endpoint path. See `Settings.page_size`."""
     outage: float | None = None
     """Seconds since failures of the service let only probes go out, or None without an outage. A
-    503 counts as a failure until a limit of the service is known. A new call then waits until a
-    probe succeeds, or until its time limit."""
+    503 counts as a failure after a second, until a limit of the service is known. A new call then
+    waits until a probe succeeds, or until its time limit."""
 
     def since(self, earlier: Stats) -> Stats:
         """Return the increase since an earlier snapshot. The limits are the current ones."""

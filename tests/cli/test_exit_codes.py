@@ -1,15 +1,16 @@
 """The exit code of a pull says whether a retry may help."""
 
 import datetime as dt
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
 import pytest
 
-from seorep_async import ConnectionFailedError, Feed, SeoRepClient
+from seorep_async import AuthenticationError, ConnectionFailedError, Feed, SeoRepClient
 from seorep_async.cli import pulling
 from seorep_async.cli.errors import ExitCode
-from seorep_async.cli.summary import code_of_pulls
+from seorep_async.cli.summary import closing_line, code_of_pulls
 from seorep_async.export import CampaignOutcome, PullFailure, PullSummary, pull_to
 from seorep_async.export.progress import id_in_text
 from tests.cli.running import Seorep
@@ -149,3 +150,16 @@ def test_the_same_reason_of_several_campaigns_is_one_line(
     failed_id: int, reason: str, shared_reason: str
 ) -> None:
     assert id_in_text(failed_id).sub("…", reason) == shared_reason
+
+
+def test_a_refused_key_is_not_a_number_of_failures_in_a_log() -> None:
+    run: Any = SimpleNamespace(
+        account="acme",
+        night=DAY,
+        pulls=(),
+        ended_by=AuthenticationError("refused"),
+        code=ExitCode.AUTHENTICATION,
+        place=" at 14 of 15 reports, with 14 failures so far",
+    )
+    line = closing_line(run, run.code)
+    assert line.endswith(": nothing written, AuthenticationError; exit code 3")

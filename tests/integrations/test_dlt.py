@@ -278,7 +278,7 @@ def test_the_guides_run_counts_its_failures_after_a_failed_load(tmp_path: Path) 
         sandbox.forbidden = frozenset()
         assert names["run"]([1, 2], **WINDOW) == 0
     assert {row["snapshot_date"].day for row in loaded.rows("keyword_rankings")} == {1, 2, 3}
-    with pytest.raises(SystemExit, match="^ConfigurationError: "):
+    with pytest.raises(SystemExit, match=r"^ConfigurationError: "):
         names["run"]([1, 2], **WINDOW, api_key_env="NOT_SET")
 
 

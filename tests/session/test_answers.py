@@ -430,9 +430,9 @@ async def send(client: SeoRepClient, method: str) -> object:
 
 
 async def test_a_403_may_mean_the_key_until_it_has_worked(connect: Connect) -> None:
-    found = {"id": 7, "account_id": 1, "url": "u", "company": "c"}
+    campaign = {"id": 7, "account_id": 1, "url": "u", "company": "c"}
     forbidden = answer({"status": "error", "message": "no"}, status=403)
-    client, _ = await connect(forbidden, answer({"data": found}), forbidden)
+    client, _ = await connect(forbidden, answer({"data": campaign}), forbidden)
     with pytest.raises(AuthenticationError, match=r"campaign 7: .*, or was refused; the service"):
         await client.campaigns.get(7)
     await client.campaigns.get(7)
