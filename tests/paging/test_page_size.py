@@ -343,6 +343,11 @@ async def test_a_low_rate_does_not_end_the_search(limit: str, status: int, repor
     await pull_at_a_low_rate(limit, status, reports)
 
 
+async def test_a_burst_that_uses_up_a_window_does_not_end_the_search() -> None:
+    # Answers to the burst arrive after its first refusals, which concern the rate all the same.
+    await pull_at_a_low_rate("30/60s,sliding-window", 503, 20)
+
+
 async def test_a_low_rate_does_not_end_the_search_of_calls() -> None:
     await pull_at_a_low_rate("2/s,burst=1", 429, 50, call_timeout=10)
 

@@ -113,7 +113,7 @@ class Pace:
         self.delivered.accepted += 1
         self.rate.accepted_in_a_row += 1
         self.refusals.accept()
-        if self.subjects.accept(subject):
+        if self.subjects.accept(subject, started):
             # The subject was not the cause of its refusals, so the rate was.
             self.rate_refused_at = now
         if self.breaker.accept(started, now):
@@ -191,7 +191,7 @@ class Pace:
     def refuse(self, started: float, subject: Subject | None, waits: bool, now: float) -> None:
         """Record a refusal. `waits` says whether it pauses everybody."""
         is_first = subject not in self.subjects
-        self.subjects.refuse(subject, now)
+        self.subjects.refuse(subject, started, now)
         self.later.refuse(started)
         # An attempt that was in flight when the breaker opened is already accounted for.
         if started <= self.breaker.opened_at:
@@ -214,9 +214,9 @@ class Pace:
             self.fail(started, now)
 
     def _says_nothing(self, subject: Subject | None, waits: bool) -> bool:
-        # Rule 3: another refusal of a subject does not count if others were accepted since the
-        # first one, because the subject may be the cause. A refusal that pauses everybody may be
-        # repeated by chance, so it counts until the subject is surely the cause.
+        # Rule 3: another refusal of a subject does not count if others that started after the first
+        # one were accepted, because the subject may be the cause. A refusal that pauses everybody
+        # may be repeated by chance, so it counts until the subject is surely the cause.
         if waits:
             return self.subjects.is_cause(subject)
         return self.subjects.may_be_cause(subject)
@@ -226,7 +226,7 @@ class Pace:
         # Repeated pages for one subject may concern it alone. Only pages for many subjects in a
         # row are an outage.
         says_nothing = subject in self.subjects
-        self.subjects.refuse(subject, now)
+        self.subjects.refuse(subject, started, now)
         if not says_nothing:
             self.fail(started, now)
 

@@ -124,13 +124,13 @@ class RefusedSubject(msgspec.Struct, eq=False):
     """A subject that was refused and has not been accepted since.
 
     Attributes:
+        first_refused: when its first refused attempt started.
         last_refused_at: when it was last refused.
-        accepted_before: attempts of any subject accepted before its first refusal.
-        repeats: its refusals after another subject was accepted.
+        repeats: its refusals after a later attempt was accepted.
     """
 
+    first_refused: float
     last_refused_at: float
-    accepted_before: int
     repeats: int = 0
 
 
@@ -140,7 +140,8 @@ class RefusedSubjects:
     There are three degrees of suspicion, which only the subject's acceptance ends:
 
     1. It was refused (`in`). A firewall's page for it then no longer counts as a failure.
-    2. It may be the cause, because others were accepted since. Its bare refusals no longer count.
+    2. It may be the cause, because attempts that started later were accepted. Its bare refusals no
+       longer count.
     3. It is the cause, because it was refused repeatedly since then. Its other refusals no longer
        count either.
 
@@ -149,7 +150,7 @@ class RefusedSubjects:
 
     def __init__(self) -> None:
         self._refused: dict[Subject | None, RefusedSubject] = {}
-        self._accepted = 0
+        self._last_accepted = -math.inf  # when the newest accepted attempt started
 
     def __contains__(self, subject: Subject | None) -> bool:
         return subject in self._refused
@@ -160,32 +161,34 @@ class RefusedSubjects:
         return -math.inf if refused is None else refused.last_refused_at
 
     def may_be_cause(self, subject: Subject | None) -> bool:
-        """Return whether a subject may be the cause: others were accepted since its refusal."""
+        """Return whether a subject may be the cause: attempts that started later were accepted."""
+        # Acceptances of earlier attempts say nothing: when a burst has used up a limiter's window,
+        # they may arrive after the first refusals.
         # No time limit: a dead campaign stays dead for hours, and a rate limiter accepts one of the
         # subject's requests sooner or later.
         refused = self._refused.get(subject)
-        return refused is not None and self._accepted > refused.accepted_before
+        return refused is not None and self._last_accepted > refused.first_refused
 
     def is_cause(self, subject: Subject | None) -> bool:
         """Return whether a subject was repeatedly refused while others were accepted."""
         refused = self._refused.get(subject)
         return refused is not None and refused.repeats >= _REPEATS
 
-    def accept(self, subject: Subject | None) -> bool:
+    def accept(self, subject: Subject | None, started: float) -> bool:
         """Forget a subject's refusals. Return whether it had seemed to be the cause of them."""
         was_suspected = self.may_be_cause(subject)
         self._refused.pop(subject, None)
-        self._accepted += 1
+        self._last_accepted = max(self._last_accepted, started)
         return was_suspected
 
-    def refuse(self, subject: Subject | None, now: float) -> None:
+    def refuse(self, subject: Subject | None, started: float, now: float) -> None:
         if subject is None:
             return
         # Popped and stored again: the dict is then ordered by the last refusal, oldest first.
         refused = self._refused.pop(subject, None)
         if refused is None:
-            refused = RefusedSubject(now, self._accepted)
-        if self._accepted > refused.accepted_before:
+            refused = RefusedSubject(started, now)
+        if self._last_accepted > refused.first_refused:
             refused.repeats += 1
         refused.last_refused_at = now
         self._refused[subject] = refused
