@@ -43,10 +43,10 @@ class ResponseReader:
     def __init__(self, authentication: Authentication, clock: Clock) -> None:
         self.errors: ErrorReader = ErrorReader(authentication)
         self._clock = clock
-        # Held during a rest, and while a large body is decoded in a thread.
-        self._lock = asyncio.Lock()
         self._bytes_since_rest = 0
-        # The time limits of calls whose large body waits for its turn, or is being decoded.
+        self._is_resting = False
+        self._thread_lock = asyncio.Lock()  # held while a body is decoded in a thread
+        # The time limits of calls whose body waits for a thread, or is being decoded in one.
         self._time_limits: set[asyncio.Timeout] = set()
         self._is_closed = False
 
@@ -105,10 +105,10 @@ class ResponseReader:
         decode = call.request.decode
         size = response.size
         if isinstance(decode, PageDecoder) and size <= _LARGEST_IN_LOOP:
-            # A turn costs as much as decoding 20 rows. Most pages need not wait for one.
-            if self._needs_rest(size) or self._lock.locked():
-                async with self._turn(call, size):
+            if self._thread_lock.locked():
+                async with self._turn(call):
                     pass
+            await self._rest_before(size)
             self._bytes_since_rest += size
             page: T | None = decode.documented(response.body)
             if page is not None:
@@ -118,9 +118,24 @@ class ResponseReader:
         async with self._turn(call):
             return await _in_thread(decode, response.body)
 
+    async def _rest_before(self, size: int) -> None:
+        """Let other work run before a body is decoded, if many bytes were decoded since a rest."""
+        while self._bytes_since_rest and self._bytes_since_rest + size > _BYTES_BETWEEN_RESTS:
+            if self._is_resting:
+                # The call that began this rest ends it.
+                await asyncio.sleep(0)
+                continue
+            self._is_resting = True
+            try:
+                for _ in range(_ITERATIONS_OF_REST):
+                    await asyncio.sleep(0)
+                self._bytes_since_rest = 0
+            finally:
+                self._is_resting = False
+
     @asynccontextmanager
-    async def _turn(self, call: Call[Any], size: int = 0) -> AsyncIterator[None]:
-        """Wait until no thread is decoding, and let other work run.
+    async def _turn(self, call: Call[Any]) -> AsyncIterator[None]:
+        """Wait until no thread is decoding.
 
         Raises:
             TimeoutError: the deadline of the call is over, or the client was closed.
@@ -132,20 +147,10 @@ class ResponseReader:
         async with asyncio.timeout(seconds) as limit:
             self._time_limits.add(limit)
             try:
-                async with self._lock:
-                    if self._needs_rest(size):
-                        await self._rest()
+                async with self._thread_lock:
                     yield
             finally:
                 self._time_limits.discard(limit)
-
-    def _needs_rest(self, size: int) -> bool:
-        return self._bytes_since_rest + size > _BYTES_BETWEEN_RESTS
-
-    async def _rest(self) -> None:
-        for _ in range(_ITERATIONS_OF_REST):
-            await asyncio.sleep(0)
-        self._bytes_since_rest = 0
 
     def _late(self) -> Failure:
         cause = Cause.OVERLOAD
