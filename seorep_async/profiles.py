@@ -229,7 +229,7 @@ def report_engines(profile: str | None = None) -> ReportEngines | None:
         value = load_profile(profile).get("report_engines")
         if value is not None:
             return ReportEngines.of(value, f"report_engines of profile {profile}")
-    if REPORT_ENGINES in os.environ:
+    if os.environ.get(REPORT_ENGINES):
         return ReportEngines.of(os.environ[REPORT_ENGINES], REPORT_ENGINES)
     # A stored profile may be for another account than the environment's.
     if profile is None and BASE_URL not in os.environ and API_KEY not in os.environ:

@@ -539,6 +539,7 @@ OF_PROFILE = ReportEngines(["Google", "Bing"], "report_engines of profile acme")
         pytest.param({}, None, None, id="nothing"),
         pytest.param({"SEOREP_PROFILE": "acme"}, None, OF_PROFILE, id="SEOREP_PROFILE"),
         pytest.param({"SEOREP_REPORT_ENGINES": "A, B"}, None, OF_VARIABLE, id="a variable"),
+        pytest.param({"SEOREP_REPORT_ENGINES": ""}, None, None, id="an empty variable"),
         pytest.param(
             {"SEOREP_REPORT_ENGINES": "A, B", "SEOREP_PROFILE": "acme"},
             None,

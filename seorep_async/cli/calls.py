@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -14,12 +15,13 @@ from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.formatting import fields_of, format_object, format_objects
 from seorep_async.cli.options import LARGEST, Service
 from seorep_async.cli.output import as_json, can_ask, confirm, messages, write
-from seorep_async.cli.progress import logged
 from seorep_async.cli.resources import COLUMNS
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.errors import DecodeError
 from seorep_async.models import Backlink, Campaign, Keyword, User
 from seorep_async.secret import Secret
+
+T = TypeVar("T")
 
 MODELS: dict[str, type[Any]] = {
     "campaigns": Campaign,
@@ -29,6 +31,8 @@ MODELS: dict[str, type[Any]] = {
 }
 _PAGES_AHEAD = 4
 """The largest number of concurrent requests for a list with `--limit`."""
+_SLOW_SECONDS = 10.0
+_SLOW = "Still waiting. A notebook's own sandbox can't answer !seorep: call it from a terminal."
 _FROM_STDIN = "@-"
 _METHODS_WITH_QUERY = ("GET", "DELETE")
 
@@ -52,8 +56,18 @@ def list_objects(
     names = _chosen_columns(columns, MODELS[resource], default)
     arguments = {name: value for name, value in filters.items() if value not in (None, ())}
     arguments |= {"limit": page_size, "extra_params": _by_name(param) or None}
-    with logged():
-        wait_for(_list(connect(service), resource, arguments, names, format, limit))
+    _wait_for(_list(connect(service), resource, arguments, names, format, limit))
+
+
+def _wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """Run a call to its end, with a note if that takes long."""
+    note = threading.Timer(_SLOW_SECONDS, messages().print, [_SLOW])
+    note.daemon = True
+    note.start()
+    try:
+        return wait_for(work)
+    finally:
+        note.cancel()
 
 
 async def _list(
@@ -104,8 +118,7 @@ def get_object(
 ) -> None:
     """Write one object."""
     names = _chosen_columns(columns, MODELS[resource])
-    with logged():
-        item = wait_for(_get(connect(service), resource, id, _by_name(param) or None))
+    item = _wait_for(_get(connect(service), resource, id, _by_name(param) or None))
     write(format_object(item, names, format))
 
 
@@ -130,8 +143,7 @@ def send_any(
         confirm(f"DELETE {path}?")
     # for other methods, `Settings.request_encoding` decides how the values are sent
     place = "params" if method in _METHODS_WITH_QUERY else "body"
-    with logged():
-        response = wait_for(_request(connection, method, path, {place: values}))
+    response = _wait_for(_request(connection, method, path, {place: values}))
     write(as_json(response))
 
 

@@ -215,11 +215,8 @@ def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]
     """Return the last day before a month and its own last day. Refuse `--from` and `--to`."""
     if any(days):
         raise click.UsageError("--month can't be combined with --from or --to.")
-    first_month, dots, last_month = month.partition("..")
-    if dots:
-        raise click.UsageError(
-            f"--month takes one month here; write --from {first_month} --to {last_month}."
-        )
+    if ".." in month:
+        raise click.UsageError("--month takes one month here; for others, write --from and --to.")
     today = click.get_current_context().obj
     first_day, last_day = later("pull", "last_days_of_months")(month, today)
     return first_day, last_day

@@ -120,16 +120,13 @@ def write_changes(
 
 
 def with_names_of_engines(
-    changes: Iterable[Change], engine_names: Mapping[str, str]
+    changes: Iterable[Change], engine_names: Mapping[Any, str]
 ) -> list[Change]:
     """Return changes with their engines renamed. `engine_names` maps old names to new ones."""
-    named_changes = []
-    for change in changes:
-        engine = change.engine
-        if engine is not None:
-            engine = engine_names.get(engine, engine)
-        named_changes.append(attrs.evolve(change, engine=engine))
-    return named_changes
+    return [
+        attrs.evolve(change, engine=engine_names.get(change.engine, change.engine))
+        for change in changes
+    ]
 
 
 def names_of_engines(engine_names: object) -> dict[str, str]:
@@ -272,7 +269,13 @@ def _has_sheet(file: Path, table: Table) -> bool:
 def _sheets(
     model: type[Row], rows: Sequence[Any], result: Changes | CountedChanges | None
 ) -> list[Sheet]:
-    heading = _heading(rows, result)
+    heading = ""
+    left_out: Mapping[int, str] = {}
+    # a caller's own list may join several comparisons, so it has no heading
+    if result is not None:
+        limit = limit_of_moves(result.moved)
+        heading = f"{result.before} to {result.after}, {result.account}{limit}"
+        left_out = result.left_out
     table = _table(model)
     if not rows:
         sheets = [_sheet(attrs.evolve(_table(Change), name=_EMPTY), (), heading)]
@@ -286,21 +289,9 @@ def _sheets(
             for name, sheet_rows in zip(_SHEETS, (winners, losers), strict=True)
             if sheet_rows
         ]
-    if result is not None and result.left_out:
-        sheets.append(_sheet(_NOT_COMPARED, [*result.left_out.items()], heading))
+    if left_out:
+        sheets.append(_sheet(_NOT_COMPARED, [*left_out.items()], heading))
     return sheets
-
-
-def _heading(rows: Sequence[Row], result: Changes | CountedChanges | None) -> str:
-    """Return the line at the top of each printed page."""
-    if result is not None:
-        limit = limit_of_moves(result.moved)
-        return f"{result.before} to {result.after}, {result.account}{limit}"
-    if not rows:
-        return ""
-    # All rows have the same account and days, unless the caller joined several comparisons. Then
-    # the heading describes the first one.
-    return f"{rows[0].before_date} to {rows[0].after_date}, {rows[0].account}"
 
 
 def _is_winner(change: Change) -> bool:

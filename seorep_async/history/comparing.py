@@ -466,14 +466,14 @@ class ComparisonRequest:
         cls,
         *,
         account: str | None = None,
-        before: dt.date | str | None = None,
-        after: dt.date | str | None = None,
-        campaign: int | None = None,
+        before: Any = None,
+        after: Any = None,
+        campaign: Any = None,
         group: str | None = None,
-        kind: ChangeKind | Sequence[ChangeKind] | None = None,
-        engine: Engine | Sequence[Engine] | None = None,
-        limit: int | None = None,
-        moved: int = 3,
+        kind: Any = None,
+        engine: Any = None,
+        limit: Any = None,
+        moved: Any = 3,
     ) -> ComparisonRequest:
         """Check the arguments. A wrong one raises a ConfigurationError."""
         check_group(group, campaign)

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from seorep_async import AuthenticationError, ConnectionFailedError, Feed, SeoRepClient
-from seorep_async.cli import pulling
+from seorep_async.cli import calls, pulling
 from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.summary import closing_line, code_of_pulls
 from seorep_async.export import CampaignOutcome, PullFailure, PullSummary, pull_to
@@ -111,6 +111,14 @@ def test_an_outage_between_months_hides_no_failure(
     )
     assert "Pulled 2023-01-01 to 2023-01-31" in ended.err
     assert ended.err.splitlines()[-1].startswith("Error: the connection could not be opened")
+
+
+def test_a_slow_answer_has_a_note(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "_SLOW_SECONDS", 0.05)
+    with seorep.account(latency=0.5):
+        ended = seorep("campaigns", "get", "1")
+    assert ended.code == 0
+    assert ended.err.startswith("Still waiting. A notebook's own sandbox can't answer !seorep")
 
 
 def test_an_outage_is_one_line(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -254,6 +254,12 @@ def test_a_refusal_is_about_the_days_of_its_campaign(
         changes(days_of_their_own, **options)
 
 
+def test_a_misspelt_argument_is_named(tmp_path: Path) -> None:
+    misspelt: Any = {"kinds": "fell"}
+    with pytest.raises(ConfigurationError, match=r"no argument 'kinds'\. Did you mean kind\?"):
+        changes_by_campaign(tmp_path, **misspelt)
+
+
 def test_the_403_of_a_campaign_is_no_word_on_the_key(tmp_path: Path) -> None:
     nights = [*nightly({11: 1, 21: 1}, {11: 2, 21: 2}), pull_of_night(2, {11: 3}, failed=(2, 3))]
     path = database_of(tmp_path / "a.duckdb", nights)

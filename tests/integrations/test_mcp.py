@@ -535,6 +535,13 @@ async def test_a_pull_without_any_report_is_an_error(
     assert answer.endswith(f"the table failures has all of them{advice}")
 
 
+async def test_a_page_beyond_the_last_is_called_so(database: Path) -> None:
+    async with agent(database) as host:
+        answer = json.loads(await host.ask("campaigns", page=99))
+    assert answer["rows"] == []
+    assert answer["left_out"] == ["all rows: page 99 is beyond the last one; ask with page 1"]
+
+
 async def test_an_outage_is_an_error_that_says_so(tmp_path: Path) -> None:
     async with agent(tmp_path / "a.duckdb", settings=Settings(max_attempts=2)) as host:
         await host.sandbox.close()

@@ -84,6 +84,12 @@ def test_a_report_prints_as_one_line() -> None:
     assert printed == f"<Campaign 7 of acme, {START} to {END}, feed campaign: 1 row>"
 
 
+def test_a_report_is_no_list_of_rows() -> None:
+    with pytest.raises(TypeError, match=r"use its \.rows, or \.to_pandas\(\) for a frame"):
+        pd.DataFrame(report(FULL))
+    assert pl.DataFrame(report(FULL)).height == 1
+
+
 def of_pandas(table: Tabular) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = table.to_pandas().astype(object).to_dict("records")
     for row in rows:

@@ -118,6 +118,13 @@ async def test_an_answer_is_an_error_at_once_or_after_all_attempts(
         assert attempt.cause == cause
 
 
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_wrong_key_has_advice(status: int, connect: Connect) -> None:
+    client, _ = await connect(forever=answer(b"no", status=status))
+    error = await failure(client, AuthenticationError)
+    assert error.__notes__ == ["pass another api_key, set SEOREP_API_KEY, or run `seorep login`"]
+
+
 HALF_A_MINUTE = "Tue, 14 Nov 2023 22:13:50 GMT"  # from when the wall clock of the tests begins
 BEGIN = "Tue, 14 Nov 2023 22:13:20 GMT"
 
