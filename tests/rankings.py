@@ -9,7 +9,7 @@ from seorep_async import EngineNames
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Rankings
 from seorep_async.session import Session
-from seorep_async.session.response import Response
+from seorep_async.session.request import Response
 from tests.scripted_api import FEED
 from tests.session.simulated_service import SimulatedService, session_above
 

@@ -29,7 +29,7 @@ from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Rankings
 from seorep_async.session import Request
 from seorep_async.session.failures import Cause, Failure, Sent
-from seorep_async.session.response import Response
+from seorep_async.session.request import Response
 from tests.rankings import report_page
 from tests.scripted_api import ApiRequest
 from tests.session.simulated_service import SimulatedService, session_above

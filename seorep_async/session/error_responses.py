@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 from codecs import BOM_UTF8
-from collections.abc import Mapping
 from typing import Any
 
 import attrs
-import msgspec
 
 from seorep_async.errors import (
     SERVICE_REASON,
@@ -37,7 +35,7 @@ from seorep_async.session.failures import (
     cause_of_status,
     sent_of_status,
 )
-from seorep_async.session.request import Request
+from seorep_async.session.request import Request, Response
 from seorep_async.session.secrets import Authentication, Scrubber
 
 _LONGEST_EXCERPT = 400
@@ -63,37 +61,6 @@ _UNREAD_ENCODINGS = ("br", "compress", "zstd")
 """Encodings that the client never asks for. It does not understand a body in one of them."""
 _ONCE_MORE = 2
 """The most attempts after a 425, or after an HTML page if the key has not worked before."""
-
-
-class Response(msgspec.Struct, eq=False):
-    """A complete response of any status, with its body decompressed.
-
-    Attributes:
-        chunks: the body in the parts that arrived.
-        retry_after: in seconds, or None.
-        decoded: the result of a small body, set by the `ResponseReader`.
-        size: the number of bytes in the body.
-    """
-
-    status: int
-    chunks: list[bytes]
-    retry_after: float | None = None
-    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
-    decoded: Any = None
-    size: int = 0
-
-    def __post_init__(self) -> None:
-        self.size = sum(map(len, self.chunks))
-
-    @property
-    def body(self) -> bytes:
-        """The whole body. Joining the chunks of a large one takes time."""
-        body = b"".join(self.chunks)
-        self.chunks = [body]
-        return body
-
-    def __repr__(self) -> str:
-        return f"Response({self.status})"  # tracebacks show locals; the rest may be private
 
 
 def is_of_gateway(response: Response) -> bool:

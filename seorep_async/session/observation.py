@@ -16,8 +16,7 @@ from multidict import CIMultiDict
 from seorep_async.errors import ConfigurationError, duration, short_repr
 from seorep_async.session.failures import Failure
 from seorep_async.session.flow_control import Share
-from seorep_async.session.request import Call, Request
-from seorep_async.session.response import Response
+from seorep_async.session.request import Call, Request, Response
 from seorep_async.session.timeouts import Block, Blocks
 
 N = TypeVar("N", int, float)
@@ -193,17 +192,17 @@ class Observer:
             call.ended - call.started,
         )
 
-    def report(self, call: Call[Any], response: object, result: object) -> None:
+    def report(self, call: Call[Any], result: object) -> None:
         """Record the response of an attempt, and call `on_attempt`.
 
         Args:
             call: the call of the attempt.
-            response: the complete response, or anything else if there was none.
             result: the result, the failure, or the exception that ended the attempt.
         """
+        response = call.response
         status = None
         size = 0
-        if isinstance(response, Response):
+        if response is not None:
             if _recordings.get():
                 self._record(call, response)
             status = response.status

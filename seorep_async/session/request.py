@@ -1,10 +1,10 @@
-"""A `Request`, which never changes, and a `Call`, which is the state of a request on its way."""
+"""A `Request`, its `Response`, and a `Call`, which is the state of a request on its way."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -69,6 +69,37 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         return f"Request({self.method} {self.path})"
 
 
+class Response(msgspec.Struct, eq=False):
+    """A complete response of any status, with its body decompressed.
+
+    Attributes:
+        chunks: the body in the parts that arrived.
+        retry_after: in seconds, or None.
+        decoded: the result of a small body, set by the `ResponseReader`.
+        size: the number of bytes in the body.
+    """
+
+    status: int
+    chunks: list[bytes]
+    retry_after: float | None = None
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
+    decoded: Any = None
+    size: int = 0
+
+    def __post_init__(self) -> None:
+        self.size = sum(map(len, self.chunks))
+
+    @property
+    def body(self) -> bytes:
+        """The whole body. Joining the chunks of a large one takes time."""
+        body = b"".join(self.chunks)
+        self.chunks = [body]
+        return body
+
+    def __repr__(self) -> str:
+        return f"Response({self.status})"  # tracebacks show locals; the rest may be private
+
+
 class Call(msgspec.Struct, Generic[T], eq=False):
     """The changing state of a request on its way.
 
@@ -82,6 +113,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         spent: tokens of the retry quota that its retries cost.
         may_have_run: whether the service may already have carried out the request.
         failure: the latest failure, or None.
+        response: the complete response to the last attempt, or None.
     """
 
     request: Request[T]
@@ -94,6 +126,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
     spent: int = 0
     may_have_run: bool = False
     failure: Failure | None = None
+    response: Response | None = None
 
     @property
     def may_reuse(self) -> bool:
@@ -122,6 +155,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         self.deadline = self.deadline.begun(now)
         self.started = now
         self.attempts += 1
+        self.response = None
 
     def note(self, failure: Failure, *, counts_a_third: bool) -> None:
         """Record a failed attempt."""

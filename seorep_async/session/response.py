@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -12,10 +11,11 @@ from typing import Any, TypeVar
 from seorep_async.errors import AttemptTimeoutError, ConnectionFailedError, SeoRepError
 from seorep_async.models.decoding import PageDecoder
 from seorep_async.session.clock import Clock
-from seorep_async.session.error_responses import ErrorReader, Response as Response
+from seorep_async.session.error_responses import ErrorReader
 from seorep_async.session.failures import Cause, Failure, Sent
-from seorep_async.session.request import Call, Decode, Request
+from seorep_async.session.request import Call, Decode, Request, Response
 from seorep_async.session.secrets import Authentication
+from seorep_async.session.timeouts import TimeLimit, TimeLimits
 
 T = TypeVar("T")
 
@@ -40,22 +40,15 @@ _ITERATIONS_OF_REST = 3
 class ResponseReader:
     """Reads responses: a result, or a failure."""
 
-    def __init__(self, authentication: Authentication, clock: Clock) -> None:
+    def __init__(
+        self, authentication: Authentication, clock: Clock, time_limits: TimeLimits
+    ) -> None:
         self.errors: ErrorReader = ErrorReader(authentication)
         self._clock = clock
+        self._time_limits = time_limits
         self._bytes_since_rest = 0
         self._is_resting = False
         self._thread_lock = asyncio.Lock()  # held while a body is decoded in a thread
-        # The time limits of calls whose body waits for a thread, or is being decoded in one.
-        self._time_limits: set[asyncio.Timeout] = set()
-        self._is_closed = False
-
-    def close(self) -> None:
-        """End every call whose response is waiting to be decoded."""
-        self._is_closed = True
-        for limit in self._time_limits:
-            if not limit.expired():
-                limit.reschedule(0)  # in the past
 
     def check(self, request: Request[Any], outcome: Response | Failure) -> Response | Failure:
         """Return a successful response, or its failure without secrets.
@@ -141,22 +134,18 @@ class ResponseReader:
             TimeoutError: the deadline of the call is over, or the client was closed.
         """
         seconds_left = call.deadline.at - self._clock.monotonic()
-        if self._is_closed or seconds_left <= 0:
+        if self._time_limits.is_closed or seconds_left <= 0:
             raise TimeoutError
-        seconds = None if seconds_left == math.inf else seconds_left
-        async with asyncio.timeout(seconds) as limit:
-            self._time_limits.add(limit)
-            try:
-                async with self._thread_lock:
-                    yield
-            finally:
-                self._time_limits.discard(limit)
+        # The response has arrived, so a stop of the loop does not prolong the wait.
+        with TimeLimit(self._time_limits, seconds_left, seconds_left, extensions=0):
+            async with self._thread_lock:
+                yield
 
     def _late(self) -> Failure:
         cause = Cause.OVERLOAD
         error: SeoRepError
         error = AttemptTimeoutError("the response was received, but not decoded in time")
-        if self._is_closed:
+        if self._time_limits.is_closed:
             cause = Cause.PERMANENT
             error = ConnectionFailedError("the client was closed before the response was decoded")
         return Failure(Sent.MAYBE, cause, error, inconclusive=True)

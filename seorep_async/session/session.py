@@ -23,11 +23,11 @@ from seorep_async.session.flow_control import (
     WaitTimeout,
 )
 from seorep_async.session.observation import Observer, OnAttempt, Stats
-from seorep_async.session.request import Call, Request
-from seorep_async.session.response import Response, ResponseReader
+from seorep_async.session.request import Call, Request, Response
+from seorep_async.session.response import ResponseReader
 from seorep_async.session.retry_policy import Retry, deadline_exceeded, decide
 from seorep_async.session.secrets import Authentication
-from seorep_async.session.timeouts import CallTimeout
+from seorep_async.session.timeouts import CallTimeout, TimeLimits
 from seorep_async.session.transport import Transport
 from seorep_async.settings import Settings
 
@@ -66,10 +66,17 @@ class Session:
         self.clock: clocks.Clock = clock or clocks.SYSTEM
         self.state: SessionState = SessionState.NEW
         self.call_timeout: CallTimeout = CallTimeout(settings.call_timeout, self.clock.monotonic)
-        self._reader = ResponseReader(authentication, self.clock)
+        self._time_limits = TimeLimits()
+        self._reader = ResponseReader(authentication, self.clock, self._time_limits)
         self.observer: Observer = Observer(on_attempt, self._reader.errors.scrub, account)
-        wall_clock = self.clock.wall_clock
-        self._transport = Transport(base_url, authentication, settings, borrowed, wall_clock)
+        self._transport = Transport(
+            base_url,
+            authentication,
+            settings,
+            borrowed,
+            self._time_limits,
+            self.clock.wall_clock,
+        )
         self.share: Share = Share(settings, self.clock, limits, base_url.origin, account)
         self._loop: asyncio.AbstractEventLoop | None = None
         # The page sizes that `paging` has found, by the endpoint's path.
@@ -112,10 +119,10 @@ class Session:
                 await asyncio.sleep(0)
 
     async def _end_calls(self) -> None:
-        """End all calls: those that wait for a permit, for their turn to decode, or in back-off."""
+        """End all calls: those that wait for a permit, for a response, or in back-off."""
         # In tasks of the caller, calls end with the error of a closed client.
         self.share.close()
-        self._reader.close()
+        self._time_limits.close()
         # Workers of pulls are cancelled in the same iteration of the loop, before this error can
         # reach them. The crawl reports each of their listings as failed.
         await cancel_all(self._tasks)
@@ -254,50 +261,40 @@ class Session:
         )
 
     async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
-        """Make one attempt, give its permit back, read the response, and report the attempt."""
+        """Make one attempt, read the response, and report the attempt."""
         call.start(self.clock.monotonic())
-        received = None
+        result: T | Failure
         try:
-            received = await self._receive(call, permit)
-            outcome = self._learn(call, permit, received)
-            result: T | Failure
+            outcome = await self._receive(call, permit)
             if isinstance(outcome, Failure):
                 result = outcome
             else:
                 result = await self._reader.read(call, outcome)
         except BaseException as error:
             # A cancelled attempt is reported as well.
-            self.observer.report(call, received, error)
+            self.observer.report(call, error)
             raise
-        self.observer.report(call, received, result)
+        self.observer.report(call, result)
         return result
 
     async def _receive(self, call: Call[Any], permit: Permit) -> Response | Failure:
-        """Send the request once. Its permit ends with the last byte of the response."""
-        seconds = min(call.deadline.at - call.started, call.request.attempt_seconds)
-        try:
-            received = await self._transport.attempt(call.request, seconds, call.may_reuse)
-        except BaseException:
-            # The end of a cancelled attempt says nothing about the service.
-            call.ended = self.clock.monotonic()
-            self.share.take_back_cancelled(permit)
-            raise
-        call.ended = self.clock.monotonic()
-        # `_learn` grants the permit to another attempt. There is no await in between, because that
-        # attempt must know the outcome of this one.
-        self.share.take_back(permit)
-        return received
+        """Send the request once. Return a successful response, or the failure.
 
-    def _learn(
-        self, call: Call[Any], permit: Permit, received: Response | Failure
-    ) -> Response | Failure:
-        """Adapt the flow control to the response. Return the response, or its failure."""
+        The permit ends with the last byte of the response. There is no await between that and the
+        end of this function, because the attempt that gets the permit next must know the outcome.
+        """
+        seconds = min(call.deadline.at - call.started, call.request.attempt_seconds)
+        # Neither the end of a cancelled attempt nor a defect of a decoder says anything about the
+        # service.
         outcome = None
         try:
+            received = await self._transport.attempt(call.request, seconds, call.may_reuse)
+            if isinstance(received, Response):
+                call.response = received
             outcome = self._reader.check(call.request, received)
         finally:
-            # Even a defect of a decoder must not keep others waiting for this permit.
-            self.share.learn(permit, outcome)
+            call.ended = self.clock.monotonic()
+            self.share.take_back(permit, outcome)
         if isinstance(outcome, Failure) or self.observer.has_logged_outage:
             self.observer.log_outage(call, outcome, self.share)
         return outcome

@@ -20,7 +20,7 @@ LATE = 0.05
 """An alarm that is later than this, in seconds, means that the loop or the process was stopped."""
 _EXTENSION = 0.15
 """After a stop, attempts go on for this many seconds, to read data that has already arrived."""
-_EXTENSIONS = 3
+EXTENSIONS = 3
 """The most stops that prolong an attempt. In a program that always blocks, it must end as well."""
 
 
@@ -60,85 +60,87 @@ class Deadline(msgspec.Struct, frozen=True):
         return Deadline(min(self.at, now + self.seconds_from_permit))
 
 
-class AttemptTimeouts:
-    """Ends attempts that take too long, like `asyncio.timeout`.
+class TimeLimits:
+    """Ends attempts that take too long, and their decoding, like `asyncio.timeout`.
 
-    One alarm checks all attempts every `TICK` seconds, because an alarm for each attempt would take
+    One alarm checks all of them every `TICK` seconds, because an alarm for each attempt would take
     10 microseconds.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.loop = loop
+    def __init__(self) -> None:
         self.is_closed: bool = False
         self.running: set[TimeLimit] = set()
         self._alarm: asyncio.TimerHandle | None = None
 
     def close(self) -> None:
-        """End running attempts, and leave no alarm behind.
+        """End everything that has a time limit, and leave no alarm behind.
 
         Without this, attempts that are reading a body would wait: aiohttp 3.14 does not wake them
         on closing.
         """
         self.is_closed = True
-        if self._alarm is not None and not self.loop.is_closed():
+        if self._alarm is not None:
             self._alarm.cancel()
-            for limit in self.running:
-                # The alarm may have ended this attempt in the same iteration of the loop.
-                if not limit.is_over:
-                    limit.expire()
+        for limit in self.running:
+            # The alarm may have ended this attempt in the same iteration of the loop.
+            if not limit.is_over:
+                limit.expire()
 
     def start(self, limit: TimeLimit) -> None:
         self.running.add(limit)
         if self._alarm is None:
-            self._set_alarm()
+            self._set_alarm(limit.loop)
 
-    def _set_alarm(self) -> None:
-        self._alarm = self.loop.call_later(TICK, self._ring, self.loop.time() + TICK)
+    def _set_alarm(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._alarm = loop.call_later(TICK, self._ring, loop, loop.time() + TICK)
 
-    def _ring(self, due: float) -> None:
+    def _ring(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         """End the attempts that are due."""
-        now = self.loop.time()
+        now = loop.time()
         for limit in self.running:
             if limit.due > now:
                 continue
-            if now - due > LATE and limit.extensions < _EXTENSIONS:
+            if now - due > LATE and limit.extensions > 0:
                 # The loop was blocked, so a response may have arrived that it has not read yet.
-                limit.extensions += 1
+                limit.extensions -= 1
                 limit.inconclusive = True
                 limit.due = now + _EXTENSION
             elif not limit.is_over:
                 limit.expire()
         self._alarm = None
         if self.running:
-            self._set_alarm()
+            self._set_alarm(loop)
 
 
 class TimeLimit:
     """Ends its block with a TimeoutError after `seconds`, or when the call has no time left.
 
     `inconclusive` then says that the service may not be the cause, because the call's time was over
-    or the loop was blocked.
+    or the loop was blocked. `extensions` is how many stops of the loop may still prolong it.
     """
 
-    def __init__(self, timeouts: AttemptTimeouts, seconds: float, remaining: float) -> None:
-        self._timeouts = timeouts
-        self._started = timeouts.loop.time()
+    def __init__(
+        self, limits: TimeLimits, seconds: float, remaining: float, extensions: int = EXTENSIONS
+    ) -> None:
+        self._limits = limits
+        self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
+        self._started = self.loop.time()
         self.due: float = self._started + min(seconds, remaining)
-        self.extensions: int = 0
+        self.extensions = extensions
         self.is_over: bool = False
         self.inconclusive: bool = remaining <= seconds
 
     def __enter__(self) -> TimeLimit:
         # Attempts always run in a task.
-        task: Any = asyncio.current_task(self._timeouts.loop)
+        task: Any = asyncio.current_task(self.loop)
         self._task: asyncio.Task[Any] = task
         self._cancelled_before = self._task.cancelling()
-        self._timeouts.start(self)
+        self._limits.start(self)
         return self
 
     def is_very_late(self, seconds: float) -> bool:
         """Return whether far more than `seconds` has passed, because the loop was blocked."""
-        return self._timeouts.loop.time() - self._started > 1.25 * seconds
+        return self.loop.time() - self._started > 1.25 * seconds
 
     def expire(self) -> None:
         """End the block."""
@@ -148,7 +150,7 @@ class TimeLimit:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
-        self._timeouts.running.discard(self)
+        self._limits.running.discard(self)
         if not self.is_over:
             return
         # Another cancellation takes precedence.

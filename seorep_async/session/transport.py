@@ -34,10 +34,9 @@ from seorep_async.session.aiohttp_workarounds import (
 from seorep_async.session.base_url import BaseURL, origin_of
 from seorep_async.session.failures import Cause, Failure, Sent, parse_retry_after
 from seorep_async.session.proxy import Proxy
-from seorep_async.session.request import Request
-from seorep_async.session.response import Response
+from seorep_async.session.request import Request, Response
 from seorep_async.session.secrets import Authentication
-from seorep_async.session.timeouts import AttemptTimeouts, TimeLimit
+from seorep_async.session.timeouts import TimeLimit, TimeLimits
 from seorep_async.session.wire_failures import failure_of, is_lack_of_threads
 from seorep_async.settings import Settings
 
@@ -62,11 +61,13 @@ class Transport:
         authentication: Authentication,
         settings: Settings,
         borrowed: aiohttp.ClientSession | None,
+        time_limits: TimeLimits,
         wall_clock: Callable[[], float],
     ) -> None:
         self._base_url = base_url
         self._settings = settings
         self._borrowed = borrowed
+        self._time_limits = time_limits
         self._wall_clock = wall_clock
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=settings.connect_timeout)
         self._headers = {
@@ -81,7 +82,7 @@ class Transport:
             self._authenticate_to_proxy(self._proxy.authorization)
         if borrowed is not None:
             self._options |= self._options_of_borrowed()
-        # `open` adds `_timeouts` and the sessions `_reads` and `_writes`.
+        # `open` adds the sessions `_reads` and `_writes`.
         self._closing = AsyncExitStack()
         self.attempts: int = 0
         self.bytes_received: int = 0
@@ -111,7 +112,6 @@ class Transport:
         Raises:
             ConfigurationError: the borrowed session can't be used.
         """
-        self._timeouts = AttemptTimeouts(asyncio.get_running_loop())
         reuse_freed_memory()
         if self._borrowed is None:
             self._reads = self._own_session(for_writes=False)
@@ -129,7 +129,7 @@ class Transport:
             return "is closed"
         with warnings.catch_warnings(action="ignore"):
             loop = session.loop  # deprecated, but there is no replacement
-        if loop is not self._timeouts.loop:
+        if loop is not asyncio.get_running_loop():
             return "belongs to another event loop; create it in this one"
         if session.trust_env:
             advice = "which could send the API key elsewhere: create it with trust_env=False"
@@ -137,8 +137,7 @@ class Transport:
         return ""
 
     async def close(self) -> None:
-        """End running attempts, and close our own sessions."""
-        self._timeouts.close()
+        """Close our own sessions."""
         # the stack closes the second session even if closing the first is cancelled
         await self._closing.aclose()
 
@@ -152,7 +151,7 @@ class Transport:
             remaining: seconds until the call ends, possibly infinite.
             may_reuse: whether a read may use an idle connection.
         """
-        limit = TimeLimit(self._timeouts, self._settings.attempt_timeout, remaining)
+        limit = TimeLimit(self._time_limits, self._settings.attempt_timeout, remaining)
         progress = None
         if request.method == "GET" and request.idempotent and may_reuse:
             session = self._reads
@@ -192,7 +191,7 @@ class Transport:
         # A read has no progress. A mock of aiohttp may raise a TimeoutError without any.
         may_be_sent = progress is None or progress.is_sent or not limit.is_over
         sent = Sent.MAYBE if may_be_sent else Sent.NO
-        if self._timeouts.is_closed:
+        if self._time_limits.is_closed:
             closed = ConnectionFailedError("the client was closed before the response was received")
             return Failure(sent, Cause.PERMANENT, closed, inconclusive=True)
         problem = "the service did not answer" if may_be_sent else "no connection could be opened"

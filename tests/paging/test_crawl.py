@@ -11,7 +11,7 @@ import pytest
 
 from seorep_async import Limits, PullOutcomes
 from seorep_async.resources import Rankings
-from seorep_async.session.response import Response
+from seorep_async.session.request import Response
 from tests.rankings import rankings_of, report_page
 from tests.scripted_api import ApiRequest
 from tests.session.simulated_service import SimulatedService

@@ -16,7 +16,7 @@ from seorep_async import AttemptTimeoutError, DeadlineExceededError, EngineNames
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Campaigns, Rankings
 from seorep_async.session import Session
-from seorep_async.session.response import Response
+from seorep_async.session.request import Response
 from tests.scripted_api import FEED, LIST
 from tests.session.simulated_service import Limited, SimulatedService, session_above
 from tests.session.virtual_loop import here

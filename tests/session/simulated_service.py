@@ -18,7 +18,7 @@ from seorep_async.sandbox import rate_limit as sandbox
 from seorep_async.sandbox.rate_limit import RateLimit
 from seorep_async.session import Authentication, BaseURL, Clock, Lane, Request, Session
 from seorep_async.session.failures import Cause, Failure, Sent
-from seorep_async.session.response import Response
+from seorep_async.session.request import Response
 from tests.session.virtual_loop import here, run
 
 Reply = Response | Failure

@@ -16,7 +16,7 @@ from seorep_async import DeadlineExceededError, EngineNames
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Rankings
 from seorep_async.session import Deadline, Request
-from seorep_async.session.response import Response
+from seorep_async.session.request import Response
 from tests.scripted_api import FEED, ApiRequest
 from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
 from tests.session.virtual_loop import here, run

@@ -7,7 +7,7 @@ import pytest
 
 from seorep_async import AuthenticationError
 from seorep_async.session import Request, Session
-from seorep_async.session.response import Response
+from seorep_async.session.request import Response
 from tests.session.simulated_service import SimulatedService, session_above
 
 pytestmark = pytest.mark.virtual

@@ -40,7 +40,7 @@ async def test_no_attempt_starts_if_the_loop_was_late_with_its_permit() -> None:
 
 def new_client(limits: Limits | None) -> SeoRepClient:
     return SeoRepClient(
-        "https://api.example.com", KEY, limits=limits, settings=Settings(max_concurrency=1)
+        "https://api.example.com", KEY, limits=limits, settings=Settings(max_concurrency=2)
     )
 
 
@@ -52,11 +52,13 @@ def left_open(limits: Limits | None) -> SeoRepClient:
         await client.open()
         share = client._session.share
         in_flight = share.try_acquire(Deadline())
+        refused = share.try_acquire(Deadline())
         assert in_flight is not None
+        assert refused is not None
         client.waiting = [asyncio.ensure_future(ask(client)) for _ in range(2)]  # type: ignore[attr-defined]
         await asyncio.sleep(0.01)
-        share.learn(
-            in_flight, Failure(Sent.RESPONDED, Cause.THROTTLE, RateLimitedError("no"), 3600.0)
+        share.take_back(
+            refused, Failure(Sent.RESPONDED, Cause.THROTTLE, RateLimitedError("no"), 3600.0)
         )
 
     loop = asyncio.new_event_loop()
@@ -67,7 +69,7 @@ def left_open(limits: Limits | None) -> SeoRepClient:
 
 
 def test_limits_are_free_again_once_their_loop_is_closed() -> None:
-    limits = Limits(max_concurrency=1)
+    limits = Limits(max_concurrency=2)
     dead = left_open(limits)
 
     async def use() -> None:
@@ -84,7 +86,7 @@ def test_limits_are_free_again_once_their_loop_is_closed() -> None:
 
 
 def test_an_attempt_of_a_closed_loop_wakes_no_other_loop() -> None:
-    limits = Limits(max_concurrency=1, requests_per_second=0.5)
+    limits = Limits(max_concurrency=2, requests_per_second=0.5)
     dead = new_client(limits)
 
     async def leave() -> Permit | None:
@@ -99,7 +101,7 @@ def test_an_attempt_of_a_closed_loop_wakes_no_other_loop() -> None:
             waiting = asyncio.ensure_future(client._session.share.acquire(Deadline()))
             await asyncio.sleep(0)
             # as the garbage collector does in a thread without a loop
-            await asyncio.to_thread(dead._session.share.take_back_cancelled, permit)
+            await asyncio.to_thread(dead._session.share.take_back, permit)
             assert not waiting.done()
             waiting.cancel()
 
@@ -107,7 +109,7 @@ def test_an_attempt_of_a_closed_loop_wakes_no_other_loop() -> None:
     asyncio.run(dead.close())
 
 
-@pytest.mark.parametrize("limits", [None, Limits(max_concurrency=1)])
+@pytest.mark.parametrize("limits", [None, Limits(max_concurrency=2)])
 def test_a_client_of_a_closed_loop_closes_quietly(limits: Limits | None) -> None:
     client = left_open(limits)
     asyncio.run(client.close())

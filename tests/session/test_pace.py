@@ -10,7 +10,7 @@ import pytest
 from seorep_async import EngineNames
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Rankings
-from seorep_async.session.response import Response
+from seorep_async.session.request import Response
 from tests.scripted_api import FEED, ApiRequest
 from tests.session.pace_table import Row, rows
 from tests.session.simulated_service import (

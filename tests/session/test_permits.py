@@ -184,8 +184,7 @@ def share_of(**options: Any) -> Share:
 
 def release(share: Share, permit: Permit, outcome: object | None) -> None:
     """End an attempt with a response, a Failure, or None if it was cancelled."""
-    share.take_back(permit)
-    share.learn(permit, outcome)
+    share.take_back(permit, outcome)
 
 
 def refusal(retry_after: float | None = None, status: int = 429) -> Failure:
@@ -664,7 +663,7 @@ class AnyUse(RuleBasedStateMachine):
         assert not any(share is closed for share, _ in self.waiting.values())
         for share, permit in [pair for pair in self.granted_permits if pair[0] is closed]:
             self.granted_permits.remove((share, permit))
-            share.take_back_cancelled(permit)
+            share.take_back(permit)
         assert closed.in_flight == 0
         self.shares.append(self.open_client())
         self.let_run()

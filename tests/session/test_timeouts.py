@@ -14,7 +14,7 @@ from seorep_async.errors import (
     DeadlineExceededError,
     ServerError,
 )
-from seorep_async.session.timeouts import TICK, AttemptTimeouts, TimeLimit
+from seorep_async.session.timeouts import TICK, TimeLimit, TimeLimits
 from tests.session.calls import Connect, ask
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import FINE, answer, hang, reset
@@ -24,7 +24,7 @@ NEVER = 3600.0
 
 
 def limit(seconds: float, remaining: float = NEVER) -> TimeLimit:
-    return TimeLimit(AttemptTimeouts(asyncio.get_running_loop()), seconds, remaining)
+    return TimeLimit(TimeLimits(), seconds, remaining)
 
 
 async def nap(seconds: float) -> None:
@@ -131,12 +131,12 @@ async def test_a_loop_that_always_stands_still_keeps_no_attempt() -> None:
 
 @pytest.mark.virtual
 async def test_closing_beside_an_alarm_does_not_cancel_the_caller() -> None:
-    timeouts = AttemptTimeouts(here())
-    limit = TimeLimit(timeouts, 1.0, NEVER)
+    limits = TimeLimits()
+    limit = TimeLimit(limits, 1.0, NEVER)
 
     def ring_and_close() -> None:
         limit.expire()
-        timeouts.close()
+        limits.close()
 
     here().call_later(1.0, ring_and_close)
     with pytest.raises(TimeoutError), limit:
@@ -145,10 +145,10 @@ async def test_closing_beside_an_alarm_does_not_cancel_the_caller() -> None:
 
 @pytest.mark.virtual
 async def test_one_alarm_serves_all_limits() -> None:
-    timeouts = AttemptTimeouts(here())
+    limits = TimeLimits()
 
     async def attempt(seconds: float) -> float:
-        with pytest.raises(TimeoutError), TimeLimit(timeouts, seconds, NEVER):
+        with pytest.raises(TimeoutError), TimeLimit(limits, seconds, NEVER):
             await asyncio.sleep(NEVER)
         return here().now
 
@@ -159,15 +159,15 @@ async def test_one_alarm_serves_all_limits() -> None:
 
 @pytest.mark.virtual
 async def test_closing_ends_running_attempts_and_leaves_no_alarm() -> None:
-    timeouts = AttemptTimeouts(here())
+    limits = TimeLimits()
 
     async def attempt() -> None:
-        with pytest.raises(TimeoutError), TimeLimit(timeouts, 5.0, NEVER):
+        with pytest.raises(TimeoutError), TimeLimit(limits, 5.0, NEVER):
             await asyncio.sleep(NEVER)
 
     running = asyncio.ensure_future(attempt())
     await at_rest()
-    timeouts.close()
+    limits.close()
     await running
     assert here().now == 0
     assert all(alarm.cancelled() for alarm in here().alarms)

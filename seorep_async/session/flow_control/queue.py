@@ -199,18 +199,26 @@ class PermitQueue:
         lanes.in_flight += 1
         return permit
 
-    def take_back(self, permit: Permit) -> bool:
-        """Remove a permit from those in flight. Return whether it was one of them."""
+    def take_back(self, permit: Permit, outcome: object | None) -> None:
+        """Take a permit back, learn from its attempt, and let others have the permit.
+
+        Args:
+            permit: the permit.
+            outcome: a Failure, a response, or None if the attempt says nothing about the service.
+        """
         permit.lanes.in_flight -= 1
         if permit not in self._in_flight:
             # The loop of this permit was closed, and the garbage collector has ended the attempt.
-            return False
+            return
         self._in_flight.remove(permit)
         if self.pace.breaker.is_probing:
             self.pace.breaker.end_attempt(permit.started)
-        return True
+        failure = outcome if isinstance(outcome, Failure) else None
+        if outcome is not None and (failure is None or not failure.inconclusive):
+            self._learn(permit, failure)
+        self.dispatch()
 
-    def learn(self, permit: Permit, failure: Failure | None) -> None:
+    def _learn(self, permit: Permit, failure: Failure | None) -> None:
         """Let the pace learn from a failure, or from a success, which is None."""
         if failure is not None and failure.cause.retryable:
             self.latest_failure = failure.error

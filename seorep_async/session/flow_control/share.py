@@ -10,7 +10,6 @@ from functools import partial
 
 from seorep_async.errors import SeoRepError, duration
 from seorep_async.session.clock import Clock
-from seorep_async.session.failures import Failure
 from seorep_async.session.flow_control.breaker import Circuit, WaitReason
 from seorep_async.session.flow_control.lanes import (
     ClientClosed,
@@ -219,7 +218,7 @@ class Share:
                 outcome = waiter.turn.result()
                 # A permit was granted just before the cancellation. The next request gets it.
                 if isinstance(outcome, Permit):
-                    self.take_back_cancelled(outcome)
+                    self.take_back(outcome)
             raise
         finally:
             now = self._clock.monotonic()
@@ -228,36 +227,19 @@ class Share:
                 timer.cancel()
         if isinstance(outcome, Permit) and now >= deadline.at:
             # The loop was blocked after the grant, and nothing may be sent after the deadline.
-            self.take_back_cancelled(outcome)
+            self.take_back(outcome)
             return WaitTimeout()
         return outcome
 
     def _subject(self, name: str | None) -> Subject | None:
         return (self._lanes, name) if name else None
 
-    # Permits that come back
+    def take_back(self, permit: Permit, outcome: object | None = None) -> None:
+        """Take a permit back, learn from its attempt, and let others have the permit.
 
-    def take_back(self, permit: Permit) -> bool:
-        """Take a permit back at the end of its attempt. `learn` then lets others have it.
-
-        Return whether the permit was in flight. It was not if its event loop has been closed.
+        `outcome` is a Failure, a response, or None if the attempt says nothing about the service.
         """
-        return self._queue.take_back(permit)
-
-    def take_back_cancelled(self, permit: Permit) -> None:
-        """Take back the permit of a cancelled attempt, and let others have it."""
-        if self.take_back(permit):
-            self._queue.dispatch()
-
-    def learn(self, permit: Permit, outcome: object | None) -> None:
-        """Learn from an attempt whose permit was taken back, and let others have the permit.
-
-        `outcome` is a Failure, a response, or None if there is nothing to learn.
-        """
-        failure = outcome if isinstance(outcome, Failure) else None
-        if outcome is not None and (failure is None or not failure.inconclusive):
-            self._queue.learn(permit, failure)
-        self._queue.dispatch()
+        self._queue.take_back(permit, outcome)
 
     # The reasons of waits
 
