@@ -18,7 +18,7 @@ from seorep_async.errors import (
 from seorep_async.key_check import QUESTION_SECONDS, AcceptedQuery, KeyCheck
 from seorep_async.models import Feed
 from seorep_async.normalisation.envelope import parse
-from seorep_async.paging import Crawl, Listing, NotAwaited, Reading, Schedule, SizedQuery
+from seorep_async.paging import Crawl, Listing, NotAwaited, Reading
 from seorep_async.reports import (
     FailedReport,
     Outcome,
@@ -201,7 +201,7 @@ class _Run(Generic[R]):
         self._request = request
         self._session = session
         self._lane = Lane()
-        self._schedule = Schedule(session.call_timeout.stream_deadline(), self._lane)
+        self._deadline = session.call_timeout.stream_deadline()
         self.crawl: Crawl[R] = Crawl(session, self, self._lane)
         self.key: KeyCheck = KeyCheck(self._ask_about_key)
         self.changed: asyncio.Event = asyncio.Event()
@@ -336,7 +336,7 @@ class _Run(Generic[R]):
     def _items_of(self, ids: Iterable[int]) -> Iterator[_Item[R]]:
         for number, id_ in enumerate(ids):
             listing = self._request.listing_of(id_)
-            yield _Item(number, id_, listing, listing.reading(self._schedule, number))
+            yield _Item(number, id_, listing, listing.reading(self._deadline, self._lane, number))
 
     def _next_item(self) -> _Item[R] | None:
         """Return the id to begin next, or None if all have begun or none may begin now."""
@@ -368,7 +368,7 @@ class _Run(Generic[R]):
         if self._request.ordered or self._request.on_error == "raise" or item.error is not None:
             return False
         now = self._session.clock.monotonic()
-        return error.retryable and now < self._schedule.deadline.at
+        return error.retryable and now < self._deadline.at
 
     # The key
 
@@ -384,12 +384,11 @@ class _Run(Generic[R]):
     def _question(self) -> Request[object]:
         """Return a request that the service accepted before, or else a request for one campaign."""
         now = self._session.clock.monotonic()
-        deadline = Deadline.of_call(min(self._schedule.deadline.at, now + QUESTION_SECONDS))
+        deadline = Deadline.of_call(min(self._deadline.at, now + QUESTION_SECONDS))
         query = self._request.accepted.query
         if query is not None:
             # The lane of the pull is on hold until the response, so the question needs another.
-            schedule = Schedule(deadline, Lane())
-            page_1: Request[Any] = SizedQuery(query, schedule).request(1)
+            page_1: Request[Any] = query.request(1, deadline, Lane())
             # An error of this request is about the key, not about the campaign in it.
             return msgspec.structs.replace(page_1, subject=None)
         return Request("GET", "/v3/campaigns", parse, "limit=1", deadline=deadline)

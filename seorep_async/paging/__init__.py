@@ -3,9 +3,5 @@
 from seorep_async.paging.crawl import Crawl as Crawl
 from seorep_async.paging.listing import Listing as Listing, NotAwaited as NotAwaited
 from seorep_async.paging.page_size import PageSize as PageSize, choose_page_size as choose_page_size
-from seorep_async.paging.query import (
-    Query as Query,
-    Schedule as Schedule,
-    SizedQuery as SizedQuery,
-)
+from seorep_async.paging.query import Query as Query
 from seorep_async.paging.reading import Reading as Reading

@@ -13,10 +13,10 @@ import attrs
 from seorep_async.errors import ConfigurationError, SeoRepError, short_repr
 from seorep_async.models import Page
 from seorep_async.paging.page_size import PageSize
-from seorep_async.paging.query import Query, Schedule, SizedQuery
+from seorep_async.paging.query import Query
 from seorep_async.paging.reading import Reading
 from seorep_async.plain_values import plain_integer
-from seorep_async.session import Session, cancel_all
+from seorep_async.session import Deadline, Lane, Session, cancel_all
 
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
@@ -81,8 +81,8 @@ class Listing(NotAwaited, Generic[T, R_co]):
         cancelled when the generator is garbage-collected, or at once within
         `async with contextlib.aclosing(listing.pages())`.
         """
-        schedule = Schedule(self._session.call_timeout.stream_deadline())
-        reading = self._reading(schedule, page_size=None)
+        deadline = self._session.call_timeout.stream_deadline()
+        reading = self._reading(deadline, page_size=None)
         async with aclosing(self._read(reading)) as pages:
             async for page in pages:
                 yield page
@@ -100,32 +100,38 @@ class Listing(NotAwaited, Generic[T, R_co]):
         if plain_number is None or plain_number < 1:
             problem = f"page must be an integer from 1, got {short_repr(number)}"
             raise ConfigurationError(problem, argument="number")
-        schedule = Schedule(self._session.call_timeout.deadline())
-        return await self._session.send(SizedQuery(self.query, schedule).request(plain_number))
+        deadline = self._session.call_timeout.deadline()
+        return await self._session.send(self.query.request(plain_number, deadline))
 
     async def first_page(self) -> Page[T]:
         """Fetch page 1 at the page size of a whole reading, for the package's own estimates."""
-        schedule = Schedule(self._session.call_timeout.deadline())
-        return await self.reading(schedule).fetch(self._session, 1)
+        deadline = self._session.call_timeout.deadline()
+        return await self.reading(deadline).fetch(self._session, 1)
 
     async def fetch_all(self) -> R_co:
         """Fetch everything within `Settings.call_timeout`, as `await listing` does."""
-        return await self._read_whole(Schedule(self._session.call_timeout.deadline()))
+        return await self._read_whole(self._session.call_timeout.deadline())
 
     async def fetch_patiently(self) -> R_co:
         """Fetch everything; `Settings.call_timeout` limits each request. For exports."""
-        return await self._read_whole(Schedule(self._session.call_timeout.stream_deadline()))
+        return await self._read_whole(self._session.call_timeout.stream_deadline())
 
-    def reading(self, schedule: Schedule, place: int = 0) -> Reading[T]:
-        """Begin to read the whole listing for a crawl, in which it has this `place`."""
-        return self._reading(schedule, place, page_size=self._page_size)
+    def reading(self, deadline: Deadline, lane: Lane | None = None, place: int = 0) -> Reading[T]:
+        """Begin to read the whole listing, perhaps for a crawl, in which it has this `place`."""
+        return self._reading(deadline, lane, place, page_size=self._page_size)
 
     def _reading(
-        self, schedule: Schedule, place: int = 0, *, page_size: PageSize | None
+        self,
+        deadline: Deadline,
+        lane: Lane | None = None,
+        place: int = 0,
+        *,
+        page_size: PageSize | None,
     ) -> Reading[T]:
         return Reading(
             self.query,
-            schedule,
+            deadline,
+            lane,
             place,
             max_pages=self._session.settings.max_pages,
             # Shared limits may have more permits than the settings.
@@ -133,8 +139,8 @@ class Listing(NotAwaited, Generic[T, R_co]):
             page_size=page_size,
         )
 
-    async def _read_whole(self, schedule: Schedule) -> R_co:
-        reading = self.reading(schedule)
+    async def _read_whole(self, deadline: Deadline) -> R_co:
+        reading = self.reading(deadline)
         try:
             return await self._assembled(reading)
         except SeoRepError as error:

@@ -16,7 +16,7 @@ import msgspec
 
 from seorep_async.errors import DeadlineExceededError, SeoRepError
 from seorep_async.models import Page
-from seorep_async.paging.query import SizedQuery
+from seorep_async.paging.reading import Reading
 from seorep_async.session import Deadline, Session
 from seorep_async.settings import Settings
 
@@ -75,30 +75,30 @@ class PageSize:
         self._pages_are_limited = False  # a limit shortens pages, but not whole reports
         self._failures = 0
 
-    async def first_page(self, listing: SizedQuery[T]) -> Page[T]:
+    async def first_page(self, reading: Reading[T]) -> Page[T]:
         """Request page 1 of a listing, and set the page size that the listing keeps."""
         was_found = self._state is PageSizeState.FOUND
         if was_found:
-            return await self._first_large_page(listing, None)
+            return await self._first_large_page(reading, None)
         now = self._session.clock.monotonic
         started = now()
-        page = await self._session.send(listing.request(1))
+        page = await self._session.send(reading.request(1))
         # A larger page would save little or nothing.
         if not page.items or _announced(page) < 2 * len(page.items):
             return page
         patience = max(SHORTEST_PATIENCE, PATIENCE * (now() - started))
         # The second half of the call's time is for pages of the default size.
-        ask_until = (now() + listing.schedule.deadline.at) / 2
+        ask_until = (now() + reading.deadline.at) / 2
         if await self._has_turn(patience, ask_until):
             try:
                 if self._state is PageSizeState.UNKNOWN:
-                    return await self._ask(listing, page, patience, ask_until)
+                    return await self._ask(reading, page, patience, ask_until)
                 # If all listings went on in one iteration of the loop, they would block it.
                 await asyncio.sleep(0)
             finally:
                 self._turn.release()
         if self._state is PageSizeState.FOUND:
-            return await self._first_large_page(listing, page)
+            return await self._first_large_page(reading, page)
         return page
 
     async def _has_turn(self, patience: float, ask_until: float) -> bool:
@@ -116,21 +116,21 @@ class PageSize:
         return False
 
     async def _ask(
-        self, listing: SizedQuery[T], page: Page[T], patience: float, ask_until: float
+        self, reading: Reading[T], page: Page[T], patience: float, ask_until: float
     ) -> Page[T]:
         """Ask the question. Return page 1 at the large size, or `page` if it was not accepted."""
-        listing.limit = LIMIT
+        reading.limit = LIMIT
         deadline = Deadline(ask_until, seconds_from_permit=QUESTION_SECONDS)
         question = msgspec.structs.replace(
-            listing.request(1),
+            reading.request(1),
             deadline=deadline,
             max_attempts=QUESTION_ATTEMPTS,
             attempt_seconds=patience,
         )
         try:
             large_page = await self._session.send(question)
-            is_longer = _continues(page, large_page, listing)
-            if is_longer and await self._is_whole(large_page, listing, deadline):
+            is_longer = _continues(page, large_page, reading)
+            if is_longer and await self._is_whole(large_page, reading, deadline):
                 self._find(large_page)
                 return large_page
             self._state = PageSizeState.DEFAULT
@@ -144,10 +144,10 @@ class PageSize:
                 self.count_failure()
                 may_ask_again = self._state is PageSizeState.UNKNOWN
                 if may_ask_again and self._session.clock.monotonic() < ask_until:
-                    return await self._ask(listing, page, patience, ask_until)
+                    return await self._ask(reading, page, patience, ask_until)
             else:
                 self._state = PageSizeState.DEFAULT
-        listing.limit = None
+        reading.limit = None
         return page
 
     def _find(self, page: Page[Any]) -> None:
@@ -158,35 +158,33 @@ class PageSize:
         # A page with all records does not show how many records a page may have.
         self._session.page_sizes[self._path] = records if records < _announced(page) else LIMIT
 
-    async def _first_large_page(
-        self, listing: SizedQuery[T], default_page: Page[T] | None
-    ) -> Page[T]:
+    async def _first_large_page(self, reading: Reading[T], default_page: Page[T] | None) -> Page[T]:
         """Request page 1 at the found size, and compare it with the default page if necessary."""
-        listing.limit = LIMIT
-        page = await self._session.send(listing.request(1))
+        reading.limit = LIMIT
+        page = await self._session.send(reading.request(1))
         if self._is_confirmed(page):
             return page
-        is_whole = await self._is_whole(page, listing, listing.schedule.deadline)
+        is_whole = await self._is_whole(page, reading, reading.deadline)
         # Compare the page with page 1 at the default size, which announces all records.
-        listing.limit = None
+        reading.limit = None
         if default_page is None:
-            default_page = await self._session.send(listing.request(1))
+            default_page = await self._session.send(reading.request(1))
         if page.total_records is None or page.total_records < _announced(default_page):
             is_whole = False
         if not is_whole:
             self._fall_back()
             return default_page
-        listing.limit = LIMIT
+        reading.limit = LIMIT
         self._confirm(page)
         return page
 
-    async def _is_whole(self, page: Page[T], listing: SizedQuery[T], deadline: Deadline) -> bool:
+    async def _is_whole(self, page: Page[T], reading: Reading[T], deadline: Deadline) -> bool:
         """Return whether a report that announces exactly the limit is complete."""
         if _announced(page) != LIMIT or self._pages_are_limited:
             return True
-        listing.limit = LIMIT - 1
-        request = msgspec.structs.replace(listing.request(1), deadline=deadline)
-        listing.limit = LIMIT
+        reading.limit = LIMIT - 1
+        request = msgspec.structs.replace(reading.request(1), deadline=deadline)
+        reading.limit = LIMIT
         shorter_page = await self._session.send(request)
         self._pages_are_limited = _announced(shorter_page) >= LIMIT
         return self._pages_are_limited
@@ -239,10 +237,10 @@ def _announced(page: Page[Any]) -> int:
     return page.total_records or 0
 
 
-def _continues(page: Page[T], large_page: Page[T], listing: SizedQuery[T]) -> bool:
+def _continues(page: Page[T], large_page: Page[T], reading: Reading[T]) -> bool:
     """Return whether a large page is a longer page 1 of the same listing."""
-    keys = list(map(listing.query.key, page.items))
-    large_keys = list(map(listing.query.key, large_page.items))
+    keys = list(map(reading.query.key, page.items))
+    large_keys = list(map(reading.query.key, large_page.items))
     if len(large_keys) <= len(keys) or large_keys[: len(keys)] != keys:
         return False
     if _announced(large_page) < _announced(page):

@@ -18,19 +18,6 @@ ATTEMPTS = 5
 """The most attempts for a page of the found size: a service may fail only on large pages."""
 
 
-class Schedule(msgspec.Struct, eq=False):
-    """The common part of all requests of a pull, or of a single listing.
-
-    Attributes:
-        deadline: the end of all requests together (`Deadline.of_call`), or a rule for each one
-            (`Deadline.of_stream`).
-        lane: the pull's, or None for a single listing.
-    """
-
-    deadline: Deadline
-    lane: Lane | None = None
-
-
 class Query(msgspec.Struct, Generic[T], eq=False):
     """The query of a listing.
 
@@ -50,6 +37,42 @@ class Query(msgspec.Struct, Generic[T], eq=False):
     subject: str | None = None
     secrets: tuple[str, ...] = ()
 
+    def request(
+        self,
+        number: int,
+        deadline: Deadline,
+        lane: Lane | None = None,
+        place: int = 0,
+        limit: int | None = None,
+    ) -> Request[Page[T]]:
+        """Return the request of a page.
+
+        Args:
+            number: the page's.
+            deadline: the end of all requests of the listing (`Deadline.of_call`), or a rule for
+                each one (`Deadline.of_stream`).
+            lane: the pull's, or None for a single listing.
+            place: the listing's place among others. The lowest is read first.
+            limit: the requested number of records per page, or None for the service's default.
+        """
+        query = f"page={number}"
+        if limit is not None:
+            query = f"limit={limit}&{query}"
+        if self.query:
+            query = f"{self.query}&{query}"
+        return Request(
+            method="GET",
+            path=self.path,
+            query=query,
+            secrets=self.secrets,
+            decode=self.decode(number),
+            subject=self.subject,
+            deadline=deadline,
+            priority=place,
+            lane=lane,
+            max_attempts=math.inf if limit is None else ATTEMPTS,
+        )
+
     @property
     def name(self) -> str:
         """The listing's name in messages: its subject, or else its path."""
@@ -58,37 +81,3 @@ class Query(msgspec.Struct, Generic[T], eq=False):
     def __repr__(self) -> str:
         # Tracebacks show locals, and the query may be private.
         return f"Query({self.path})"
-
-
-class SizedQuery(msgspec.Struct, Generic[T], eq=False):
-    """The query of a listing with one page size throughout.
-
-    Attributes:
-        place: its place among other listings. The lowest is read first.
-        limit: the requested number of records per page, or None for the service's default.
-    """
-
-    query: Query[T]
-    schedule: Schedule
-    place: int = 0
-    limit: int | None = None
-
-    def request(self, number: int) -> Request[Page[T]]:
-        """Return the request of a page, with the limit that this listing has now."""
-        query = f"page={number}"
-        if self.limit is not None:
-            query = f"limit={self.limit}&{query}"
-        if self.query.query:
-            query = f"{self.query.query}&{query}"
-        return Request(
-            method="GET",
-            path=self.query.path,
-            query=query,
-            secrets=self.query.secrets,
-            decode=self.query.decode(number),
-            subject=self.query.subject,
-            deadline=self.schedule.deadline,
-            priority=self.place,
-            lane=self.schedule.lane,
-            max_attempts=math.inf if self.limit is None else ATTEMPTS,
-        )

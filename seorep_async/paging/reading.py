@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -18,9 +18,8 @@ from seorep_async.errors import (
 )
 from seorep_async.models import Page
 from seorep_async.paging.checks import Ledger, is_whole
-from seorep_async.paging.page_size import PageSize
-from seorep_async.paging.query import SizedQuery
-from seorep_async.session import Session
+from seorep_async.paging.query import Query
+from seorep_async.session import Deadline, Lane, Request, Session
 
 T = TypeVar("T")
 
@@ -35,14 +34,26 @@ _FAILURES_OF_LARGE_PAGES = (
 """Errors that smaller pages might avoid."""
 
 
-class Reading(SizedQuery[T], kw_only=True, eq=False):
+class SizeFinder(Protocol):
+    """Finds the page size of an endpoint (`page_size.py`)."""
+
+    async def first_page(self, reading: Reading[T]) -> Page[T]:
+        """Request page 1 of a listing, and set the page size that the listing keeps."""
+
+    def count_failure(self) -> None:
+        """Count a listing that failed only at the found size."""
+
+
+class Reading(msgspec.Struct, Generic[T], eq=False):
     """One listing while it is being read.
 
     Attributes:
+        deadline, lane, place: see `Query.request`.
         max_pages: the number of pages after which a listing without an end is given up.
         most_ahead: the number of pages that may be requested beyond the last checked one.
         page_size: chooses the size of all pages when page 1 is requested. None keeps the default.
-        blamed: the `PageSize` whose large pages may have caused an earlier failure, or None.
+        limit: the size of all pages, or None for the service's default.
+        blamed: the `page_size` whose large pages may have caused an earlier failure, or None.
         earlier_error: the failure of an earlier reading of this listing, or None.
         requested: the number of the last requested page.
         checked: the number of the last page that was received and checked.
@@ -53,10 +64,15 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
         is_given_up: whether nobody waits for its pages any more.
     """
 
+    query: Query[T]
+    deadline: Deadline
+    lane: Lane | None
+    place: int
     max_pages: int
     most_ahead: int
-    page_size: PageSize | None = None
-    blamed: PageSize | None = None
+    page_size: SizeFinder | None = None
+    blamed: SizeFinder | None = None
+    limit: int | None = None
     earlier_error: SeoRepError | None = None
     requested: int = 0
     checked: int = 0
@@ -86,12 +102,13 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
         """Return a reading of the same listing from page 1, at the same size, after a failure."""
         return Reading(
             self.query,
-            self.schedule,
+            self.deadline,
+            self.lane,
             self.place,
-            max_pages=self.max_pages,
-            most_ahead=self.most_ahead,
-            page_size=self.page_size,
-            blamed=self.blamed,
+            self.max_pages,
+            self.most_ahead,
+            self.page_size,
+            self.blamed,
             earlier_error=error,
         )
 
@@ -128,6 +145,10 @@ class Reading(SizedQuery[T], kw_only=True, eq=False):
         """Return the number of the next page to request."""
         self.requested += 1
         return self.requested
+
+    def request(self, number: int) -> Request[Page[T]]:
+        """Return the request of a page, with the limit that this listing has now."""
+        return self.query.request(number, self.deadline, self.lane, self.place, self.limit)
 
     def fetch(self, session: Session, number: int) -> Coroutine[Any, Any, Page[T]]:
         """Request a page. Page 1 decides the size of all pages."""
