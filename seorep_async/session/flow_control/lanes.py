@@ -32,10 +32,10 @@ class WaitTimeout(Exception):
 
     Attributes:
         seconds: how long it waited.
-        reason: why it waited, or None if it did not.
+        reason: why it waited.
     """
 
-    def __init__(self, seconds: float = 0.0, reason: WaitReason | None = None) -> None:
+    def __init__(self, seconds: float, reason: WaitReason) -> None:
         super().__init__(seconds, reason)
         self.seconds = seconds
         self.reason = reason
@@ -71,7 +71,7 @@ class Waiter(msgspec.Struct, eq=False):
     Attributes:
         priority: the lowest goes first: the place in its pull, or the deadline of a retry.
         since: when its wait began.
-        turn: its permit, or the error that ended its wait.
+        turn: its permit, the error that ended its wait, or None if its time is over.
         is_retry: whether the request was sent before.
     """
 
@@ -81,17 +81,17 @@ class Waiter(msgspec.Struct, eq=False):
     subject: Subject | None
     lanes: ClientLanes
     lane: Lane
-    turn: asyncio.Future[Permit | Exception]
+    turn: asyncio.Future[Permit | Exception | None]
     is_retry: bool
 
-    def end(self, outcome: Permit | Exception) -> None:
+    def end(self, outcome: Permit | Exception | None) -> None:
         """Remove the waiter from its lane and end its wait, unless that has already ended."""
         self.lanes.remove(self)
         if not self.turn.done():
             self.turn.set_result(outcome)
 
     def expire(self) -> None:
-        self.end(WaitTimeout())
+        self.end(None)
 
 
 def _do_nothing() -> None:

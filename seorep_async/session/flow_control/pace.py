@@ -73,16 +73,16 @@ class Pace:
         if self.breaker.is_open:
             # Rule 4: only probes go out.
             is_dead = self.subjects.is_cause(subject)
-            self.breaker.start_probe(1 / self.rate.current, now, tells_of_service=not is_dead)
+            self.breaker.start_probe(self.rate.interval, now, tells_of_service=not is_dead)
             self.last_start = now
             # While no limit is known, an attempt for a dead campaign is not called a probe, so that
             # its call does not get three times as many attempts.
-            return not is_dead or self.rate.current < math.inf
+            return not is_dead or self.rate.is_limited
         # After a rest, the attempts accepted before it no longer show a rate.
         if now > max(self.rate.next_start, self.last_start) + SPAN:
             self.delivered.restart(now)
         self.last_start = now
-        if self.rate.current < math.inf:
+        if self.rate.is_limited:
             self._space(now, subject)
         return False
 
@@ -91,7 +91,7 @@ class Pace:
         # A rest must not raise the rate.
         if not self.rate.skip_rest(now):
             self._raise(now, subject)
-        self.rate.next_start += 1 / self.rate.current
+        self.rate.next_start += self.rate.interval
 
     def _raise(self, now: float, subject: Subject | None) -> None:
         """Raise the rate unless it is held."""
@@ -135,11 +135,11 @@ class Pace:
             # Everything was refused, so these refusals say nothing about their subjects. If the
             # subjects were remembered, further refusals of theirs would not count.
             self.subjects.forget_since(self.breaker.opened_at)
-        if self.rate.current == math.inf:
-            self._set_first_rate(now, seconds_open)
-        else:
+        if self.rate.is_limited:
             delivered = self._delivered_since_cut(now, seconds_open)
             self.rate.cut(delivered, seconds_open, self.last_start, now, was_paused=was_paused)
+        else:
+            self._set_first_rate(now, seconds_open)
 
     def _set_first_rate(self, now: float, seconds_open: float) -> None:
         # Rule 5: until the breaker opened, the service delivered its limit. It may have let
@@ -202,12 +202,11 @@ class Pace:
         if is_first:
             self.rate_refused_at = now
         self.rate.accepted_in_a_row = 0
-        if self.rate.current == math.inf and self.refusals.excess == 0:
+        if not self.rate.is_limited and self.refusals.excess == 0:
             self.later.begin(started)
         too_many = self.refusals.refuse(is_held=now < self.rate.held_until)
-        knows_limit = self.rate.current < math.inf
         # Rule 4: too much excess opens the breaker. Once a limit is known, so does each pause.
-        if too_many or (waits and knows_limit):
+        if too_many or (waits and self.rate.is_limited):
             self._open(Circuit.OPEN_BY_REFUSALS, now)
         else:
             # Rule 4: ten failures in a row open the breaker as well.
@@ -241,7 +240,7 @@ class Pace:
             self._open(Circuit.OPEN_BY_OUTAGE, now)
 
     def _open(self, state: Circuit, now: float) -> None:
-        self.breaker.open(state, 1 / self.rate.current, now)
+        self.breaker.open(state, self.rate.interval, now)
         self.refusals.excess = 0.0
 
     def reopen(self) -> None:
@@ -249,4 +248,4 @@ class Pace:
         self.breaker.reset()
         self.subjects.clear()
         # The last attempt may have been a probe, which does not move the next start.
-        self.rate.next_start = max(self.rate.next_start, self.last_start + 1 / self.rate.current)
+        self.rate.next_start = max(self.rate.next_start, self.last_start + self.rate.interval)

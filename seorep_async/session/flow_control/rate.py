@@ -108,6 +108,16 @@ class Rate(msgspec.Struct, eq=False):
         """Attempts per second that may start now."""
         return min(self.learnt, self.cap)
 
+    @property
+    def interval(self) -> float:
+        """Seconds between the starts of two attempts, or 0 while no limit is known."""
+        return 1 / min(self.learnt, self.cap)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a limit is known: the service's or the caller's own."""
+        return self.learnt < math.inf or self.cap < math.inf
+
     def skip_rest(self, now: float) -> bool:
         """Leave out the time in which an attempt could have started. Return whether it was long."""
         seconds = now - self.next_start
@@ -194,4 +204,4 @@ class Rate(msgspec.Struct, eq=False):
     def _begin(self, last_start: float) -> None:
         self.accepted_in_a_row = 0
         # The accepted probe was the first attempt at this rate.
-        self.next_start = last_start + 1 / self.current
+        self.next_start = last_start + self.interval

@@ -176,13 +176,13 @@ class Share:
         """
         if self._is_closed:
             raise ClientClosed
-        now = self._clock.monotonic()
+        since = self._clock.monotonic()
         if is_retry:
-            priority = _place_of_retry(deadline, now)
-        reason, _ = self._queue.next_start(now)
+            priority = _place_of_retry(deadline, since)
+        reason, _ = self._queue.next_start(since)
         waiter = Waiter(
             priority,
-            now,
+            since,
             deadline,
             self._subject(subject),
             self._lanes,
@@ -191,45 +191,48 @@ class Share:
             is_retry,
         )
         self._queue.add(waiter)
-        outcome = await self._outcome(waiter, reason)
-        seconds = self._clock.monotonic() - now
-        if isinstance(outcome, WaitTimeout):
-            raise WaitTimeout(seconds, reason)
+        timers = self._timers(waiter)
+        try:
+            outcome = await waiter.turn
+        except asyncio.CancelledError:
+            self._leave(waiter)
+            raise
+        finally:
+            now = self._clock.monotonic()
+            seconds = now - since
+            self.waited[reason] += seconds
+            for timer in timers:
+                timer.cancel()
         if isinstance(outcome, Exception):
             raise outcome
+        if outcome is not None and now >= deadline.at:
+            # The loop was blocked after the grant, and nothing may be sent after the deadline.
+            self.take_back(outcome)
+            outcome = None
+        if outcome is None:
+            raise WaitTimeout(seconds, reason)
         outcome.seconds_waited = seconds
         outcome.reason = reason
         return outcome
 
-    async def _outcome(self, waiter: Waiter, reason: WaitReason) -> Permit | Exception:
-        """Wait for the outcome of a waiter, and leave nothing of it in the queue."""
-        deadline = waiter.deadline
+    def _timers(self, waiter: Waiter) -> list[asyncio.TimerHandle]:
+        """Start the timers of a wait: for its end, or for the warning that it is long."""
         timers = []
+        deadline = waiter.deadline
         if deadline.at < math.inf:
             timers.append(self._clock.call_later(deadline.at - waiter.since, waiter.expire))
         limit = deadline.seconds_from_permit
         if limit is not None:
             timers.append(self._clock.call_later(limit, partial(self._warn, waiter.since)))
-        try:
-            outcome = await waiter.turn
-        except asyncio.CancelledError:
-            self._lanes.remove(waiter)
-            if not waiter.turn.cancelled():
-                outcome = waiter.turn.result()
-                # A permit was granted just before the cancellation. The next request gets it.
-                if isinstance(outcome, Permit):
-                    self.take_back(outcome)
-            raise
-        finally:
-            now = self._clock.monotonic()
-            self.waited[reason] += now - waiter.since
-            for timer in timers:
-                timer.cancel()
-        if isinstance(outcome, Permit) and now >= deadline.at:
-            # The loop was blocked after the grant, and nothing may be sent after the deadline.
-            self.take_back(outcome)
-            return WaitTimeout()
-        return outcome
+        return timers
+
+    def _leave(self, waiter: Waiter) -> None:
+        """Remove a cancelled request. A permit that it just got goes to the next one."""
+        self._lanes.remove(waiter)
+        if not waiter.turn.cancelled():
+            outcome = waiter.turn.result()
+            if isinstance(outcome, Permit):
+                self.take_back(outcome)
 
     def _subject(self, name: str | None) -> Subject | None:
         return (self._lanes, name) if name else None
