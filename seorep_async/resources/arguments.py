@@ -26,6 +26,7 @@ from seorep_async.plain_values import (
     plain_integer,
     plain_string,
 )
+from seorep_async.resources.encoding import ParamValue
 from seorep_async.resources.secret_arguments import (
     ExtraParams as ExtraParams,
     Params as Params,
@@ -35,7 +36,6 @@ from seorep_async.resources.secret_arguments import (
     secrets_in as secrets_in,
 )
 from seorep_async.secret import Secret
-from seorep_async.session import ParamValue
 
 F = TypeVar("F", bound=Callable[..., object])
 

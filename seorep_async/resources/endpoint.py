@@ -25,8 +25,9 @@ from seorep_async.resources.arguments import (
     mask_secrets,
     secrets_in,
 )
+from seorep_async.resources.encoding import ParamValue, encode_query, encode_write
 from seorep_async.secret import Secret
-from seorep_async.session import Decode, ParamValue, Request, Session, encode_query, encode_write
+from seorep_async.session import Decode, Request, Session
 from seorep_async.settings import RequestEncoding
 from seorep_async.tables.tabular import ModelList
 

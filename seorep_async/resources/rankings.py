@@ -44,7 +44,8 @@ from seorep_async.resources.arguments import (
     secrets_in,
     unknown_argument,
 )
-from seorep_async.session import ParamValue, Session, encode_query
+from seorep_async.resources.encoding import ParamValue, encode_query
+from seorep_async.session import Session
 from seorep_async.settings import FeedSearchParam, require_booleans
 
 _log = logging.getLogger("seorep_async")

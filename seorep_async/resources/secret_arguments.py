@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.plain_values import plain
+from seorep_async.resources.encoding import ParamValue
 from seorep_async.secret import Secret
-from seorep_async.session import ParamValue
 
 Params: TypeAlias = Mapping[str, ParamValue | Iterable[str] | None]
 """Parameters by name. Those that are None are not sent."""

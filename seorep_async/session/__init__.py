@@ -2,11 +2,6 @@
 
 from seorep_async.session.base_url import BaseURL as BaseURL, base_url_problem as base_url_problem
 from seorep_async.session.clock import Clock as Clock
-from seorep_async.session.encoding import (
-    ParamValue as ParamValue,
-    encode_query as encode_query,
-    encode_write as encode_write,
-)
 from seorep_async.session.flow_control import Lane as Lane, Limits as Limits
 from seorep_async.session.observation import (
     Attempt as Attempt,
