@@ -289,10 +289,8 @@ class _Run(Generic[R]):
         self._succeeded += 1
         self._end(item, PulledReport(item.id, report))
 
-    async def judge(self, reading: Reading[R], error: SeoRepError) -> None:
+    async def judge(self, reading: Reading[R], error: AuthenticationError) -> None:
         """Stop everything if a 401 or 403 is about the key."""
-        if not isinstance(error, AuthenticationError):
-            return
         await self.key.refuse(error, self.crawl.other_workers)
         if self.key.refusal is None:
             return

@@ -30,8 +30,8 @@ class Source(Protocol[T]):
     def on_complete(self, reading: Reading[T]) -> None:
         """Take the pages of a listing."""
 
-    async def judge(self, reading: Reading[T], error: SeoRepError) -> None:
-        """Find out whether the failure of a listing affects other listings."""
+    async def judge(self, reading: Reading[T], error: AuthenticationError) -> None:
+        """Find out whether a refusal of a listing affects other listings."""
 
     def on_failure(self, reading: Reading[T], error: SeoRepError) -> Reading[T] | None:
         """Take the failure of a listing, unless it has ended. Return its new reading, if any."""
@@ -181,9 +181,10 @@ class Crawl(Generic[T]):
         self._give_up(reading)
         # After a 401 or 403, other requests of the listing will fail in the same way. The source
         # counts each of them to decide whether the key is refused.
-        if not isinstance(error, AuthenticationError):
+        if isinstance(error, AuthenticationError):
+            await self._source.judge(reading, error)
+        else:
             self._cancel_requests(reading)
-        await self._source.judge(reading, error)
         return self._source.on_failure(reading, error) or reading
 
     def _give_up(self, reading: Reading[T]) -> None:

@@ -82,7 +82,9 @@ class Listing(NotAwaited, Generic[T, R_co]):
         `async with contextlib.aclosing(listing.pages())`.
         """
         deadline = self._session.call_timeout.stream_deadline()
-        reading = self._reading(deadline, page_size=None)
+        reading = self.reading(deadline)
+        # Only what is read whole is worth a question about the page size.
+        reading.page_size = None
         async with aclosing(self._read(reading)) as pages:
             async for page in pages:
                 yield page
@@ -118,16 +120,6 @@ class Listing(NotAwaited, Generic[T, R_co]):
 
     def reading(self, deadline: Deadline, lane: Lane | None = None, place: int = 0) -> Reading[T]:
         """Begin to read the whole listing, perhaps for a crawl, in which it has this `place`."""
-        return self._reading(deadline, lane, place, page_size=self._page_size)
-
-    def _reading(
-        self,
-        deadline: Deadline,
-        lane: Lane | None = None,
-        place: int = 0,
-        *,
-        page_size: PageSize | None,
-    ) -> Reading[T]:
         return Reading(
             self.query,
             deadline,
@@ -136,7 +128,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
             max_pages=self._session.settings.max_pages,
             # Shared limits may have more permits than the settings.
             most_ahead=2 * self._session.share.max_concurrency,
-            page_size=page_size,
+            page_size=self._page_size,
         )
 
     async def _read_whole(self, deadline: Deadline) -> R_co:
