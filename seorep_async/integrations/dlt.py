@@ -86,12 +86,6 @@ def dlt_source(
         ImportError: the extra `dlt` is missing.
     """
     dlt = require("dlt")
-    if snapshot_date is None:
-        raise ConfigurationError(
-            "snapshot_date is missing: name the date of every row, such as the UTC day on which "
-            "the run was due",
-            argument="snapshot_date",
-        )
     campaign_ids = list(check_ids("campaign", ids))
     size = check_count("size", size)
     parts = [campaign_ids[start : start + size] for start in range(0, len(campaign_ids), size)]

@@ -103,6 +103,12 @@ def pull_table(
             been, refused.
         ImportError: the extra `arrow` is missing.
     """
+    if snapshot_date is None:
+        raise ConfigurationError(
+            "snapshot_date is missing: name the date of every row, such as the UTC day on which "
+            "the run was due",
+            argument="snapshot_date",
+        )
     checked_feed = check_feed(feed)
     table_pull = partial(
         _TablePull,
