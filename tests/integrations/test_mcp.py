@@ -12,6 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import attrs
 import duckdb
@@ -130,142 +131,120 @@ async def _fill(file: Path) -> None:
 # --- Answers
 
 
-@pytest.mark.usefixtures("asked_here")
-@pytest.mark.parametrize(
-    ("tool", "arguments", "fact"),
-    [
-        ("campaigns", {"limit": 2, "page": 2}, '"page": 2, "pages": 2, "records": 4'),
-        ("campaigns", {"filter": "Orchard"}, "https://www.orchard-plumbing.example"),
-        ("campaigns", {"limit": 2}, '"left_out": ["page 2 of 2 and on; ask with page"]'),
-        ("rankings", {"campaign_id": 1, **DAYS}, '"page": 1, "pages": 3, "records": 60'),
-        ("rankings", {"campaign_id": 1, **DAYS, "search": "no such phrase"}, '"rows": []'),
-        (
-            "rankings",
-            {"campaign_id": 1, **DAYS, "columns": "keyword_phrase, competitors"},
-            '"columns": ["keyword_phrase", "competitors"]',
-        ),
-        ("changes", {}, '"before": "2023-01-31", "after": "2023-02-28"'),
-        ("changes", {"campaign": 2, "kind": "rose", "limit": 1}, '"rose"'),
-        ("changes", {"moved": 90, "kind": "rose"}, '"changes": 0'),
-        ("changes", {"engine": "google mobile", "limit": 1}, '"engine_a_mobile", ['),
-        ("history", {"sql": RANKINGS}, '"rows": [[480]]'),
-    ],
-)
-async def test_a_tool_answers(
-    database: Path, tool: str, arguments: dict[str, Any], fact: str
-) -> None:
-    async with agent(database) as host:
-        answer = await host.ask(tool, **arguments)
-    assert fact in answer
-    json.loads(answer)
-
-
-async def test_changes_of_ranks_are_requested_where_they_are_named(database: Path) -> None:
-    columns = ["engine_a_ranking_change"]
-    async with agent(database) as host:
-        rows = await host.rows("rankings", campaign_id=1, **DAYS, limit=60, columns=columns)
-    assert any(row["engine_a_ranking_change"] for row in rows)
+ANSWERS: list[tuple[str, dict[str, Any], str]] = [
+    ("campaigns", {"limit": 2, "page": 2}, '"page": 2, "pages": 2, "records": 4'),
+    ("campaigns", {"filter": "Orchard"}, "https://www.orchard-plumbing.example"),
+    ("campaigns", {"limit": 2}, '"left_out": ["page 2 of 2 and on; ask with page"]'),
+    ("rankings", {"campaign_id": 1, **DAYS}, '"page": 1, "pages": 3, "records": 60'),
+    ("rankings", {"campaign_id": 1, **DAYS, "search": "no such phrase"}, '"rows": []'),
+    (
+        "rankings",
+        {"campaign_id": 1, **DAYS, "columns": "keyword_phrase, competitors"},
+        '"columns": ["keyword_phrase", "competitors"]',
+    ),
+    ("changes", {}, '"before": "2023-01-31", "after": "2023-02-28"'),
+    ("changes", {"campaign": 2, "kind": "rose", "limit": 1}, '"rose"'),
+    ("changes", {"moved": 90, "kind": "rose"}, '"changes": 0'),
+    ("changes", {"engine": "google mobile", "limit": 1}, '"engine_a_mobile", ['),
+    ("history", {"sql": RANKINGS}, '"rows": [[480]]'),
+]
+"""Questions, and a fact of each answer."""
+NESTED = """
+    SELECT tags[:1] AS tags, NULL::INTEGER[] AS none, {'day': DATE '2023-03-01'} AS struct
+    FROM keyword_rankings
+    WHERE len(tags) > 0
+    ORDER BY keyword_id
+    LIMIT 1
+"""
 
 
 @pytest.mark.usefixtures("asked_here")
-async def test_each_table_and_view_of_a_pull_is_listed(database: Path) -> None:
+async def test_a_tool_answers(database: Path) -> None:
+    """All questions go to one server, because starting one for each takes long."""
     async with agent(database) as host:
-        names = [row["name"] for row in await host.rows("history", sql="SHOW TABLES")]
-    assert len(set(names)) == 10
-
-
-@pytest.mark.usefixtures("asked_here")
-async def test_nested_values_of_a_query_are_json(database: Path) -> None:
-    sql = """
-        SELECT tags[:1] AS tags, NULL::INTEGER[] AS none, {'day': DATE '2023-03-01'} AS struct
-        FROM keyword_rankings
-        WHERE len(tags) > 0
-        ORDER BY keyword_id
-        LIMIT 1
-    """
-    async with agent(database) as host:
-        (row,) = await host.rows("history", sql=sql)
-    assert row["none"] is None
-    assert row["struct"] == {"day": "2023-03-01"}
-    (tag,) = row["tags"]
+        for tool, arguments, fact in ANSWERS:
+            answer = await host.ask(tool, **arguments)
+            assert fact in answer
+            json.loads(answer)
+        columns = ["engine_a_ranking_change"]
+        compared = await host.rows("rankings", campaign_id=1, **DAYS, limit=60, columns=columns)
+        tables = await host.rows("history", sql="SHOW TABLES")
+        (nested,) = await host.rows("history", sql=NESTED)
+        changes = await host.rows("changes", limit=100, moved=1)
+    assert any(row["engine_a_ranking_change"] for row in compared)
+    assert len({row["name"] for row in tables}) == 10
+    assert (nested["none"], nested["struct"]) == (None, {"day": "2023-03-01"})
+    (tag,) = nested["tags"]
     assert {*tag} == {"id", "label", "extra"}
+    assert len(changes) == 100
+
+
+PROBLEMS: list[tuple[str, dict[str, Any], str]] = [
+    ("rankings", {"campaign_id": 99, **DAYS}, "; the tool campaigns lists ids"),
+    ("rankings", {"campaign_id": 0, **DAYS}, "campaign_id must be an integer from 1"),
+    ("changes", {"after": "2023-03-09"}, "2023-02-28"),
+    ("changes", {"campaign": -2}, "must be an integer from 1 to 2147483647, got -2"),
+    ("rankings", {"campaign_id": 1, **DAYS, "columns": ["rank"]}, "there is no column 'rank'"),
+    ("changes", {"limit": 1000}, "limit must be a number from 1 to 100, got 1000"),
+    ("changes", {"group": "nobody's"}, "no rankings of group"),
+    ("history", {"sql": "SELECT"}, "DuckDB: "),
+    ("pull", {"start_date": "yesterday", "end_date": "today"}, "start_date must be a"),
+    (
+        "pull",
+        {**DAYS, "campaign_ids": [1], "group": "Retail"},
+        "name campaign_ids or a group, not",
+    ),
+    ("delete", {}, "there is no tool 'delete'; the tools are campaigns, rankings, changes"),
+]
+"""Wrong questions, and a part of each error."""
 
 
 @pytest.mark.usefixtures("asked_here")
-async def test_changes_have_at_most_100_rows(database: Path) -> None:
+async def test_an_error_says_what_is_wrong(database: Path) -> None:
     async with agent(database) as host:
-        rows = await host.rows("changes", limit=100, moved=1)
-    assert len(rows) == 100
+        for tool, arguments, problem in PROBLEMS:
+            answer = await host.ask(tool, **arguments)
+            assert answer.startswith("error")
+            assert problem in answer
 
 
-@pytest.mark.usefixtures("asked_here")
-@pytest.mark.parametrize(
-    ("tool", "arguments", "problem"),
-    [
-        ("rankings", {"campaign_id": 99, **DAYS}, "; the tool campaigns lists ids"),
-        ("rankings", {"campaign_id": 0, **DAYS}, "campaign_id must be an integer from 1"),
-        ("changes", {"after": "2023-03-09"}, "2023-02-28"),
-        ("changes", {"campaign": -2}, "must be an integer from 1 to 2147483647, got -2"),
-        ("rankings", {"campaign_id": 1, **DAYS, "columns": ["rank"]}, "there is no column 'rank'"),
-        ("changes", {"limit": 1000}, "limit must be a number from 1 to 100, got 1000"),
-        ("changes", {"group": "nobody's"}, "no rankings of group"),
-        ("history", {"sql": "SELECT"}, "DuckDB: "),
-        ("pull", {"start_date": "yesterday", "end_date": "today"}, "start_date must be a"),
-        (
-            "pull",
-            {**DAYS, "campaign_ids": [1], "group": "Retail"},
-            "name campaign_ids or a group, not",
-        ),
-        ("delete", {}, "there is no tool 'delete'; the tools are campaigns, rankings, changes"),
-    ],
-)
-async def test_an_error_says_what_is_wrong(
-    database: Path, tool: str, arguments: dict[str, Any], problem: str
-) -> None:
-    async with agent(database) as host:
-        answer = await host.ask(tool, **arguments)
-    assert answer.startswith("error")
-    assert problem in answer
+ADVICE = [
+    (
+        "pull another period, or pull the last 30 days each night (seorep pull -o a.duckdb).",
+        "pull another period, or call pull for 30 days that end on another day.",
+    ),
+    ("start over with restart=True, which drops it", "start over with restart true"),
+    ("no pull wrote it; name a database that pulls wrote, such as by X", "call pull first"),
+    ("pull its month (seorep pull --month 2023-02 -o a.duckdb)", "pull its month"),
+    (
+        "has several accounts; name one with account=…: 'a'",
+        "the user must start this server with the --account of one of them",
+    ),
+    (
+        "under Acme; pass that name as account=…, or begin a new account with force=True",
+        "under Acme; the user must start this server with another --account",
+    ),
+    (
+        'after must be a datetime.date, a day "YYYY-MM-DD" or a month "YYYY-MM"',
+        'after must be a day "YYYY-MM-DD" or a month "YYYY-MM"',
+    ),
+    ("x" * 5000, "…"),
+]
+"""Messages of the package, and a part of each as an agent reads it."""
 
 
-@pytest.mark.parametrize(
-    ("message", "words"),
-    [
-        (
-            "pull another period, or pull the last 30 days each night (seorep pull -o a.duckdb).",
-            "pull another period, or call pull for 30 days that end on another day.",
-        ),
-        ("start over with restart=True, which drops it", "start over with restart true"),
-        ("no pull wrote it; name a database that pulls wrote, such as by X", "call pull first"),
-        ("pull its month (seorep pull --month 2023-02 -o a.duckdb)", "pull its month"),
-        (
-            "has several accounts; name one with account=…: 'a'",
-            "the user must start this server with the --account of one of them",
-        ),
-        (
-            "under Acme; pass that name as account=…, or begin a new account with force=True",
-            "under Acme; the user must start this server with another --account",
-        ),
-        (
-            'after must be a datetime.date, a day "YYYY-MM-DD" or a month "YYYY-MM"',
-            'after must be a day "YYYY-MM-DD" or a month "YYYY-MM"',
-        ),
-        ("x" * 5000, "…"),
-    ],
-)
 async def test_an_error_names_tools_and_what_the_user_must_do(
-    database: Path, monkeypatch: pytest.MonkeyPatch, message: str, words: str
+    database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def refused(*_: object) -> str:
-        raise ConfigurationError(message)
-
-    monkeypatch.setattr(module, "ask", refused)
     async with agent(database) as host:
-        answer = await host.ask("history", sql=RANKINGS)
-    assert words in answer
-    assert "=" not in answer
-    assert "--" not in answer.replace("--account", "")
-    assert len(answer) < 2100
+        for message, words in ADVICE:
+            refusal = AsyncMock(side_effect=ConfigurationError(message))
+            monkeypatch.setattr(module, "ask", refusal)
+            answer = await host.ask("history", sql=RANKINGS)
+            assert words in answer
+            assert "=" not in answer
+            assert "--" not in answer.replace("--account", "")
+            assert len(answer) < 2100
 
 
 @pytest.mark.parametrize(("tool", "arguments"), [("history", {"sql": RANKINGS}), ("changes", {})])

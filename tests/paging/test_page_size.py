@@ -17,8 +17,9 @@ from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Campaigns, Rankings
 from seorep_async.session import Session
 from seorep_async.session.request import Response
+from tests.rankings import rankings_of
 from tests.scripted_api import FEED, LIST
-from tests.session.simulated_service import Limited, SimulatedService, session_above
+from tests.session.simulated_service import Limited, SimulatedService
 from tests.session.virtual_loop import here
 
 pytestmark = pytest.mark.virtual
@@ -94,9 +95,8 @@ async def served(
     paging: Paging, **settings: Any
 ) -> AsyncIterator[tuple[Session, Rankings, Campaigns]]:
     service = SimulatedService(says=paging.answer)
-    async with session_above(service, **settings) as session:
-        decoder = decoder_for(EngineNames())
-        yield session, Rankings(session, decoder, "account"), Campaigns(session, decoder)
+    async with rankings_of(service, **settings) as (session, rankings):
+        yield session, rankings, Campaigns(session, decoder_for(EngineNames()))
 
 
 async def pulled(rankings: Rankings, paging: Paging, ids: Iterable[int]) -> None:
@@ -148,14 +148,14 @@ async def test_few_reports_need_30_requests_more_than_the_best_limit(
     assert page_sizes == ({PATH: rows_a_page} if is_worth_it else {})
 
 
-LENGTHS: dict[str, Callable[[int], int]] = {
-    "60": lambda campaign_id: 60,
-    "300": lambda campaign_id: 300,
-    "all lengths": lambda campaign_id: pseudo_random(campaign_id) % 500,
-}
-
-
-@pytest.mark.parametrize("records", LENGTHS.values(), ids=LENGTHS)
+@pytest.mark.parametrize(
+    "records",
+    [
+        pytest.param(lambda campaign_id: 60, id="60"),
+        pytest.param(lambda campaign_id: 300, id="300"),
+        pytest.param(lambda campaign_id: pseudo_random(campaign_id) % 500, id="all lengths"),
+    ],
+)
 async def test_500_reports_need_a_tenth_more_than_the_best_limit(
     records: Callable[[int], int],
 ) -> None:
@@ -177,8 +177,9 @@ BEYOND: dict[str, str | int | None] = {
 }
 
 
-@pytest.mark.parametrize("most", [100, 999])
-@pytest.mark.parametrize("beyond", BEYOND.values(), ids=BEYOND)
+@pytest.mark.parametrize(
+    ("beyond", "most"), zip(BEYOND.values(), itertools.cycle([100, 999])), ids=BEYOND
+)
 async def test_a_limit_that_does_not_work_costs_three_in_a_hundred(
     beyond: str | int | None, most: int
 ) -> None:
@@ -216,7 +217,7 @@ def misbehaviours() -> list[tuple[str, str, int, bool]]:
 async def test_each_row_comes_once_with_any_answer_to_a_large_limit(
     beyond: str, lengths: str, most: int, if_large: bool
 ) -> None:
-    paging = Paging(ODD_LENGTHS[lengths], 50, most, BEYOND[beyond], if_large)
+    paging = Paging(ODD_LENGTHS[lengths], 100, most, BEYOND[beyond], if_large)
     async with served(paging, attempt_timeout=1.0) as (_, rankings, _):
         await pulled(rankings, paging, range(1, 35))
 
@@ -233,8 +234,7 @@ async def test_a_report_cut_below_the_limit_is_complete(lowered_to: int) -> None
         records = min(lengths(campaign_id), lowered_to)
         return Response(200, [body(records, records, 1, 1)])
 
-    async with session_above(SimulatedService(says=answer)) as session:
-        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+    async with rankings_of(SimulatedService(says=answer)) as (_, rankings):
         await pulled(rankings, paging, range(1, 41))
 
 
@@ -252,8 +252,7 @@ async def test_an_outage_does_not_count_against_the_page_size() -> None:
     paging = Paging(lambda campaign_id: 60)
     is_down = False
     service = SimulatedService(says=lambda path: 500 if is_down else paging.answer(path))
-    async with session_above(service, max_attempts=2) as session:
-        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+    async with rankings_of(service, max_attempts=2) as (session, rankings):
         await rankings.campaign(1, *JANUARY)
         is_down = True
         for _ in range(5):
@@ -269,8 +268,7 @@ async def test_an_error_keeps_its_cause_if_no_time_is_left(
     paging = Paging(lambda campaign_id: 60)
     is_down = False
     service = SimulatedService(says=lambda path: None if is_down else paging.answer(path))
-    async with session_above(service) as session:
-        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+    async with rankings_of(service) as (session, rankings):
         await rankings.campaign(1, *JANUARY)
         is_down = True
         with session.call_timeout.limit(40):
@@ -323,36 +321,30 @@ async def test_waiting_for_a_question_leaves_a_call_half_of_its_time() -> None:
         await asking
 
 
-@pytest.mark.parametrize("reports", [1, 40])
-@pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize(
-    "limit",
+    ("limit", "status", "reports", "settings"),
     [
-        "1/s,burst=1",
-        "1/s,burst=1,retry-after=seconds",
-        "2/s,burst=5",
-        "12/60s,burst=1",
-        "12/60s,burst=5",
-        "12/60s,fixed-window",
-        "12/60s,sliding-window",
-        "30/60s,sliding-window",
-        "30/60s,burst=5",
+        ("1/s,burst=1", 429, 40, {}),
+        ("1/s,burst=1", 503, 1, {}),
+        ("1/s,burst=1,retry-after=seconds", 503, 40, {}),
+        ("2/s,burst=5", 429, 1, {}),
+        ("2/s,burst=5", 503, 40, {}),
+        ("12/60s,burst=1", 429, 1, {}),
+        ("12/60s,burst=1", 503, 40, {}),
+        ("12/60s,burst=5", 429, 40, {}),
+        ("12/60s,fixed-window", 429, 40, {}),
+        ("12/60s,fixed-window", 503, 1, {}),
+        ("12/60s,sliding-window", 503, 40, {}),
+        ("30/60s,sliding-window", 429, 40, {}),
+        # Answers to the burst arrive after its first refusals, which concern the rate all the same.
+        ("30/60s,sliding-window", 503, 20, {}),
+        ("30/60s,burst=5", 503, 40, {}),
+        ("2/s,burst=1", 429, 50, {"call_timeout": 10}),
     ],
 )
-async def test_a_low_rate_does_not_end_the_search(limit: str, status: int, reports: int) -> None:
-    await pull_at_a_low_rate(limit, status, reports)
-
-
-async def test_a_burst_that_uses_up_a_window_does_not_end_the_search() -> None:
-    # Answers to the burst arrive after its first refusals, which concern the rate all the same.
-    await pull_at_a_low_rate("30/60s,sliding-window", 503, 20)
-
-
-async def test_a_low_rate_does_not_end_the_search_of_calls() -> None:
-    await pull_at_a_low_rate("2/s,burst=1", 429, 50, call_timeout=10)
-
-
-async def pull_at_a_low_rate(limit: str, status: int, reports: int, **settings: Any) -> None:
+async def test_a_low_rate_does_not_end_the_search(
+    limit: str, status: int, reports: int, settings: dict[str, Any]
+) -> None:
     paging = Paging(lambda campaign_id: 1000)
     limiter = Limited(limit)
 
@@ -362,8 +354,7 @@ async def pull_at_a_low_rate(limit: str, status: int, reports: int, **settings: 
         return Response(status, [b""], limiter.retry_after)
 
     service = SimulatedService(says=answer, latency=0.2)
-    async with session_above(service, **settings) as session:
-        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+    async with rankings_of(service, **settings) as (session, rankings):
         await pulled(rankings, paging, range(1, reports + 1))
         assert session.stats.page_sizes == {PATH: 1000}
     # Each of 40 reports took a default page as well. At most one was read in its 40 default pages,
@@ -377,8 +368,7 @@ async def test_a_large_limit_refused_with_pauses_loses_no_report() -> None:
     def answer(path: str) -> Any:
         return 429 if "limit" in path else paging.answer(path)
 
-    async with session_above(SimulatedService(says=answer, retry_after=30)) as session:
-        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+    async with rankings_of(SimulatedService(says=answer, retry_after=30)) as (_, rankings):
         await pulled(rankings, paging, range(1, 41))
         assert here().now < 200
 
@@ -463,8 +453,7 @@ async def test_a_pull_gives_up_a_silent_service_in_time(
 ) -> None:
     paging = Paging(lambda campaign_id: 100)
     service = SimulatedService(says=paging.answer, down=(0.15, 0.15 + seconds), outage="hang")
-    async with session_above(service) as session:
-        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+    async with rankings_of(service) as (_, rankings):
         outcomes = await rankings.pull(range(1, 201), *JANUARY)
         assert here().now < ended
     assert len(outcomes.reports) == ok

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Collection
 from contextlib import suppress
 from random import Random
@@ -12,22 +11,17 @@ from statistics import median
 import pytest
 
 from benchmarks.low_limits import Cell
-from seorep_async import DeadlineExceededError, EngineNames
-from seorep_async.normalisation import decoder_for
-from seorep_async.resources import Rankings
+from seorep_async import DeadlineExceededError
 from seorep_async.session import Deadline, Request
 from seorep_async.session.request import Response
-from tests.scripted_api import FEED, ApiRequest
+from tests.rankings import rankings_of, report_page
+from tests.scripted_api import ApiRequest
 from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
 from tests.session.virtual_loop import here, run
 
 pytestmark = pytest.mark.virtual
 
 CAMPAIGNS = 100
-DEAD = {
-    "every tenth": frozenset(range(20, 101, 10)),
-    "at random": frozenset(Random(3).sample(range(2, 101), 9)),
-}
 PAGE = {"Content-Type": "text/html"}
 UNAVAILABLE = Response(503, [b""])
 FORBIDDEN = Response(403, [b"<html><h1>403 Forbidden</h1></html>"], None, PAGE)
@@ -40,8 +34,7 @@ def service_with(dead: Collection[int], refusal: Response, pages: int) -> Simula
         request = ApiRequest(*path.split("?"))
         if request.id in dead and len(service.paths) > 1:
             return refusal
-        row = request.id * 100 + request.page
-        return Response(200, [json.dumps(FEED.envelope([row], pages, pages)).encode()])
+        return report_page([request.id * 100 + request.page], pages, pages)
 
     service = SimulatedService(says=says, latency=0.05)
     return service
@@ -51,8 +44,7 @@ async def pull_all(service: SimulatedService) -> tuple[float, float, int]:
     """Return when the last good report came, when the pull ended, and the most attempts."""
     last_good = 0.0
     most_attempts = 0
-    async with session_above(service) as session:
-        rankings = Rankings(session, decoder_for(EngineNames()), "account")
+    async with rankings_of(service) as (_, rankings):
         campaign_ids = range(1, CAMPAIGNS + 1)
         async with rankings.pull(campaign_ids, "2023-01-01", "2023-01-31") as outcomes:
             async for outcome in outcomes:
@@ -75,7 +67,7 @@ def test_a_locked_campaign_delays_no_other(pause: float) -> None:
 def test_dead_campaigns_slow_the_others_little(pages: int, worst: float) -> None:
     _, alone, _ = run(pull_all(service_with((), UNAVAILABLE, pages)))
     times = []
-    for seed in range(200, 210):
+    for seed in range(200, 206):
         dead = frozenset(Random(seed).sample(range(2, CAMPAIGNS + 1), 9))
         last_good, end, _ = run(pull_all(service_with(dead, UNAVAILABLE, pages)))
         times.append(last_good / alone)
@@ -92,7 +84,13 @@ def test_dead_campaigns_near_the_end_have_no_more_attempts(seed: int) -> None:
     assert end <= 30
 
 
-@pytest.mark.parametrize("dead", DEAD.values(), ids=DEAD)
+@pytest.mark.parametrize(
+    "dead",
+    [
+        pytest.param(frozenset(range(20, 101, 10)), id="every tenth"),
+        pytest.param(frozenset(Random(3).sample(range(2, 101), 9)), id="at random"),
+    ],
+)
 def test_pages_of_a_firewall_for_nine_campaigns_slow_no_other(dead: frozenset[int]) -> None:
     _, alone, _ = run(pull_all(service_with((), FORBIDDEN, pages=1)))
     last_good, _, _ = run(pull_all(service_with(dead, FORBIDDEN, pages=1)))
@@ -103,7 +101,7 @@ def test_pages_of_a_firewall_for_nine_campaigns_slow_no_other(dead: frozenset[in
 def test_a_dead_campaign_pauses_the_others_once(pages: int) -> None:
     refusal = Response(503, [b""], 1.0)
     ends = []
-    for seed in range(300, 306):
+    for seed in range(300, 304):
         dead = frozenset(Random(seed).sample(range(2, CAMPAIGNS + 1), 9))
         last_good, end, _ = run(pull_all(service_with(dead, refusal, pages)))
         assert last_good <= 1.6 * len(dead)
@@ -124,7 +122,6 @@ def test_a_dead_campaign_pauses_the_others_once(pages: int) -> None:
         (Cell("bucket of five", 2, False, 0.2, 300, status=503), 40004),
         (Cell("sliding window of a second", 2, False, 0.02, 300, status=503), 40002),
         (Cell("sliding window of a minute", 1, False, 0.2, 1500, status=503), 53001),
-        (Cell("sliding window of a minute", 1, False, 0.02, 1500, status=503), 53005),
         (Cell("sliding window of a minute", 1, False, 0.02, 1500, status=503), 54023),
         # At the end, all requests were refused before. Hardly any is refused for the first time.
         (Cell("bucket of one", 2, False, 0.02, 60, status=503), 52012),

@@ -1,17 +1,14 @@
 """The pace of a session at the limits of services, in virtual time: the table's bounds."""
 
 import asyncio
-import json
 import math
 
 import attrs
 import pytest
 
-from seorep_async import EngineNames
-from seorep_async.normalisation import decoder_for
-from seorep_async.resources import Rankings
 from seorep_async.session.request import Response
-from tests.scripted_api import FEED, ApiRequest
+from tests.rankings import rankings_of, report_page
+from tests.scripted_api import ApiRequest
 from tests.session.pace_table import Row, rows
 from tests.session.simulated_service import (
     AtRandom,
@@ -89,15 +86,15 @@ async def test_a_campaign_of_forty_dead_pages_delays_no_other() -> None:
         pages = 40 if request.id == 100 else 1
         if dead and request.id == 100 and request.page > 1:
             return 503
-        envelope = FEED.envelope([request.id * 100 + request.page], pages, pages)
-        return Response(200, [json.dumps(envelope).encode()])
+        return report_page([request.id * 100 + request.page], pages, pages)
 
     async def seconds() -> float:
         begun = here().now
-        async with session_above(SimulatedService(says=page)) as session:
-            rankings = Rankings(session, decoder_for(EngineNames()), "account")
-            async with rankings.pull(range(1, 1001), "2023-01-01", "2023-01-31") as outcomes:
-                ends = [here().now async for outcome in outcomes if outcome.ok]
+        async with (
+            rankings_of(SimulatedService(says=page)) as (_, rankings),
+            rankings.pull(range(1, 1001), "2023-01-01", "2023-01-31") as outcomes,
+        ):
+            ends = [here().now async for outcome in outcomes if outcome.ok]
         return ends[998] - begun
 
     alone = await seconds()
