@@ -178,7 +178,7 @@ BEYOND: dict[str, str | int | None] = {
 
 
 @pytest.mark.parametrize(
-    ("beyond", "most"), zip(BEYOND.values(), itertools.cycle([100, 999])), ids=BEYOND
+    ("beyond", "most"), [*zip(BEYOND.values(), itertools.cycle([100, 999]))], ids=BEYOND
 )
 async def test_a_limit_that_does_not_work_costs_three_in_a_hundred(
     beyond: str | int | None, most: int
