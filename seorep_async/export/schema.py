@@ -76,7 +76,8 @@ COMMENTS = {
     ),
 }
 _AS_OF_DESCRIPTION = (
-    "Ranking day of the row: the last day of its window, or its night if that is earlier."
+    "Ranking day of the row: the last day of its window, or its night if that is earlier, but not "
+    "before the first day of the window."
 )
 _START_OF_OUR_COMMENTS = "The rows of "
 """The comments on views begin like this in every version."""
