@@ -77,7 +77,7 @@ def test_nights_that_repeat_a_day_are_told(
     changes(database)
     advice = (
         "The last 2 nights have the same ranking day, 2026-03-31. To have a day for each night, "
-        "pull the last 30 days each night (seorep pull --last 30d -o a.duckdb)."
+        f"pull the last 30 days each night (seorep pull --last 30d -o {database})."
     )
     assert advice in caplog.text
     assert advice in page_of(database)
