@@ -487,7 +487,7 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
             # a campaign's report names its keywords, so these are known even if their own failed
             source = Feed.CAMPAIGN if feed is Feed.KEYWORD_BY_DATE else feed
             pulled_reports += [
-                (table_of(feed).name, report.lead_ids[0])
+                (table_of(feed).name, report.record.ids[0])
                 for report in staging.records(table_of(source))
             ]
         failed_reports = [

@@ -78,13 +78,19 @@ class Group:
     """Collects outcomes of a feed. Stores them when there are many rows, and at short intervals."""
 
     def __init__(
-        self, run: Background, staging: Staging, feed: Feed, tracker: Tracker, ids: Sequence[int]
+        self,
+        run: Background,
+        staging: Staging,
+        feed: Feed,
+        tracker: Tracker,
+        owners: Mapping[int, Sequence[int]],
     ) -> None:
         self._run = run
         self._staging = staging
         self._feed = feed
         self._tracker = tracker
-        self._positions = {id_: position for position, id_ in enumerate(ids)}
+        self._owners = owners
+        self._positions = {id_: position for position, id_ in enumerate(owners)}
         self._waiting: list[PullOutcome[Any]] = []
         self._rows = 0
         self._end = asyncio.Event()
@@ -129,7 +135,7 @@ class Group:
         outcomes.sort(key=lambda outcome: self._positions[outcome.id])
         reports = [outcome.report for outcome in outcomes if outcome.report is not None]
         errors = [(outcome.id, outcome.error) for outcome in outcomes if outcome.error is not None]
-        stored, rows = await self._run(self._staging.add, self._feed, reports, errors)
+        stored, rows = await self._run(self._staging.add, self._feed, reports, errors, self._owners)
         self._tracker.advance(stored, rows, len(outcomes) - stored)
         self._staging.require_room()
 
@@ -261,20 +267,20 @@ class Fetcher:
         request = self.staging.request
         skipped = self.staging.failed_ids(feed) - retried
         missing = await self.run(self.staging.missing, feed)
-        ids = [id_ for id_ in missing if id_ not in skipped]
-        if not ids:
+        owners = {id_: campaigns for id_, campaigns in missing.items() if id_ not in skipped}
+        if not owners:
             return
         # If the campaign feed is fetched only to find the keywords, the progress shows that as a
         # stage of the keyword feed.
         stored = self.staging.count(feed)
         if feed in request.feeds:
-            self.tracker.start(Stage.ROWS, feed, stored + len(ids), stored)
+            self.tracker.start(Stage.ROWS, feed, stored + len(owners), stored)
         else:
-            self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, stored + len(ids), stored)
-        fetched = outcomes_of_feed(self.client, request, feed, ids, self.options, self.tracker)
+            self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, stored + len(owners), stored)
+        fetched = outcomes_of_feed(self.client, request, feed, owners, self.options, self.tracker)
         # if an error ends this block, the pull is closed first, and the group stores the rest
         async with (
-            Group(self.run, self.staging, feed, self.tracker, ids) as group,
+            Group(self.run, self.staging, feed, self.tracker, owners) as group,
             aclosing(fetched) as outcomes,
         ):
             async for outcome in outcomes:

@@ -1,11 +1,8 @@
 """The formats of a target. Each encodes reports for the staging file and reads them back.
 
 A *piece* holds the rows of several reports of one table. A report is a slice of a piece: some bytes
-of text, or some rows of a record batch. A piece lacks the *lead* of each row: account, night, ids
-and dates. These are added when the table is written.
-
-In a piece of text, each row begins with `ROW_START`, a byte that UTF-8 never contains. When the
-table is written, the row's lead takes the place of this byte.
+of text, or some rows of a record batch. When the table is written, the slices are put in the order
+of the campaigns, and nothing is encoded again.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
-from itertools import accumulate, chain, islice, pairwise, repeat
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
@@ -26,16 +23,13 @@ from msgspec.structs import astuple
 from seorep_async.export.pieces import RECENT, Record
 from seorep_async.plain_values import UNFROZEN
 from seorep_async.tables.arrow import arrow_schema, record_batch
-from seorep_async.tables.columns import Column, Columns, ColumnType, Table
+from seorep_async.tables.columns import Columns, ColumnType, Table
 from seorep_async.tables.optional import require
-from seorep_async.tables.text import columns_as_json_lines, csv_cells, csv_header, csv_lines
+from seorep_async.tables.text import as_json_lines, csv_header, csv_lines, json_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROW_START = b"\xff"
-_MARK = ROW_START.decode(errors="surrogateescape")
-"""`ROW_START` in strings. Values can't contain it, because it is no valid Unicode."""
 _ROW_GROUP = 10_000
 """The rows in memory while a table is written, and in a row group of Parquet."""
 _LOOK_BYTES = 1 << 24
@@ -51,9 +45,8 @@ Slice: TypeAlias = tuple[int, int]
 
 
 class StagedReport(NamedTuple):
-    """A report in the staging file: the ids in its lead, its block's number, and its record."""
+    """A report in the staging file: its block's number, and its record."""
 
-    lead_ids: tuple[int, ...]
     block: int
     record: Record
 
@@ -63,14 +56,12 @@ class Source:
     """The rows of one table of a pull, either as values or as staged reports.
 
     Attributes:
-        shared: the values that all staged rows share, by column.
-        columns: the values of whole rows, by column, in several parts.
-        reports: the staged reports; the `shared` values belong to the lead of their rows.
+        columns: the values of the rows, by column, in several parts.
+        reports: the staged reports.
         read: returns a piece, by the number of its block and its own number in the block.
     """
 
     table: Table
-    shared: dict[str, Any]
     columns: Iterable[Columns]
     reports: Iterable[StagedReport]
     read: Callable[[int, int], bytes]
@@ -89,12 +80,6 @@ def in_groups(items: Iterable[T], weight: Callable[[T], int], limit: int) -> Ite
             total = 0
     if group:
         yield group
-
-
-@cache
-def without_lead(table: Table) -> Table:
-    """Return a table with the columns of its staged rows."""
-    return Table(table.name, table.description, table.columns[table.lead :], ())
 
 
 class Format:
@@ -116,7 +101,7 @@ class Format:
         """Encode the rows of several reports as one piece. Return it and the slice of each report.
 
         Args:
-            columns: the values of the rows without their lead.
+            columns: the values of the rows of all reports.
             sizes: the number of rows of each report.
 
         Raises:
@@ -131,24 +116,20 @@ class Text(Format):
     def encode(
         self, table: Table, columns: Columns, sizes: Sequence[int]
     ) -> tuple[bytes, list[Slice]]:
-        data = b""
-        # `staged_rows` needs at least one row; without any, every slice is empty
-        if any(sizes):
-            data = self.staged_rows(without_lead(table), columns)
-        # the last report ends with the piece
-        row_starts = [*_places(data, ROW_START), len(data)]
-        slices = []
-        for first_row, end_row in pairwise(accumulate(sizes, initial=0)):
-            start = row_starts[first_row]
-            slices.append((start, row_starts[end_row] - start))
-        return data, slices
+        rows = self.rows(table, columns)
+        texts = [
+            self.text(rows[first:end]) for first, end in pairwise(accumulate(sizes, initial=0))
+        ]
+        lengths = [len(text) for text in texts]
+        starts = accumulate(lengths, initial=0)
+        return b"".join(texts), list(zip(starts, lengths, strict=False))
 
-    def staged_rows(self, table: Table, columns: Columns) -> bytes:
-        """Return rows without lead, each after a `ROW_START`."""
+    def rows(self, table: Table, columns: Columns) -> Sequence[Any]:
+        """Return columns as rows that `text` can encode."""
         raise NotImplementedError
 
-    def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
-        """Return the lead of a table's rows as text, with `%d` for each id."""
+    def text(self, rows: Sequence[Any]) -> bytes:
+        """Return the lines of some rows."""
         raise NotImplementedError
 
     def header(self, table: Table) -> bytes:
@@ -156,19 +137,16 @@ class Text(Format):
 
     def write(self, file: Path, source: Source) -> int:
         """Write a whole table to a file, and return the number of its rows."""
-        table = source.table
-        lead = self.lead(table, source.shared)
         row_count = 0
         with open(file, "wb", _WRITE_BUFFER) as opened:
-            opened.write(self.header(table))
+            opened.write(self.header(source.table))
             for columns in source.columns:
-                size = len(columns[0])
-                text, _ = self.encode(table, columns, [size])
-                opened.write(with_lead(text, lead))
-                row_count += size
-            # rows were encoded when they arrived, and only their lead is added here
+                rows = self.rows(source.table, columns)
+                opened.write(self.text(rows))
+                row_count += len(rows)
+            # rows were encoded when they arrived
             for report, text in slices_of(source):
-                opened.write(with_lead(text, lead % report.lead_ids))
+                opened.write(text)
                 row_count += report.record.rows
         return row_count
 
@@ -179,11 +157,6 @@ class Text(Format):
         empty.
         """
         raise NotImplementedError
-
-
-def with_lead(text: bytes, lead: bytes) -> bytes:
-    """Return staged rows of text with their lead."""
-    return text.replace(ROW_START, lead)
 
 
 def slices_of(source: Source) -> Iterator[tuple[StagedReport, bytes]]:
@@ -201,22 +174,11 @@ class Csv(Text):
 
     ending = ".csv"
 
-    def staged_rows(self, table: Table, columns: Columns) -> bytes:
-        # All rows are joined at once, with a mark before the first cell of each.
-        first_column, *other_columns = csv_cells(table.columns, columns)
-        marked_column = [_MARK + cell for cell in first_column]
-        return csv_lines([marked_column, *other_columns]).encode(errors="surrogateescape")
+    def rows(self, table: Table, columns: Columns) -> Sequence[str]:
+        return csv_lines(table, columns)
 
-    def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
-        cells = []
-        for column in table.columns[: table.lead]:
-            if column.name not in shared:
-                cells.append("%d")
-                continue
-            (column_cells,) = csv_cells([column], [[shared[column.name]]])
-            # `write` inserts ids with `%`, so a % in the account's name is doubled
-            cells.append(column_cells[0].replace("%", "%%"))
-        return "".join(f"{cell}," for cell in cells).encode()
+    def text(self, rows: Sequence[str]) -> bytes:
+        return "".join(rows).encode()
 
     def header(self, table: Table) -> bytes:
         return csv_header(table)
@@ -240,24 +202,11 @@ class JsonLines(Text):
 
     ending = ".jsonl"
 
-    def staged_rows(self, table: Table, columns: Columns) -> bytes:
-        # ROW_START replaces the opening brace of each line; the lead has that brace. JSON escapes
-        # line breaks in strings, so each line break ends a row.
-        data = bytearray(columns_as_json_lines(table, columns))
-        start = 0
-        for end in _places(data, b"\n"):
-            data[start : start + 1] = ROW_START
-            start = end + 1
-        return bytes(data)
+    def rows(self, table: Table, columns: Columns) -> Sequence[msgspec.Struct]:
+        return json_rows(table, columns)
 
-    def lead(self, table: Table, shared: dict[str, Any]) -> bytes:
-        lead = b"{"
-        for column in table.columns[: table.lead]:
-            value = b"%d"
-            if column.name in shared:
-                value = msgspec.json.encode(shared[column.name]).replace(b"%", b"%%")
-            lead += b'"%b":%b,' % (column.name.encode(), value)
-        return lead
+    def text(self, rows: Sequence[msgspec.Struct]) -> bytes:
+        return as_json_lines(rows)
 
     def read(self, file: Path) -> dict[str, Any]:
         with open(file, "rb") as opened:
@@ -278,12 +227,10 @@ class WorkbookRows(JsonLines):
         """Yield the values of a table by column, in parts of some thousand rows."""
         table = source.table
         yield from source.columns
-        lead = self.lead(table, source.shared)
         row_decoder = msgspec.json.Decoder(_row_type(table))
         slices = slices_of(source)
         for group in in_groups(slices, lambda item: item[0].record.rows, _SHEET_PART):
-            lines = [with_lead(text, lead % report.lead_ids) for report, text in group]
-            rows = row_decoder.decode_lines(b"".join(lines))
+            rows = row_decoder.decode_lines(b"".join(text for _, text in group))
             # reports may have no rows
             if rows:
                 yield list(zip(*map(astuple, rows), strict=True))
@@ -318,7 +265,7 @@ class Arrow(Format):
     def encode(
         self, table: Table, columns: Columns, sizes: Sequence[int]
     ) -> tuple[bytes, list[Slice]]:
-        batch = record_batch(without_lead(table), columns)
+        batch = record_batch(table, columns)
         first_rows = accumulate(sizes, initial=0)
         return batch.serialize().to_pybytes(), list(zip(first_rows, sizes, strict=False))
 
@@ -328,7 +275,7 @@ class Arrow(Format):
         # a source has either `columns` or `reports`
         for columns in source.columns:
             yield pa.Table.from_batches([record_batch(source.table, columns)])
-        schema = arrow_schema(without_lead(source.table))
+        schema = arrow_schema(source.table)
 
         @lru_cache(RECENT)
         def read_batch(block: int, piece: int) -> Any:
@@ -336,7 +283,9 @@ class Arrow(Format):
 
         reports = (report for report in source.reports if report.record.rows)
         for group in in_groups(reports, lambda report: report.record.rows, _ROW_GROUP):
-            yield _joined(source, group, read_batch)
+            yield pa.Table.from_batches(
+                read_batch(run.block, run.piece).slice(run.first, run.rows) for run in _runs(group)
+            )
 
     def reader(self, source: Source) -> pa.RecordBatchReader:
         """Return a reader of a table's rows, for DuckDB."""
@@ -385,44 +334,6 @@ class Parquet(Arrow):
         return row
 
 
-def _joined(
-    source: Source,
-    reports: Sequence[StagedReport],
-    read_batch: Callable[[int, int], pa.RecordBatch],
-) -> pa.Table:
-    """Return the rows of staged reports as one Arrow table, with their lead."""
-    pa = require("pyarrow")
-    schema = arrow_schema(source.table)
-    lead = source.table.columns[: source.table.lead]
-    batches = [
-        read_batch(run.block, run.piece).slice(run.first, run.rows) for run in _runs(reports)
-    ]
-    staged_columns = pa.Table.from_batches(batches).columns
-    lead_columns = _lead_columns(lead, schema, source.shared, reports)
-    return pa.Table.from_arrays([*lead_columns, *staged_columns], schema=schema)
-
-
-def _lead_columns(
-    lead: Sequence[Column],
-    schema: pa.Schema,
-    shared: dict[str, Any],
-    reports: Sequence[StagedReport],
-) -> Iterator[pa.Array]:
-    """Yield the values of each column of the lead."""
-    pa = require("pyarrow")
-    sizes = [report.record.rows for report in reports]
-    ids = zip(*(report.lead_ids for report in reports), strict=True)
-    # the ids of the lead come in the order of its columns: campaign, then keyword
-    for column in lead:
-        arrow_type = schema.field(column.name).type
-        if column.name in shared:
-            value = pa.scalar(shared[column.name], arrow_type)
-            yield pa.repeat(value, sum(sizes))
-        else:
-            id_of_each_row = chain.from_iterable(map(repeat, next(ids), sizes))
-            yield pa.array(list(id_of_each_row), arrow_type)
-
-
 @attrs.define
 class _Run:
     """Adjacent rows of one piece."""
@@ -437,23 +348,13 @@ def _runs(reports: Iterable[StagedReport]) -> list[_Run]:
     """Return the rows of reports as few runs, because a slice costs the same, however long."""
     runs: list[_Run] = []
     last_end = None
-    for _, block, record in reports:
+    for block, record in reports:
         if (block, record.piece, record.first) == last_end:
             runs[-1].rows += record.rows
         else:
             runs.append(_Run(block, record.piece, record.first, record.rows))
         last_end = (block, record.piece, record.first + record.rows)
     return runs
-
-
-def _places(data: bytes | bytearray, byte: bytes) -> list[int]:
-    """Return the places of a byte in some data. This takes a third of the time of `split`."""
-    places = []
-    place = data.find(byte)
-    while place >= 0:
-        places.append(place)
-        place = data.find(byte, place + 1)
-    return places
 
 
 def format_of(ending: str) -> Format | None:

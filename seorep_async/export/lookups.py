@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from itertools import islice
 from typing import Any
@@ -169,14 +169,14 @@ async def require_begun(
 async def estimate(
     client: SeoRepClient,
     request: ExportRequest,
-    missing: Mapping[Feed, Sequence[int]],
+    missing: Mapping[Feed, Collection[int]],
     limit: int | None,
 ) -> tuple[int, int | None]:
     """Estimate the requests of a pull from the first page of each feed of one campaign.
 
     Return the number of requests, and that campaign, or None if none could be sampled.
     """
-    needed: dict[Feed, Sequence[int]] = {
+    needed: dict[Feed, Collection[int]] = {
         feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE
     }
     # each report takes at least one request

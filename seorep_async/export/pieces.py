@@ -69,7 +69,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """A report in a block.
 
     Attributes:
-        id: the id of the campaign or keyword.
+        ids: the campaign, and the keyword if it is a keyword's report.
         piece: the number of the piece with its rows, from 0.
         first, size: its slice of the piece, in bytes or rows.
         rows: the number of its rows.
@@ -77,7 +77,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
         keywords: the ids of its keywords, if their reports are requested.
     """
 
-    id: int
+    ids: tuple[int, ...]
     piece: int
     first: int
     size: int

@@ -12,6 +12,7 @@ import os
 from collections.abc import (
     Awaitable,
     Callable,
+    Collection,
     Iterable,
     Iterator,
     Mapping,
@@ -25,6 +26,7 @@ import attrs
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
 from seorep_async.export.fetch import Fetcher, OrderedFetcher
+from seorep_async.export.formats import Csv, JsonLines, Text
 from seorep_async.export.lookups import (
     estimate,
     requested_ids,
@@ -54,7 +56,6 @@ from seorep_async.resources.arguments import check_engine_names
 from seorep_async.resources.rankings import FeedOptions
 from seorep_async.tables.columns import FeedTable
 from seorep_async.tables.output_tables import table_of
-from seorep_async.tables.text import columns_as_csv, columns_as_json_lines, csv_header
 from seorep_async.version import __version__
 
 
@@ -188,7 +189,7 @@ async def stream(
         )
     (feed,) = request.feeds
     table = table_of(feed)
-    encode = columns_as_json_lines if format == "jsonl" else columns_as_csv
+    encoder: Text = Csv() if format == "csv" else JsonLines()
     tracker = Tracker(client, feed, on_progress)
     fetcher = OrderedFetcher(client, request, feed_options(options), tracker)
     tracker.start(Stage.LISTING, feed)
@@ -200,14 +201,16 @@ async def stream(
         owners = await fetcher.keywords(owners)
     written = []
     if format == "csv":
-        await write(csv_header(table))
+        await write(encoder.header(table))
     tracker.start(Stage.ROWS, feed, len(owners))
     async for report in fetcher.reports(feed, owners):
         night = request.snapshot_date
         labelled = attrs.evolve(report, account=request.account, snapshot_date=night)
         campaigns = owners[report.id]
         try:
-            texts = [encode(table, column_values(labelled, campaign_id=id_)) for id_ in campaigns]
+            columns_of_owners = [column_values(labelled, campaign_id=id_) for id_ in campaigns]
+            rows = [encoder.rows(table, columns) for columns in columns_of_owners]
+            text = b"".join(map(encoder.text, rows))
         except UNSTORABLE as error:
             unstorable = ExportError(f"a value can't be written: {error}")
             fetcher.fail(feed, report.id, owners, unstorable)
@@ -215,7 +218,7 @@ async def stream(
         row_count = len(report.rows)
         written += [(feed, campaign_id, row_count) for campaign_id in campaigns]
         if row_count:
-            await write(b"".join(texts))
+            await write(text)
         tracker.advance(1, row_count, 0)
     tracker.finish()
     return tracker.summary(request, outcomes_of(campaign_ids, written, fetcher.failures))
@@ -316,7 +319,7 @@ class _Look:
     target: AnyTarget | None = None
     staged: StagedPull | None = None
     campaign_ids: tuple[int, ...] = ()
-    missing: Mapping[Feed, Sequence[int]] = {}
+    missing: Mapping[Feed, Collection[int]] = {}
 
 
 async def _look_into(opened: OpenTarget) -> _Look:
@@ -380,7 +383,7 @@ def _row_counts(staging: Staging) -> Iterator[tuple[Feed, int, int]]:
     """Yield the feed, the campaign and the number of rows of each staged report."""
     for feed in staging.request.feeds:
         for report in staging.records(table_of(feed)):
-            yield feed, report.lead_ids[0], report.record.rows
+            yield feed, report.record.ids[0], report.record.rows
 
 
 def _failures(staging: Staging) -> Iterator[PullFailure]:

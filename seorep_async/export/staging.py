@@ -24,7 +24,6 @@ from seorep_async.export.formats import (
     Source,
     StagedReport,
     in_groups,
-    without_lead,
 )
 from seorep_async.export.pieces import (
     Block,
@@ -109,7 +108,7 @@ class Staging:
         self.plan: Plan = Plan()
         self.ended: bool = False
         self.rows: Counter[str] = Counter()
-        self._stored: defaultdict[str, dict[int, _Place]] = defaultdict(dict)
+        self._stored: defaultdict[str, dict[tuple[int, ...], _Place]] = defaultdict(dict)
         self._failed: defaultdict[str, dict[int, Failure]] = defaultdict(dict)
         self.earlier_pull: StagedPull | None = None
         self.refusal: ConfigurationError | None = None
@@ -152,9 +151,9 @@ class Staging:
             self._failed[name].update((failure.id, failure) for failure in failures)
         for name, records in block.records.items():
             for index, record in enumerate(records):
-                self._stored[name][record.id] = _Place(number, index)
+                self._stored[name][record.ids] = _Place(number, index)
                 # a report that failed before has succeeded in a retry
-                self._failed[name].pop(record.id, None)
+                self._failed[name].pop(record.ids[-1], None)
                 self.rows[name] += record.rows
 
     def _append(self, block: Block, pieces: Sequence[bytes] = ()) -> None:
@@ -168,10 +167,11 @@ class Staging:
         group = _Group(self._format)
 
         def add(part: Sequence[Campaign]) -> None:
+            ids = [(campaign.id,) for campaign in part]
+            sizes = [1] * len(part)
             # the lead has the id
             _, *columns = model_columns(Campaign, part)
-            ids = [campaign.id for campaign in part]
-            group.add(table, columns, ids, sizes=[1] * len(part))
+            group.add(table, [*self._lead(table, ids, sizes), *columns], ids, sizes)
 
         # no report of a longer id can be requested, and few formats could hold it in a lead
         storable = [campaign for campaign in campaigns if fits(campaign.id)]
@@ -189,18 +189,23 @@ class Staging:
         feed: Feed,
         reports: Sequence[RankingReport[Any]],
         errors: Iterable[tuple[int, SeoRepError]],
+        owners: Mapping[int, Sequence[int]],
     ) -> tuple[int, int]:
         """Store reports, and the errors of failed ones. After a crash, all or none are stored.
 
         A report that the format can't hold becomes a failure. Return the number of stored reports
         and of their rows.
+
+        Args:
+            owners: by the id of each report, the campaigns for which its rows are stored.
         """
         name = table_of(feed).name
         # one block, so the disk is synced once
         group = _Group(self._format)
         failures = [Failure.of(id_, error) for id_, error in errors]
+        encode = partial(self._encode, feed, group, owners)
         for part in in_groups(reports, lambda report: 1 + len(report.rows), _PIECE_ROWS):
-            for report, error in _add_without_unstorable(partial(self._encode, feed, group), part):
+            for report, error in _add_without_unstorable(encode, part):
                 problem = f"a value can't be written to {self._format.ending}: {error}"
                 failures.append(Failure.of(report.id, ExportError(problem)))
         block = Block(records=group.records)
@@ -208,16 +213,33 @@ class Staging:
             block.failures = {name: failures}
         self._append(block, group.pieces)
         stored = group.records.get(name, ())
-        return len(stored), sum(record.rows for record in stored)
+        stored_ids = {record.ids[-1] for record in stored}
+        return len(stored_ids), sum(record.rows for record in stored)
 
-    def _encode(self, feed: Feed, group: _Group, reports: Sequence[RankingReport[Any]]) -> None:
+    def _encode(
+        self,
+        feed: Feed,
+        group: _Group,
+        owners: Mapping[int, Sequence[int]],
+        different_reports: Sequence[RankingReport[Any]],
+    ) -> None:
         """Add reports as one piece. For the campaign feed, add their keywords as another piece."""
         table = table_of(feed)
         request = self.request
-        rows = list(chain.from_iterable(report.rows for report in reports))
-        columns = table.column_values(rows, compared=request.compared)
-        ids = [report.id for report in reports]
+        is_of_keywords = feed is Feed.KEYWORD_BY_DATE
+        # the rows of a keyword in several campaigns are stored for each of them
+        reports = []
+        ids: list[tuple[int, ...]] = []
+        for report in different_reports:
+            for campaign_id in owners[report.id]:
+                reports.append(report)
+                ids.append((campaign_id, report.id) if is_of_keywords else (campaign_id,))
         sizes = [len(report.rows) for report in reports]
+        rows = list(chain.from_iterable(report.rows for report in reports))
+        columns = [
+            *self._lead(table, ids, sizes),
+            *table.column_values(rows, compared=request.compared),
+        ]
         totals = [
             tuple(totals_values(report.totals, compared=request.compared))
             if report.totals
@@ -235,12 +257,24 @@ class Staging:
             keywords = [tuple(row.keyword_id for row in report.rows) for report in reports]
         group.add(table, columns, ids, sizes, totals, keywords)
         if feed is Feed.CAMPAIGN:
-            names = [column.name for column in without_lead(table).columns]
+            names = [column.name for column in table.columns]
             keyword_columns = [
-                columns[names.index(column.name)]
-                for column in without_lead(keywords_table()).columns
+                columns[names.index(column.name)] for column in keywords_table().columns
             ]
             group.add(keywords_table(), keyword_columns, ids, sizes)
+
+    def _lead(
+        self, table: Table, ids: Iterable[tuple[int, ...]], sizes: Sequence[int]
+    ) -> Iterator[Sequence[Any]]:
+        """Yield the first columns of some reports' rows, which say whose the rows are."""
+        labels = self.request.labels
+        # in the order of the columns: campaign, then keyword
+        columns_of_ids = zip(*ids, strict=True)
+        for column in table.columns[: table.lead]:
+            if column.name in labels:
+                yield [labels[column.name]] * sum(sizes)
+            else:
+                yield list(chain.from_iterable(map(repeat, next(columns_of_ids), sizes)))
 
     @property
     def is_too_large(self) -> bool:
@@ -269,27 +303,28 @@ class Staging:
 
     def count(self, feed: Feed) -> int:
         """Return the number of stored reports of a feed."""
-        return len(self._stored[table_of(feed).name])
+        return len({ids[-1] for ids in self._stored[table_of(feed).name]})
 
     def records(self, table: Table) -> Iterator[StagedReport]:
         """Yield the staged reports of a table in the order of the campaigns."""
         places = self._stored[table.name]
-        lead_ids: Iterable[tuple[int, ...]] = zip(self.plan.ids)
-        if table is table_of(Feed.KEYWORD_BY_DATE):
-            lead_ids = self.keywords()
-        for ids in lead_ids:
-            report_place = places.get(ids[-1])
-            if report_place is not None:
-                yield StagedReport(ids, report_place.block, self._record(table, report_place))
+        for ids in self._ids_of(table):
+            if ids in places:
+                block, record_index = places[ids]
+                records = self.file.block(block).records[table.name]
+                yield StagedReport(block, records[record_index])
 
-    def _record(self, table: Table, place: _Place) -> Record:
-        return self.file.block(place.block).records[table.name][place.record_index]
+    def _ids_of(self, table: Table) -> Iterator[tuple[int, ...]]:
+        """Yield the campaign, or the campaign and the keyword, of each report of a table."""
+        if table is table_of(Feed.KEYWORD_BY_DATE):
+            return self.keywords()
+        return zip(self.plan.ids)
 
     def keywords(self) -> Iterator[tuple[int, int]]:
         """Yield the campaign's id and the keyword's id for each keyword of each campaign."""
-        for (campaign_id,), _, record in self.records(table_of(Feed.CAMPAIGN)):
+        for _, record in self.records(table_of(Feed.CAMPAIGN)):
             for keyword_id in record.keywords:
-                yield campaign_id, keyword_id
+                yield record.ids[0], keyword_id
 
     def failed_reports(self) -> Iterator[tuple[Table, int | None, int | None, Failure]]:
         """Yield each failed report: its table, its campaign, its keyword, and the reason.
@@ -326,14 +361,15 @@ class Staging:
             for keyword_id in sorted(failed_keywords[campaign_id]):
                 yield table, campaign_id, keyword_id, failed[keyword_id]
 
-    def missing(self, feed: Feed) -> list[int]:
-        """Return the ids without a stored report of a feed."""
-        stored = self._stored[table_of(feed).name]
-        ids: Iterable[int] = self.plan.ids
-        if feed is Feed.KEYWORD_BY_DATE:
-            ids = (keyword_id for _, keyword_id in self.keywords())
-        # a keyword in several campaigns has only one report
-        return [id_ for id_ in dict.fromkeys(ids) if id_ not in stored]
+    def missing(self, feed: Feed) -> dict[int, list[int]]:
+        """Return the ids without a stored report of a feed, each with its campaigns."""
+        table = table_of(feed)
+        stored = self._stored[table.name]
+        owners: dict[int, list[int]] = {}
+        for ids in self._ids_of(table):
+            if ids not in stored:
+                owners.setdefault(ids[-1], []).append(ids[0])
+        return owners
 
 
 @attrs.frozen
@@ -348,7 +384,7 @@ class _Group:
         self,
         table: Table,
         columns: Columns,
-        ids: Iterable[int],
+        ids: Iterable[tuple[int, ...]],
         sizes: Sequence[int],
         totals: Iterable[tuple[Any, ...] | None] = repeat(None),
         keywords: Iterable[tuple[int, ...]] = repeat(()),
@@ -356,7 +392,7 @@ class _Group:
         """Add several reports as one piece.
 
         Args:
-            columns: the rows of all reports, by column, without their lead.
+            columns: the rows of all reports, by column.
             ids, sizes, totals, keywords: a value for each report; `sizes` has the numbers of rows.
         """
         data, slices = self.format.encode(table, columns, sizes)
@@ -364,8 +400,9 @@ class _Group:
         records = self.records.setdefault(table.name, [])
         # not strict, because `totals` and `keywords` may repeat without an end
         facts = zip(ids, slices, sizes, totals, keywords, strict=False)
-        for id_, (first, size), rows, report_totals, report_keywords in facts:
-            records.append(Record(id_, piece, first, size, rows, report_totals, report_keywords))
+        for report_ids, (first, size), rows, report_totals, report_keywords in facts:
+            record = Record(report_ids, piece, first, size, rows, report_totals, report_keywords)
+            records.append(record)
         self.pieces.append(data)
 
 
@@ -548,7 +585,7 @@ class Contents:
             reports = self.staging.records(table)
         parts = in_groups(rows, lambda _: 1, _ROWS_AT_ONCE)
         columns = (list(zip(*part, strict=True)) for part in parts)
-        return Source(table, self.request.labels, columns, reports, self._read)
+        return Source(table, columns, reports, self._read)
 
     def _read(self, block: int, piece: int) -> bytes:
         if self.stop.is_set():
@@ -566,9 +603,9 @@ class Contents:
     def _totals(self) -> Iterator[tuple[Any, ...]]:
         for feed in self.request.feeds:
             table = table_of(feed)
-            for lead_ids, _, record in self.staging.records(table):
+            for _, record in self.staging.records(table):
                 if record.totals is not None:
-                    yield (*self._lead(table, *lead_ids), *record.totals)
+                    yield (*self._lead(table, *record.ids), *record.totals)
 
     def _lead(
         self, table: Table, campaign_id: int | None, keyword_id: int | None = None

@@ -17,7 +17,7 @@ from seorep_async.tables.columns import (
 )
 from seorep_async.tables.html import html_table
 from seorep_async.tables.optional import require
-from seorep_async.tables.text import columns_as_json_lines
+from seorep_async.tables.text import as_json_lines, json_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +69,7 @@ class Tabular:
             RecursionError: an unknown field is nested nearly as deeply as Python allows.
         """
         table, parts = self._parts()
-        return b"".join(columns_as_json_lines(table, part) for part in parts)
+        return b"".join(as_json_lines(json_rows(table, part)) for part in parts)
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as an Arrow table.

@@ -43,5 +43,5 @@ def staged_in(out: Path, account: str | None = None) -> Staged | None:
     stored: dict[str, set[int]] = {}
     for block in blocks:
         for name, records in block.records.items():
-            stored.setdefault(name, set()).update(record.id for record in records)
+            stored.setdefault(name, set()).update(record.ids[-1] for record in records)
     return Staged(blocks[-1].ended, stored)
