@@ -31,7 +31,7 @@ from seorep_async.export.lookups import (
 from seorep_async.export.pieces import Failure
 from seorep_async.export.progress import PullFailure, Stage, Tracker
 from seorep_async.export.request import ExportRequest, Plan
-from seorep_async.export.staging import Staging
+from seorep_async.export.staging import LeadIds, Staging
 from seorep_async.models import Campaign, Feed
 from seorep_async.pull import Pull
 from seorep_async.reports import FailedReport, PullOutcome, RankingReport
@@ -83,14 +83,14 @@ class Group:
         staging: Staging,
         feed: Feed,
         tracker: Tracker,
-        owners: Mapping[int, Sequence[int]],
+        lead_ids: LeadIds,
     ) -> None:
         self._run = run
         self._staging = staging
         self._feed = feed
         self._tracker = tracker
-        self._owners = owners
-        self._positions = {id_: position for position, id_ in enumerate(owners)}
+        self._lead_ids = lead_ids
+        self._positions = {id_: position for position, id_ in enumerate(lead_ids)}
         self._waiting: list[PullOutcome[Any]] = []
         self._rows = 0
         self._end = asyncio.Event()
@@ -135,7 +135,8 @@ class Group:
         outcomes.sort(key=lambda outcome: self._positions[outcome.id])
         reports = [outcome.report for outcome in outcomes if outcome.report is not None]
         errors = [(outcome.id, outcome.error) for outcome in outcomes if outcome.error is not None]
-        stored, rows = await self._run(self._staging.add, self._feed, reports, errors, self._owners)
+        add = partial(self._staging.add, self._feed, reports, errors, self._lead_ids)
+        stored, rows = await self._run(add)
         self._tracker.advance(stored, rows, len(outcomes) - stored)
         self._staging.require_room()
 
@@ -267,20 +268,20 @@ class Fetcher:
         request = self.staging.request
         skipped = self.staging.failed_ids(feed) - retried
         missing = await self.run(self.staging.missing, feed)
-        owners = {id_: campaigns for id_, campaigns in missing.items() if id_ not in skipped}
-        if not owners:
+        needed = {id_: lead_ids for id_, lead_ids in missing.items() if id_ not in skipped}
+        if not needed:
             return
         # If the campaign feed is fetched only to find the keywords, the progress shows that as a
         # stage of the keyword feed.
         stored = self.staging.count(feed)
         if feed in request.feeds:
-            self.tracker.start(Stage.ROWS, feed, stored + len(owners), stored)
+            self.tracker.start(Stage.ROWS, feed, stored + len(needed), stored)
         else:
-            self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, stored + len(owners), stored)
-        fetched = outcomes_of_feed(self.client, request, feed, owners, self.options, self.tracker)
+            self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, stored + len(needed), stored)
+        fetched = outcomes_of_feed(self.client, request, feed, needed, self.options, self.tracker)
         # if an error ends this block, the pull is closed first, and the group stores the rest
         async with (
-            Group(self.run, self.staging, feed, self.tracker, owners) as group,
+            Group(self.run, self.staging, feed, self.tracker, needed) as group,
             aclosing(fetched) as outcomes,
         ):
             async for outcome in outcomes:
@@ -378,7 +379,7 @@ class OrderedFetcher:
     ) -> None:
         """Add a failure for each campaign of a report."""
         (requested_feed,) = self.request.feeds
-        facts = Failure.of(id_, error).facts
+        facts = Failure.of((), error).facts
         keyword_id = id_ if feed is Feed.KEYWORD_BY_DATE else None
         for campaign_id in owners[id_]:
             failure = PullFailure(requested_feed, campaign_id, keyword_id, *facts)

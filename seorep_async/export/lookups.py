@@ -19,7 +19,7 @@ from seorep_async.errors import (
     SeoRepError,
     StatusError,
 )
-from seorep_async.export.request import ExportRequest
+from seorep_async.export.request import ExportRequest, Plan
 from seorep_async.key_check import QUESTION_SECONDS, KeyCheck
 from seorep_async.models import Campaign, Feed, Page
 from seorep_async.paging import Listing
@@ -54,11 +54,22 @@ async def selected(client: SeoRepClient, request: ExportRequest) -> list[Campaig
     return request.select(await listed(client, request.filter))
 
 
-async def requested_ids(client: SeoRepClient, request: ExportRequest) -> tuple[int, ...]:
-    """Return the ids that a request names, or those of the campaigns that it chooses."""
+async def requested_ids(
+    client: SeoRepClient,
+    request: ExportRequest,
+    check_accounts: Callable[[Sequence[int]], object] | None = None,
+) -> tuple[int, ...]:
+    """Return the ids that a request names, or those of the campaigns that it chooses.
+
+    `check_accounts` may refuse the owners of chosen campaigns.
+    """
     if request.campaigns is not None:
         return request.campaigns
-    return tuple(campaign.id for campaign in await selected(client, request))
+    campaigns = await selected(client, request)
+    plan = Plan.of((campaign.id for campaign in campaigns), campaigns)
+    if check_accounts is not None and campaigns:
+        await asyncio.to_thread(check_accounts, plan.account_ids)
+    return plan.ids
 
 
 async def look_up(

@@ -87,17 +87,20 @@ class Record(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True):
-    """The reason why a report is missing."""
+    """The reason why a report is missing. Its `ids` are those that its record would have.
 
-    id: int
+    They are empty if the list of campaigns could not be fetched.
+    """
+
+    ids: tuple[int, ...]
     error: str
     message: str
     status: int | None
     attempts: int | None
 
     @classmethod
-    def of(cls, id_: int, error: SeoRepError) -> Failure:
-        return cls(id_, type(error).__name__, error.message, error.status, error.attempts)
+    def of(cls, ids: tuple[int, ...], error: SeoRepError) -> Failure:
+        return cls(ids, type(error).__name__, error.message, error.status, error.attempts)
 
     @property
     def facts(self) -> tuple[str, str, int | None, int | None]:

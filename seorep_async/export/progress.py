@@ -321,11 +321,8 @@ class Tracker:
     ) -> PullSummary:
         """Return the summary of the pull so far."""
         return PullSummary(
+            **request.labels,
             feeds=request.feeds,
-            start_date=request.start_date,
-            end_date=request.end_date,
-            account=request.account,
-            snapshot_date=request.snapshot_date,
             started_at=request.started_at,
             compared=request.compared,
             paths=tuple(paths),

@@ -31,9 +31,8 @@ from seorep_async.export.lookups import (
     estimate,
     requested_ids,
     require_begun,
-    selected,
 )
-from seorep_async.export.opening import AnyTarget, OpenTarget, Place, opened_target
+from seorep_async.export.opening import OpenTarget, Place, opened_target
 from seorep_async.export.progress import (
     OnProgress,
     PullFailure,
@@ -42,7 +41,7 @@ from seorep_async.export.progress import (
     Tracker,
     outcomes_of,
 )
-from seorep_async.export.request import ExportOptions, ExportRequest, Plan, feed_options
+from seorep_async.export.request import ExportOptions, ExportRequest, feed_options
 from seorep_async.export.staging import (
     UNSTORABLE,
     Beginning,
@@ -269,20 +268,32 @@ async def preview(
 
     The arguments and errors are those of `pull_to`, or those of `stream` if there is no `out`.
     """
-    look = _Look(ExportRequest.of(client, ids, (start_date, end_date), options))
+    request = ExportRequest.of(client, ids, (start_date, end_date), options)
+    target = None
+    staged = None
+    # the campaigns of the staged pull that would be resumed
+    staged_ids: tuple[int, ...] = ()
+    missing: dict[Feed, Collection[int]] = {}
     if out is not None:
         place = Place(out, force=force)
         beginning = Beginning(restart=restart, retry_failed=retry_failed, only_look=True)
-        async with opened_target(client, look.request, place, beginning) as target:
-            look = await _look_into(target)
-    request = look.request
-    campaign_ids = look.campaign_ids
-    missing = look.missing
+        async with opened_target(client, request, place, beginning) as opened:
+            target = opened.target
+            staging = opened.staging
+            if staging.refusal is not None:
+                raise staging.refusal
+            request = staging.request
+            staged = staging.earlier_pull
+            staged_ids = staging.plan.ids
+            for feed in request.fetched_feeds:
+                missing[feed] = await opened.run(staging.missing, feed)
+    campaign_ids = staged_ids
     listing_requests = 0
     # nothing is staged, so the campaigns are not known yet
     if not campaign_ids:
         attempts_before = client.stats.attempts
-        campaign_ids = await _ids_to_preview(client, look)
+        check_accounts = None if target is None else target.check_accounts
+        campaign_ids = await requested_ids(client, request, check_accounts)
         listing_requests = client.stats.attempts - attempts_before
         # campaigns that the caller named are not listed here, but the pull will list them
         if campaign_ids and not listing_requests:
@@ -290,58 +301,20 @@ async def preview(
         feeds = [feed for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE]
         missing = dict.fromkeys(feeds, campaign_ids)
     notes: tuple[str, ...] = ()
-    if look.target is not None and campaign_ids:
-        notes = await asyncio.to_thread(look.target.losses, len(campaign_ids))
+    if target is not None and campaign_ids:
+        notes = await asyncio.to_thread(target.losses, len(campaign_ids))
     requests, sampled = await estimate(client, request, missing, options.get("limit"))
     return PullPreview(
-        files=tuple(look.target.row_files()) if look.target else (),
+        files=() if target is None else tuple(target.row_files()),
         campaigns=len(campaign_ids),
         requests=listing_requests + requests,
         sampled=sampled,
-        staged=look.staged,
-        resumes=bool(look.campaign_ids),
+        staged=staged,
+        resumes=bool(staged_ids),
         account=request.account,
         page_sizes=client.stats.page_sizes,
         notes=notes,
     )
-
-
-@attrs.frozen
-class _Look:
-    """The state of a target and its staging folder before a pull. A stream has neither.
-
-    Attributes:
-        campaign_ids: the campaigns of the staged pull that would be resumed.
-        missing: the ids without a staged report, by feed.
-    """
-
-    request: ExportRequest
-    target: AnyTarget | None = None
-    staged: StagedPull | None = None
-    campaign_ids: tuple[int, ...] = ()
-    missing: Mapping[Feed, Collection[int]] = {}
-
-
-async def _look_into(opened: OpenTarget) -> _Look:
-    staging = opened.staging
-    if staging.refusal is not None:
-        raise staging.refusal
-    missing = {}
-    for feed in staging.request.fetched_feeds:
-        missing[feed] = await opened.run(staging.missing, feed)
-    return _Look(staging.request, opened.target, staging.earlier_pull, staging.plan.ids, missing)
-
-
-async def _ids_to_preview(client: SeoRepClient, look: _Look) -> tuple[int, ...]:
-    """Return the campaigns of a request. Listed ones of another account are refused."""
-    # the caller named them, or there are none because `retry_failed` found no failed report
-    if look.request.campaigns is not None:
-        return look.request.campaigns
-    campaigns = await selected(client, look.request)
-    if look.target is not None and campaigns:
-        account_ids = Plan.of((), campaigns).account_ids
-        await asyncio.to_thread(look.target.check_accounts, account_ids)
-    return tuple(campaign.id for campaign in campaigns)
 
 
 def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import attrs
 
@@ -54,8 +54,11 @@ _PIECE_ROWS = 2_000
 """The rows of a piece. More would be slower, because the processor's cache can't hold them."""
 _ROWS_AT_ONCE = 1 << 12
 """The rows of a part of a table that is not staged: failures, totals and the pull itself."""
-_LIST_OF_CAMPAIGNS = -1
-"""The id in a failure of the list of campaigns, which concerns no single campaign."""
+LeadIds: TypeAlias = Mapping[int, Sequence[tuple[int, ...]]]
+"""By the id of a report, the ids that its rows begin with: the campaign, and a keyword's own id.
+
+A keyword may be in several campaigns, and its rows are stored for each of them.
+"""
 T = TypeVar("T")
 
 
@@ -109,7 +112,7 @@ class Staging:
         self.ended: bool = False
         self.rows: Counter[str] = Counter()
         self._stored: defaultdict[str, dict[tuple[int, ...], _Place]] = defaultdict(dict)
-        self._failed: defaultdict[str, dict[int, Failure]] = defaultdict(dict)
+        self._failed: defaultdict[str, dict[tuple[int, ...], Failure]] = defaultdict(dict)
         self.earlier_pull: StagedPull | None = None
         self.refusal: ConfigurationError | None = None
 
@@ -129,13 +132,7 @@ class Staging:
             request = self.request
             reports = sum(map(self.count, request.fetched_feeds))
             self.earlier_pull = StagedPull(
-                account=request.account,
-                snapshot_date=request.snapshot_date,
-                started_at=request.started_at,
-                start_date=request.start_date,
-                end_date=request.end_date,
-                reports=reports,
-                ended=self.ended,
+                **request.labels, started_at=request.started_at, reports=reports, ended=self.ended
             )
 
     def _note(self, number: int, block: Block) -> None:
@@ -148,12 +145,12 @@ class Staging:
             # a list of campaigns that failed has succeeded in a retry
             self._failed.pop(campaigns_table().name, None)
         for name, failures in block.failures.items():
-            self._failed[name].update((failure.id, failure) for failure in failures)
+            self._failed[name].update((failure.ids, failure) for failure in failures)
         for name, records in block.records.items():
             for index, record in enumerate(records):
                 self._stored[name][record.ids] = _Place(number, index)
                 # a report that failed before has succeeded in a retry
-                self._failed[name].pop(record.ids[-1], None)
+                self._failed[name].pop(record.ids, None)
                 self.rows[name] += record.rows
 
     def _append(self, block: Block, pieces: Sequence[bytes] = ()) -> None:
@@ -180,7 +177,7 @@ class Staging:
             _add_without_unstorable(add, part)
         failures = {}
         if error is not None:
-            failures[table.name] = [Failure.of(_LIST_OF_CAMPAIGNS, error)]
+            failures[table.name] = [Failure.of((), error)]
         block = Block(request=self.request, plan=plan, records=group.records, failures=failures)
         self._append(block, group.pieces)
 
@@ -189,26 +186,26 @@ class Staging:
         feed: Feed,
         reports: Sequence[RankingReport[Any]],
         errors: Iterable[tuple[int, SeoRepError]],
-        owners: Mapping[int, Sequence[int]],
+        lead_ids: LeadIds,
     ) -> tuple[int, int]:
         """Store reports, and the errors of failed ones. After a crash, all or none are stored.
 
         A report that the format can't hold becomes a failure. Return the number of stored reports
         and of their rows.
-
-        Args:
-            owners: by the id of each report, the campaigns for which its rows are stored.
         """
         name = table_of(feed).name
         # one block, so the disk is synced once
         group = _Group(self._format)
-        failures = [Failure.of(id_, error) for id_, error in errors]
-        encode = partial(self._encode, feed, group, owners)
+        all_errors = list(errors)
+        encode = partial(self._encode, feed, group, lead_ids)
         for part in in_groups(reports, lambda report: 1 + len(report.rows), _PIECE_ROWS):
             for report, error in _add_without_unstorable(encode, part):
                 problem = f"a value can't be written to {self._format.ending}: {error}"
-                failures.append(Failure.of(report.id, ExportError(problem)))
+                all_errors.append((report.id, ExportError(problem)))
         block = Block(records=group.records)
+        failures = []
+        for id_, error in all_errors:
+            failures += [Failure.of(ids, error) for ids in lead_ids[id_]]
         if failures:
             block.failures = {name: failures}
         self._append(block, group.pieces)
@@ -220,20 +217,17 @@ class Staging:
         self,
         feed: Feed,
         group: _Group,
-        owners: Mapping[int, Sequence[int]],
+        lead_ids: LeadIds,
         different_reports: Sequence[RankingReport[Any]],
     ) -> None:
         """Add reports as one piece. For the campaign feed, add their keywords as another piece."""
         table = table_of(feed)
         request = self.request
-        is_of_keywords = feed is Feed.KEYWORD_BY_DATE
-        # the rows of a keyword in several campaigns are stored for each of them
         reports = []
         ids: list[tuple[int, ...]] = []
         for report in different_reports:
-            for campaign_id in owners[report.id]:
-                reports.append(report)
-                ids.append((campaign_id, report.id) if is_of_keywords else (campaign_id,))
+            reports += [report] * len(lead_ids[report.id])
+            ids += lead_ids[report.id]
         sizes = [len(report.rows) for report in reports]
         rows = list(chain.from_iterable(report.rows for report in reports))
         columns = [
@@ -295,11 +289,11 @@ class Staging:
         """Record that the pull has ended with failures."""
         self._append(Block(ended=True))
 
-    def failures(self, table: Table) -> dict[int, Failure]:
+    def failures(self, table: Table) -> dict[tuple[int, ...], Failure]:
         return self._failed[table.name]
 
     def failed_ids(self, feed: Feed) -> set[int]:
-        return set(self._failed[table_of(feed).name])
+        return {ids[-1] for ids in self.failures(table_of(feed))}
 
     def count(self, feed: Feed) -> int:
         """Return the number of stored reports of a feed."""
@@ -334,42 +328,29 @@ class Staging:
         """
         for feed in self.request.feeds:
             table = table_of(feed)
+            of_campaigns: defaultdict[int, list[tuple[int | None, Failure]]] = defaultdict(list)
             if feed is Feed.KEYWORD_BY_DATE:
-                yield from self._failed_keywords(table)
-                continue
-            failed = self.failures(table)
+                # without a campaign's report, its keywords are unknown
+                for (campaign_id,), failure in self.failures(table_of(Feed.CAMPAIGN)).items():
+                    of_campaigns[campaign_id].append((None, failure))
+            for ids, failure in sorted(self.failures(table).items()):
+                keyword_id = ids[1] if len(ids) > 1 else None
+                of_campaigns[ids[0]].append((keyword_id, failure))
             for campaign_id in self.plan.ids:
-                if campaign_id in failed:
-                    yield table, campaign_id, None, failed[campaign_id]
+                for keyword_id, failure in of_campaigns[campaign_id]:
+                    yield table, campaign_id, keyword_id, failure
         for failure in self.failures(campaigns_table()).values():
             yield campaigns_table(), None, None, failure
 
-    def _failed_keywords(self, table: Table) -> Iterator[tuple[Table, int, int | None, Failure]]:
-        failed = self.failures(table)
-        failed_campaigns = self.failures(table_of(Feed.CAMPAIGN))
-        # usually nothing failed, and no record has to be read
-        if not failed and not failed_campaigns:
-            return
-        failed_keywords: defaultdict[int, list[int]] = defaultdict(list)
-        for campaign_id, keyword_id in self.keywords():
-            if keyword_id in failed:
-                failed_keywords[campaign_id].append(keyword_id)
-        for campaign_id in self.plan.ids:
-            # without a campaign's report, its keywords are unknown
-            if campaign_id in failed_campaigns:
-                yield table, campaign_id, None, failed_campaigns[campaign_id]
-            for keyword_id in sorted(failed_keywords[campaign_id]):
-                yield table, campaign_id, keyword_id, failed[keyword_id]
-
-    def missing(self, feed: Feed) -> dict[int, list[int]]:
-        """Return the ids without a stored report of a feed, each with its campaigns."""
+    def missing(self, feed: Feed) -> dict[int, list[tuple[int, ...]]]:
+        """Return a feed's reports that are not stored, each with the ids of its rows."""
         table = table_of(feed)
         stored = self._stored[table.name]
-        owners: dict[int, list[int]] = {}
+        missing: dict[int, list[tuple[int, ...]]] = {}
         for ids in self._ids_of(table):
             if ids not in stored:
-                owners.setdefault(ids[-1], []).append(ids[0])
-        return owners
+                missing.setdefault(ids[-1], []).append(ids)
+        return missing
 
 
 @attrs.frozen

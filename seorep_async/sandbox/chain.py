@@ -5,14 +5,13 @@ operation. A request over the limit is also answered after the latency.
 """
 
 import asyncio
-import base64
 import contextlib
 import itertools
 from collections import Counter
 from functools import lru_cache, partial
 
 import msgspec
-from aiohttp import web
+from aiohttp import BasicAuth, web
 from aiohttp.typedefs import Handler
 from attrs import define, field
 
@@ -145,7 +144,7 @@ class Chain:
     @web.middleware
     async def _answer_refusals(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            if _password(request) != self._options.api_key.encode():
+            if _password(request) != self._options.api_key:
                 raise Refusal(403, "invalid API key: send it as the Basic password")
             return await handler(request)
         except Refusal as refusal:
@@ -181,16 +180,13 @@ def _operation_name(request: web.Request) -> str:
     return f"{request.method} {path}"
 
 
-def _password(request: web.Request) -> bytes:
+def _password(request: web.Request) -> str:
     authorization = request.headers.get("Authorization", "")
-    scheme, _, credentials = authorization.partition(" ")
-    if scheme.lower() != "basic":
-        return b""
     try:
-        decoded = base64.b64decode(credentials, validate=True)
+        password: str = BasicAuth.decode(authorization, encoding="utf-8").password
+        return password
     except ValueError:
-        return b""
-    return decoded.partition(b":")[2]
+        return ""
 
 
 def _error_response(refusal: Refusal) -> web.Response:
