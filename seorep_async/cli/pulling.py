@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import attrs
@@ -35,10 +36,11 @@ from seorep_async.export import (
     stream,
 )
 from seorep_async.export.database import Database
-from seorep_async.export.opening import Place, opened_target
+from seorep_async.export.opening import opened_target
 from seorep_async.export.request import ExportOptions, ExportRequest
-from seorep_async.export.staging import Beginning
+from seorep_async.export.staging import Opening, StagedPull
 from seorep_async.history.source import PulledWindow, pulled_windows
+from seorep_async.models import Feed
 
 _CONTENTS = (
     "feeds",
@@ -170,15 +172,29 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     Months with failures come last, the one that was pulled longest ago first. Otherwise, a campaign
     that always fails would use up the requests of each night.
     """
-    unfinished, pulled = await _pulled_before(task, windows)
+    request, staged, accounts = await _look_at_target(task, windows[0])
+    task.options["account"] = request.account
+    unfinished = None
+    if staged is not None and not staged.ended:
+        unfinished = (staged.start_date, staged.end_date)
+    pulled: Mapping[tuple[dt.date, dt.date, Feed], PulledWindow] = {}
+    # The order of months matters only if complete ones are left out. An empty file, or a database
+    # of a person's own tables, can't be read as a history, but has no complete month either.
+    if task.arguments.skip_complete and request.account in accounts:
+        read = partial(pulled_windows, task.target, request.account, request.selection)
+        pulled = await asyncio.to_thread(read, compared=request.compared)
     left = []
     lacking = []
     started_at = {}
     for window in windows:
-        feeds = pulled.get(window, [])
-        started_at[window] = min((feed.started_at for feed in feeds), default=dt.datetime.min)
+        feeds = [pulled[*window, feed] for feed in request.feeds if (*window, feed) in pulled]
+        has_every_feed = len(feeds) == len(request.feeds)
+        started_at[window] = dt.datetime.min
+        if has_every_feed:
+            started_at[window] = min(feed.started_at for feed in feeds)
+        is_complete = has_every_feed and all(feed.is_complete for feed in feeds)
         # a month that was started over must be finished, although an earlier pull was complete
-        if feeds and all(feed.is_complete for feed in feeds) and window != unfinished:
+        if is_complete and window != unfinished:
             lacking += [feed for feed in feeds if feed.failed_reports]
         else:
             left.append(window)
@@ -186,47 +202,19 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     return _Months(left, skipped=len(windows) - len(left), lacking=lacking)
 
 
-async def _pulled_before(
-    task: _Task, windows: Sequence[Days]
-) -> tuple[Days | None, dict[Days, list[PulledWindow]]]:
-    """Return the unfinished month, if any, and the feeds of each month that was pulled before.
-
-    The account's name, which the target may know, is stored in the task's options.
-    """
+async def _look_at_target(
+    task: _Task, window: Days
+) -> tuple[ExportRequest, StagedPull | None, Collection[str]]:
+    """Return the request with the account's name in the target, the staged pull, and accounts."""
     arguments = task.arguments
-    place = Place(task.target)
     # --restart removes staged reports now, because the run after a failure may omit the option
     only_look = arguments.dry_run or not arguments.restart
-    look = Beginning(restart=arguments.restart, only_look=only_look)
-    request = ExportRequest.of(task.client, arguments.campaign_ids, windows[0], task.options)
-    async with opened_target(task.client, request, place, look) as target:
-        request = target.target.request
-        staged = target.staging.earlier_pull
-        accounts: set[str] = set()
-        if isinstance(target.target, Database):
-            accounts.update(target.target.accounts)
-    task.options["account"] = request.account
-    unfinished = None
-    if staged is not None and not staged.ended:
-        unfinished = (staged.start_date, staged.end_date)
-    # The order of months matters only if complete ones are left out. An empty file, or a database
-    # of a person's own tables, can't be read as a history, but has no complete month either.
-    if not arguments.skip_complete or request.account not in accounts:
-        return unfinished, {}
-    return unfinished, await asyncio.to_thread(_pulled_months, task.target, request, windows)
-
-
-def _pulled_months(
-    target: str, request: ExportRequest, windows: Sequence[Days]
-) -> dict[Days, list[PulledWindow]]:
-    """Return the feeds of each month that has every requested feed."""
-    pulled = pulled_windows(target, request.account, request.selection, compared=request.compared)
-    months = {}
-    for window in windows:
-        feeds = [pulled[*window, feed] for feed in request.feeds if (*window, feed) in pulled]
-        if len(feeds) == len(request.feeds):
-            months[window] = feeds
-    return months
+    opening = Opening(task.target, restart=arguments.restart, only_look=only_look)
+    request = ExportRequest.of(task.client, arguments.campaign_ids, window, task.options)
+    async with opened_target(task.client, request, opening) as opened:
+        target = opened.target
+        accounts = target.accounts if isinstance(target, Database) else ()
+        return target.request, opened.staging.earlier_pull, accounts
 
 
 # --- The dry run

@@ -21,10 +21,10 @@ from seorep_async.errors import ConfigurationError, ExportError, counted
 from seorep_async.export.database import WAIT_SECONDS, Database
 from seorep_async.export.files import has_content
 from seorep_async.export.formats import format_of
-from seorep_async.export.opening import Place, opened_target
+from seorep_async.export.opening import opened_target
 from seorep_async.export.request import ExportOptions, ExportRequest
 from seorep_async.export.schema import DAMAGED, lacks_rows
-from seorep_async.export.staging import Beginning, staged_in
+from seorep_async.export.staging import Opening, staged_in
 from seorep_async.history.source import opened
 from seorep_async.tables.optional import require
 
@@ -101,7 +101,7 @@ async def _check_file(
         with logged(messages(quiet=True)) as warnings:
             async with (
                 asyncio.timeout(_OPEN_SECONDS),
-                opened_target(client, request, Place(out), Beginning(only_look=True)) as target,
+                opened_target(client, request, Opening(out, only_look=True)) as target,
             ):
                 staged_pull = target.staging.earlier_pull
                 checked_target = target.target

@@ -49,7 +49,7 @@ from seorep_async.export.schema import (
 )
 from seorep_async.export.staging import CANCELLED, Contents
 from seorep_async.models import Feed
-from seorep_async.tables.columns import FeedTable, fits
+from seorep_async.tables.columns import fits
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import table_of
 
@@ -493,7 +493,7 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
         failed_reports = [
             (table.name, table.feed.value, campaign_id, keyword_id)
             for table, campaign_id, keyword_id, _ in staging.failed_reports()
-            if isinstance(table, FeedTable) and campaign_id is not None and fits(campaign_id)
+            if fits(campaign_id)
         ]
     pulled_campaigns = [(id_,) for id_ in staging.plan.ids if fits(id_)]
     _register(database, "pulled_campaigns", ["campaign_id"], pulled_campaigns)

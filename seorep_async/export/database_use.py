@@ -17,14 +17,13 @@ THIS_PULL = "a pull of this program"
 
 
 class DatabaseUse:
-    """The pulls and readers of a database file in this process, including those that wait.
+    """The pulls of a database file in this process, including those that wait.
 
     Attributes:
         pull: held by the pull whose turn it is, also while it tries to open the file.
         opening: held while the file is opened. The other attributes can't change meanwhile, so they
             explain why DuckDB refuses the file.
         is_written: whether a pull has the file open.
-        readers: the number of `History` objects that have the file open.
         waiting_pulls: the number of pulls that wait until this process closes the file.
     """
 
@@ -32,7 +31,6 @@ class DatabaseUse:
         self.pull: threading.Lock = threading.Lock()
         self.opening: threading.Lock = threading.Lock()
         self.is_written: bool = False
-        self.readers: int = 0
         self.waiting_pulls: int = 0
 
     @contextmanager
@@ -43,16 +41,6 @@ class DatabaseUse:
             yield
         finally:
             self.is_written = False
-
-    @contextmanager
-    def read(self) -> Iterator[None]:
-        """Count a reader. The caller must hold `opening`."""
-        self.readers += 1
-        try:
-            yield
-        finally:
-            with self.opening:
-                self.readers -= 1
 
     @contextmanager
     def awaited(self) -> Iterator[None]:

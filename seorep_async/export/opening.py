@@ -22,10 +22,9 @@ from seorep_async.export.formats import Arrow, Parquet, Text, WorkbookRows, form
 from seorep_async.export.lookups import concerns_all
 from seorep_async.export.pieces import drop_staged, errors_of
 from seorep_async.export.request import ExportRequest
-from seorep_async.export.staging import Beginning, Staging, opened
+from seorep_async.export.staging import Opening, Staging, opened
 from seorep_async.export.workbook import WorkbookFile
 from seorep_async.plain_values import SURROGATE
-from seorep_async.settings import require_booleans
 from seorep_async.tables.optional import require
 
 _log = logging.getLogger("seorep_async")
@@ -34,23 +33,6 @@ _ENDINGS = (
     "ends in .csv, .jsonl, .xlsx, .parquet or .duckdb (`seorep guide engines` shows how to write "
     "elsewhere)"
 )
-
-
-@attrs.frozen
-class Place:
-    """The target as the caller named it, and what may be replaced there.
-
-    Attributes:
-        force: whether to replace also files that no pull wrote or that somebody changed.
-        engine_names: names of engine A and engine B for a workbook, or None.
-    """
-
-    out: str | os.PathLike[str]
-    force: bool = False
-    engine_names: tuple[str, str] | None = None
-
-    def __attrs_post_init__(self) -> None:
-        require_booleans(force=self.force)
 
 
 @attrs.frozen
@@ -70,29 +52,29 @@ class OpenTarget:
 
 @asynccontextmanager
 async def opened_target(
-    client: SeoRepClient, request: ExportRequest, place: Place, beginning: Beginning
+    client: SeoRepClient, request: ExportRequest, opening: Opening
 ) -> AsyncIterator[OpenTarget]:
     """Check a target, and open its staging folder.
 
     With `retry_failed`, the request may become one for the failed campaigns only, perhaps for none.
     """
     with Background() as run:
-        target, notes = await _checked_target(client, request, place, beginning, run)
+        target, notes = await _checked_target(client, request, opening, run)
         request = target.request
         folder = target.staging_folder
         with errors_of(folder):
             requests = [request]
             retry = Retry()
-            if beginning.retry_failed:
+            if opening.retry_failed:
                 retry = await run(target.failed)
             if retry.campaign_ids is not None:
                 requests.append(request.only(retry.campaign_ids))
             stack = ExitStack()
             try:
-                opening = opened(folder, target.format, requests, beginning, retry.refusal)
-                staging = await run(stack.enter_context, opening)
+                folder_opening = opened(folder, target.format, requests, opening, retry.refusal)
+                staging = await run(stack.enter_context, folder_opening)
                 has_earlier_pull = retry.campaign_ids is not None or staging.plan.ids
-                if beginning.retry_failed and not has_earlier_pull:
+                if opening.retry_failed and not has_earlier_pull:
                     _log.warning(
                         "retry_failed=…: there is no such pull of %s to %s with the snapshot date "
                         "%s (for a file, also from the same address); everything is fetched",
@@ -108,15 +90,14 @@ async def opened_target(
 async def _checked_target(
     client: SeoRepClient,
     request: ExportRequest,
-    place: Place,
-    beginning: Beginning,
+    opening: Opening,
     run: Background,
 ) -> tuple[AnyTarget, tuple[str, ...]]:
     """Return a target that a pull may write, and sentences for the summary."""
     # importing the library of an extra takes long
-    target = await run(_target, place, request, run.stop)
+    target = await run(_target, opening, request, run.stop)
     with errors_of(target.staging_folder):
-        if beginning.restart and not beginning.only_look:
+        if opening.restart and not opening.only_look:
             # Before the checks, because one of them may fail, for example if the database is open
             # elsewhere. The caller may repeat the call without `restart`, and the older night must
             # not be resumed then.
@@ -128,14 +109,14 @@ async def _checked_target(
     return target, ()
 
 
-def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyTarget:
+def _target(opening: Opening, request: ExportRequest, stop: threading.Event) -> AnyTarget:
     """Return the target of a path.
 
     Raises:
         ConfigurationError: the path can't be a target.
         ImportError: its extra is not installed.
     """
-    name = _name_of(place.out)
+    name = _name_of(opening.out)
     path = Path(name)
     format_ = format_of(path.suffix.lower())
     if format_ is None or "\0" in name:
@@ -146,17 +127,17 @@ def _target(place: Place, request: ExportRequest, stop: threading.Event) -> AnyT
     real_path = Path(os.path.realpath(path))
     if isinstance(format_, WorkbookRows):
         return WorkbookFile(
-            path, real_path, request, stop, format_, place.force, place.engine_names
+            path, real_path, request, stop, format_, opening.force, opening.engine_names
         )
     if isinstance(format_, Text | Parquet):
-        return Files(path, real_path, request, stop, format_, place.force)
+        return Files(path, real_path, request, stop, format_, opening.force)
     if request.feed_search_param is not None:
         raise ConfigurationError(
             f"search narrows the rows, and the rows found would replace whole reports in {path}; "
             "leave it out, or write to a file of its own",
             argument="search",
         )
-    return Database(path, real_path, request, stop, Arrow(), place.force)
+    return Database(path, real_path, request, stop, Arrow(), opening.force)
 
 
 def _name_of(out: str | os.PathLike[str]) -> str:

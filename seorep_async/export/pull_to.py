@@ -32,7 +32,7 @@ from seorep_async.export.lookups import (
     requested_ids,
     require_begun,
 )
-from seorep_async.export.opening import OpenTarget, Place, opened_target
+from seorep_async.export.opening import OpenTarget, opened_target
 from seorep_async.export.progress import (
     OnProgress,
     PullFailure,
@@ -44,8 +44,8 @@ from seorep_async.export.progress import (
 from seorep_async.export.request import ExportOptions, ExportRequest, feed_options
 from seorep_async.export.staging import (
     UNSTORABLE,
-    Beginning,
     Contents,
+    Opening,
     StagedPull,
     Staging,
 )
@@ -53,7 +53,6 @@ from seorep_async.models import Feed
 from seorep_async.reports import column_values
 from seorep_async.resources.arguments import check_engine_names
 from seorep_async.resources.rankings import FeedOptions
-from seorep_async.tables.columns import FeedTable
 from seorep_async.tables.output_tables import table_of
 from seorep_async.version import __version__
 
@@ -113,11 +112,12 @@ async def pull_to(
     """
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
     tracker = Tracker(client, request.feeds[0], on_progress, max_requests)
-    beginning = Beginning(restart=restart, retry_failed=retry_failed)
     names = None if engine_names is None else check_engine_names(engine_names)
-    place = Place(out, force=force, engine_names=names)
+    opening = Opening(
+        out, force=force, restart=restart, retry_failed=retry_failed, engine_names=names
+    )
     try:
-        return await _pulled(client, request, place, beginning, tracker, feed_options(options))
+        return await _pulled(client, request, opening, tracker, feed_options(options))
     except asyncio.CancelledError as error:
         # if the target was already written, the caller gets the summary
         if tracker.written is None:
@@ -129,13 +129,12 @@ async def pull_to(
 async def _pulled(
     client: SeoRepClient,
     request: ExportRequest,
-    place: Place,
-    beginning: Beginning,
+    opening: Opening,
     tracker: Tracker,
     options: FeedOptions,
 ) -> PullSummary:
     """Fetch the missing reports, and write the target."""
-    async with opened_target(client, request, place, beginning) as target:
+    async with opened_target(client, request, opening) as target:
         staging = target.staging
         # `retry_failed` found no failed report
         if staging.request.campaigns == ():
@@ -275,9 +274,10 @@ async def preview(
     staged_ids: tuple[int, ...] = ()
     missing: dict[Feed, Collection[int]] = {}
     if out is not None:
-        place = Place(out, force=force)
-        beginning = Beginning(restart=restart, retry_failed=retry_failed, only_look=True)
-        async with opened_target(client, request, place, beginning) as opened:
+        opening = Opening(
+            out, force=force, restart=restart, retry_failed=retry_failed, only_look=True
+        )
+        async with opened_target(client, request, opening) as opened:
             target = opened.target
             staging = opened.staging
             if staging.refusal is not None:
@@ -361,8 +361,7 @@ def _row_counts(staging: Staging) -> Iterator[tuple[Feed, int, int]]:
 
 def _failures(staging: Staging) -> Iterator[PullFailure]:
     for table, campaign_id, keyword_id, failure in staging.failed_reports():
-        if isinstance(table, FeedTable) and campaign_id is not None:
-            yield PullFailure(table.feed, campaign_id, keyword_id, *failure.facts)
+        yield PullFailure(table.feed, campaign_id, keyword_id, *failure.facts)
 
 
 def _pull_row(request: ExportRequest, summary: PullSummary) -> list[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import os
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,7 +39,7 @@ from seorep_async.export.request import ExportRequest, Plan, is_about_row_option
 from seorep_async.models import Campaign, Feed
 from seorep_async.reports import RankingReport
 from seorep_async.settings import require_booleans
-from seorep_async.tables.columns import Columns, Table, fits, model_columns
+from seorep_async.tables.columns import Columns, FeedTable, Table, fits, model_columns
 from seorep_async.tables.output_tables import (
     campaigns_table,
     keywords_table,
@@ -310,21 +311,18 @@ class Staging:
 
     def _ids_of(self, table: Table) -> Iterator[tuple[int, ...]]:
         """Yield the campaign, or the campaign and the keyword, of each report of a table."""
-        if table is table_of(Feed.KEYWORD_BY_DATE):
-            return self.keywords()
-        return zip(self.plan.ids)
-
-    def keywords(self) -> Iterator[tuple[int, int]]:
-        """Yield the campaign's id and the keyword's id for each keyword of each campaign."""
+        if table is not table_of(Feed.KEYWORD_BY_DATE):
+            yield from zip(self.plan.ids)
+            return
         for _, record in self.records(table_of(Feed.CAMPAIGN)):
             for keyword_id in record.keywords:
-                yield record.ids[0], keyword_id
+                yield *record.ids, keyword_id
 
-    def failed_reports(self) -> Iterator[tuple[Table, int | None, int | None, Failure]]:
+    def failed_reports(self) -> Iterator[tuple[FeedTable, int, int | None, Failure]]:
         """Yield each failed report: its table, its campaign, its keyword, and the reason.
 
-        Campaign and keyword are None if the list of campaigns failed. The keyword is also None for
-        a report of a whole campaign, or if the campaign's keywords could not be found.
+        The keyword is None for a report of a whole campaign, or if the campaign's keywords could
+        not be found.
         """
         for feed in self.request.feeds:
             table = table_of(feed)
@@ -339,8 +337,6 @@ class Staging:
             for campaign_id in self.plan.ids:
                 for keyword_id, failure in of_campaigns[campaign_id]:
                     yield table, campaign_id, keyword_id, failure
-        for failure in self.failures(campaigns_table()).values():
-            yield campaigns_table(), None, None, failure
 
     def missing(self, feed: Feed) -> dict[int, list[tuple[int, ...]]]:
         """Return a feed's reports that are not stored, each with the ids of its rows."""
@@ -406,22 +402,28 @@ def _add_without_unstorable(
     return []
 
 
-@attrs.frozen(kw_only=True)
-class Beginning:
-    """How a pull begins if one is already staged.
+@attrs.frozen
+class Opening:
+    """How a target is opened: its path, what may be replaced, and what happens to a staged pull.
 
     Attributes:
+        out: the path as the caller named it.
+        force: whether to replace also files that no pull wrote or that somebody changed.
         restart: remove the staged pull without reading it.
         retry_failed: fetch the failed reports of a pull that has ended.
+        engine_names: names of engine A and engine B for a workbook, or None.
         only_look: change nothing in the folder.
     """
 
+    out: str | os.PathLike[str]
+    force: bool = False
     restart: bool = False
     retry_failed: bool = False
+    engine_names: tuple[str, str] | None = None
     only_look: bool = False
 
     def __attrs_post_init__(self) -> None:
-        require_booleans(restart=self.restart, retry_failed=self.retry_failed)
+        require_booleans(force=self.force, restart=self.restart, retry_failed=self.retry_failed)
         if self.restart and self.retry_failed:
             raise ConfigurationError(
                 "restart=True and retry_failed=True can't be combined", argument="restart"
@@ -433,7 +435,7 @@ def opened(
     folder: Path,
     format_: Format,
     requests: Sequence[ExportRequest],
-    beginning: Beginning,
+    opening: Opening,
     refusal: ConfigurationError | None = None,
 ) -> Iterator[Staging]:
     """Open a staging folder. Resume the staged pull if it has one of the requests, or start over.
@@ -452,25 +454,25 @@ def opened(
             damaged or of another version.
     """
     file = opened_in(folder)
-    only_look = beginning.only_look
+    only_look = opening.only_look
     try:
         staging = Staging(format_, requests[-1], file)
         drop_unfinished(folder)
-        if not beginning.restart:
+        if not opening.restart:
             staging.load()
         differences = [request.differences(staging.request) for request in requests]
         # every request differs from the staged one
         is_another = all(differences)
         is_resumed = not is_another and staging.earlier_pull is not None
         if is_another:
-            refusal = _refusal_of_another(staging, beginning, differences) or refusal
+            refusal = _refusal_of_another(staging, opening, differences) or refusal
         if refusal is not None and not is_resumed:
             staging.refusal = refusal
             if not only_look:
                 raise refusal
         # a pull that ended has written its target, so its repetition fetches everything again
-        is_repetition = staging.ended and not beginning.retry_failed
-        if beginning.restart or is_another or is_repetition:
+        is_repetition = staging.ended and not opening.retry_failed
+        if opening.restart or is_another or is_repetition:
             staging.begin(requests[-1])
             if not only_look:
                 file.clear()
@@ -488,13 +490,13 @@ def staged_in(folder: Path, format_: Format, request: ExportRequest) -> StagedPu
     Raises:
         ExportError: another pull uses the folder, or its reports are damaged.
     """
-    look = Beginning(only_look=True)
+    look = Opening(folder, only_look=True)
     with errors_of(folder), opened(folder, format_, [request], look) as staging:
         return staging.earlier_pull
 
 
 def _refusal_of_another(
-    staging: Staging, beginning: Beginning, differences: Sequence[Mapping[str, str]]
+    staging: Staging, opening: Opening, differences: Sequence[Mapping[str, str]]
 ) -> ConfigurationError | None:
     """Return an error if starting over for another request would lose something."""
     # There are four cases:
@@ -505,7 +507,7 @@ def _refusal_of_another(
     if not staging.ended:
         return _unfinished(staging.request, differences[0])
     # 3. It has ended with failures, and the caller retries them with other row options.
-    if beginning.retry_failed:
+    if opening.retry_failed:
         for difference in filter(is_about_row_options, reversed(differences)):
             return other_row_options(difference)
     # 4. It has ended, so its target is written, and its staged reports are no longer needed.
@@ -577,9 +579,12 @@ class Contents:
         for table, campaign_id, keyword_id, failure in self.staging.failed_reports():
             lead = self._lead(table, campaign_id, keyword_id)
             # the message has an id that is too large for the column of a database or Parquet
-            if campaign_id is not None and not fits(campaign_id):
+            if not fits(campaign_id):
                 lead = self._lead(table, None)
             yield (*lead, *failure.facts)
+        # the list of campaigns concerns no single one
+        for failure in self.staging.failures(campaigns_table()).values():
+            yield (*self._lead(campaigns_table(), None), *failure.facts)
 
     def _totals(self) -> Iterator[tuple[Any, ...]]:
         for feed in self.request.feeds:

@@ -149,7 +149,7 @@ class WorkbookFile(Target):
             raise overwriting(self.out, self.path, "was changed since a pull wrote it")
 
     def replaced_pull(self) -> Mapping[str, Any]:
-        return read_sheet(self.path, pulls_table()) if has_content(self.path) else {}
+        return read_sheet(self.path, pulls_table().name) if has_content(self.path) else {}
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write the workbook in the staging folder, and put it in place in one step."""
@@ -525,8 +525,8 @@ def was_changed(file: Path) -> bool:
     return properties.created != properties.modified or properties.revision is not None
 
 
-def read_sheet(file: Path, table: Table) -> dict[str, Any]:
-    """Return the first row of a table in a workbook, by column.
+def read_sheet(file: Path, name: str) -> dict[str, Any]:
+    """Return the first row of a sheet of a workbook, by column.
 
     If the sheet has only a header, all values are None. Without such a sheet, the result is empty.
     """
@@ -535,17 +535,17 @@ def read_sheet(file: Path, table: Table) -> dict[str, Any]:
     except Exception:  # any error of a file that is not a workbook
         return {}
     try:
-        if table.name not in workbook.sheetnames:
+        if name not in workbook.sheetnames:
             return {}
         # Older versions of openpyxl keep the file open until the last row is read.
-        rows = [*workbook[table.name].iter_rows(max_row=2, values_only=True)]
+        rows = [*workbook[name].iter_rows(max_row=2, values_only=True)]
     finally:
         workbook.close()
     if not rows:
         return {}
     # headers may have spaces instead of underscores
     header, *first_rows = rows
-    names = [str(name).replace(" ", "_") for name in header]
+    names = [str(title).replace(" ", "_") for title in header]
     row = dict.fromkeys(names)
     for cells in first_rows:
         row = dict(zip(names, map(_read_value, cells), strict=True))

@@ -181,10 +181,11 @@ class ChangeFile:
 
     def _holds_changes(self) -> bool:
         if self._is_workbook:
-            table = _table(Change)
-            tables = [attrs.evolve(table, name=name) for name in (*_SHEETS, _EMPTY)]
-            tables.append(_table(CampaignChanges))
-            is_ours = any(_has_sheet(self.path, table) for table in tables)
+            counts = _table(CampaignChanges)
+            keys = {counts.name: counts.key} | dict.fromkeys((*_SHEETS, _EMPTY), _table(Change).key)
+            is_ours = any(
+                read_sheet(self.path, name).keys() >= set(key) for name, key in keys.items()
+            )
             return is_ours and not was_changed(self.path)
         with open(self.path, encoding="utf-8-sig", errors="replace", newline="") as file:
             # another file may have a very long first line
@@ -260,10 +261,6 @@ def _in_words(row: Row, name: str) -> object:
 
 def _names(table: Table) -> list[str]:
     return [column.name for column in table.columns]
-
-
-def _has_sheet(file: Path, table: Table) -> bool:
-    return read_sheet(file, table).keys() >= set(table.key)
 
 
 def _sheets(

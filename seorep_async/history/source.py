@@ -248,7 +248,6 @@ def _connected(
             if holder_of(error) is None or is_late:
                 raise
             return None
-        stack.enter_context(use.read())
         return stack.enter_context(connection)
 
 
