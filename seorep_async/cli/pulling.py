@@ -229,7 +229,7 @@ async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullP
     previews: dict[str, PullPreview] = {}
     last = None
     out = None if arguments.to_stdout else task.target
-    for first_day, last_day in windows:
+    for window in windows:
         is_alike = len(previews) >= _ESTIMATED_MONTHS
         if arguments.retry_failed:
             # Each month has its own failures. They can't be looked up while an unfinished pull is
@@ -239,8 +239,7 @@ async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullP
             last = await preview(
                 task.client,
                 arguments.campaign_ids,
-                first_day,
-                last_day,
+                *window,
                 out=out,
                 **task.flags,
                 **task.options,
@@ -248,7 +247,7 @@ async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullP
         # with --retry-failed, an estimate without campaigns means that none has failed
         if not last.campaigns and not arguments.retry_failed:
             raise NoCampaignsError(arguments)
-        previews[month_of((first_day, last_day))] = last
+        previews[month_of(window)] = last
         if not arguments.retry_failed:
             # staged reports belong only to the first month
             out = None
@@ -305,7 +304,6 @@ def _raise_late_cancel() -> None:
 
 async def _pull_one(task: _Task, window: Days, display: Display) -> PullSummary:
     arguments = task.arguments
-    first_day, last_day = window
 
     def show(state: PullProgress) -> None:
         if state.total == 0 and state.stage is Stage.LISTING:
@@ -323,8 +321,7 @@ async def _pull_one(task: _Task, window: Days, display: Display) -> PullSummary:
     return await pull_to(
         task.client,
         arguments.campaign_ids,
-        first_day,
-        last_day,
+        *window,
         out=task.target,
         max_requests=requests_left,
         engine_names=task.engine_names,
@@ -339,13 +336,11 @@ async def _stream(task: _Task, window: Days, show: OnProgress) -> PullSummary:
         # a slow reader must not delay the requests
         await in_daemon_thread(write, data.decode())
 
-    first_day, last_day = window
     format: Any = task.arguments.format or "csv"
     pulled = await stream(
         task.client,
         task.arguments.campaign_ids,
-        first_day,
-        last_day,
+        *window,
         write=write_part,
         format=format,
         on_progress=show,

@@ -61,7 +61,8 @@ from seorep_async.integrations.tool_arguments import (
     RankingsArguments,
     read_arguments,
 )
-from seorep_async.models import Campaign, Feed, KeywordRanking, Page
+from seorep_async.models import Campaign, Feed, KeywordRanking
+from seorep_async.paging import Listing
 from seorep_async.resources.arguments import check_account_name
 from seorep_async.tables.columns import columns_of_model, is_change, model_columns
 from seorep_async.tables.optional import require
@@ -306,9 +307,7 @@ class _Agent:
 
 async def _campaigns(agent: _Agent, arguments: CampaignsArguments, _: object) -> str:
     listing = agent.client.campaigns.list(filter=arguments.filter, limit=arguments.limit)
-    with agent.client.timeout(_ANSWER_SECONDS):
-        page = await listing.page(arguments.page)
-    return _page(page, Campaign, _CAMPAIGN_COLUMNS)
+    return await _page(agent, listing, arguments.page, Campaign, _CAMPAIGN_COLUMNS)
 
 
 async def _rankings(agent: _Agent, arguments: RankingsArguments, _: object) -> str:
@@ -322,9 +321,7 @@ async def _rankings(agent: _Agent, arguments: RankingsArguments, _: object) -> s
         # None leaves the parameter out
         compare_previous_period=any(map(is_change, columns)) or None,
     )
-    with agent.client.timeout(_ANSWER_SECONDS):
-        page = await listing.page(arguments.page)
-    return _page(page, KeywordRanking, columns)
+    return await _page(agent, listing, arguments.page, KeywordRanking, columns)
 
 
 def _ranking_columns(names: Sequence[str] | None) -> Sequence[str]:
@@ -516,8 +513,12 @@ def _failures_by_reason(failures: Iterable[PullFailure]) -> list[dict[str, Any]]
     return rows
 
 
-def _page(page: Page[Any], model: type[Any], names: Sequence[str]) -> str:
+async def _page(
+    agent: _Agent, listing: Listing[Any, Any], number: int, model: type[Any], names: Sequence[str]
+) -> str:
     """Return a tool's answer: the named columns of a page."""
+    with agent.client.timeout(_ANSWER_SECONDS):
+        page = await listing.page(number)
     all_names = [column.name for column in columns_of_model(model)]
     columns = dict(zip(all_names, model_columns(model, page.items), strict=True))
     chosen_columns = [columns[name] for name in names]

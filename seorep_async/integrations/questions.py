@@ -28,7 +28,7 @@ from seorep_async.history.comparing import (
     compare,
 )
 from seorep_async.history.counting import CountedChanges, count_changes
-from seorep_async.history.source import WAIT_SECONDS, listed
+from seorep_async.history.source import WAIT_SECONDS, History, listed
 from seorep_async.tables.optional import require
 from seorep_async.tables.text import excerpt
 
@@ -227,9 +227,10 @@ def reply_to(question: Question) -> Reply:
     """Answer a question in this process."""
     duckdb = require("duckdb")
     try:
-        if isinstance(question, SqlQuestion):
-            return Reply(_answer_query(question))
-        return Reply(_answer_comparison(question))
+        with open_history(question.database, limits=_LIMITS, wait_seconds=WAIT_SECONDS) as history:
+            if isinstance(question, SqlQuestion):
+                return Reply(_answer_query(history, question))
+            return Reply(_answer_comparison(history, question))
     except SeoRepError as error:
         return Reply(error=str(error))
     except (duckdb.OutOfMemoryException, MemoryError):
@@ -243,32 +244,31 @@ def _out_of_memory(problem: str) -> str:
     return f"{problem}: a query may take {_MEMORY >> 30} GB; aggregate more, or select less"
 
 
-def _answer_query(question: SqlQuestion) -> str:
-    with open_history(question.database, limits=_LIMITS, wait_seconds=WAIT_SECONDS) as history:
-        # before the query, because this is one as well
-        accounts = history.accounts()
-        notes = None
-        if len(accounts) > 1 and "account" not in question.sql.lower():
-            notes = [f"not filtered by account; the database has {listed(accounts)}"]
-        if len(history.connection.extract_statements(question.sql)) > 1:
-            raise ConfigurationError("sql must be one SELECT; ask the others in their own calls")
-        relation = history.connection.sql(question.sql)
-        if relation is None:
-            raise ConfigurationError("sql must be a query, such as one SELECT")
-        # Python has no months and no infinite days, so DuckDB itself writes other types as JSON.
-        # `#1` is the first column, whose name another one may have as well.
-        columns = []
-        json_places = []
-        for number, kind in enumerate(map(str, relation.types), 1):
-            if _PLAIN_TYPES.fullmatch(kind):
-                columns.append(f"#{number}")
-            else:
-                columns.append(f"to_json(#{number})")
-                json_places.append(number - 1)
-        query = relation.project(", ".join(columns)).sql_query()
-        result = history.connection.execute(query)
-        rows = _with_nested(iter(result.fetchone, None), json_places)
-        return excerpt(relation.columns, rows, advice=_select_less, notes=notes)
+def _answer_query(history: History, question: SqlQuestion) -> str:
+    # before the query, because this is one as well
+    accounts = history.accounts()
+    notes = None
+    if len(accounts) > 1 and "account" not in question.sql.lower():
+        notes = [f"not filtered by account; the database has {listed(accounts)}"]
+    if len(history.connection.extract_statements(question.sql)) > 1:
+        raise ConfigurationError("sql must be one SELECT; ask the others in their own calls")
+    relation = history.connection.sql(question.sql)
+    if relation is None:
+        raise ConfigurationError("sql must be a query, such as one SELECT")
+    # Python has no months and no infinite days, so DuckDB itself writes other types as JSON.
+    # `#1` is the first column, whose name another one may have as well.
+    columns = []
+    json_places = []
+    for number, kind in enumerate(map(str, relation.types), 1):
+        if _PLAIN_TYPES.fullmatch(kind):
+            columns.append(f"#{number}")
+        else:
+            columns.append(f"to_json(#{number})")
+            json_places.append(number - 1)
+    query = relation.project(", ".join(columns)).sql_query()
+    result = history.connection.execute(query)
+    rows = _with_nested(iter(result.fetchone, None), json_places)
+    return excerpt(relation.columns, rows, advice=_select_less, notes=notes)
 
 
 def _with_nested(rows: Iterator[Sequence[Any]], places: Sequence[int]) -> Iterator[Sequence[Any]]:
@@ -286,31 +286,30 @@ def _select_less(count: int) -> str:
     return f"aggregate, select fewer columns, or add ORDER BY and OFFSET {count} to read on"
 
 
-def _answer_comparison(question: ChangesQuestion) -> str:
-    with open_history(question.database, limits=_LIMITS, wait_seconds=WAIT_SECONDS) as history:
-        account = question.account
-        accounts = history.accounts()
-        others = ""
-        if account is None and question.default_account in accounts:
-            account = question.default_account
-            if len(accounts) > 1:
-                others = f"; this is about {account}, and the database has {listed(accounts)}"
-        request = ComparisonRequest.of(account=account, **question.options)
-        result: Changes | CountedChanges
-        try:
-            if question.by_campaign:
-                result = count_changes(history, request)
-                columns: Sequence[str] = _COLUMNS_OF_COUNTS
-                rows: Sequence[Any] = result.campaigns[: request.limit]
-                omitted = len(result.campaigns) - len(rows)
-            else:
-                # `compare` applies the limit itself
-                result = compare(history, request)
-                columns = _COLUMNS_OF_CHANGES
-                rows = result
-                omitted = result.total - len(rows)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"{error}{others}") from error
+def _answer_comparison(history: History, question: ChangesQuestion) -> str:
+    account = question.account
+    accounts = history.accounts()
+    others = ""
+    if account is None and question.default_account in accounts:
+        account = question.default_account
+        if len(accounts) > 1:
+            others = f"; this is about {account}, and the database has {listed(accounts)}"
+    request = ComparisonRequest.of(account=account, **question.options)
+    result: Changes | CountedChanges
+    try:
+        if question.by_campaign:
+            result = count_changes(history, request)
+            columns: Sequence[str] = _COLUMNS_OF_COUNTS
+            rows: Sequence[Any] = result.campaigns[: request.limit]
+            omitted = len(result.campaigns) - len(rows)
+        else:
+            # `compare` applies the limit itself
+            result = compare(history, request)
+            columns = _COLUMNS_OF_CHANGES
+            rows = result
+            omitted = result.total - len(rows)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}{others}") from error
     left_out = []
     if omitted:
         left_out.append(
