@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import warnings
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import aiohttp
@@ -89,7 +90,7 @@ class SeoRepClient:
         api_key = _masked(api_key)
         check_callback("on_attempt", on_attempt, "an Attempt")
         access = find_access(base_url, api_key, profile)
-        access = access.evolve(base_url=_masked(access.base_url))
+        access = replace(access, base_url=_masked(access.base_url))
         if settings is None:
             settings = access.make_settings()
         if limits is not None:

@@ -14,7 +14,7 @@ import stat
 import sys
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +67,6 @@ class Access:
         if problem.startswith(name):
             problem = self.sources.get(name, name) + problem.removeprefix(name)
         return ConfigurationError(problem, argument=argument)
-
-    def evolve(self, **changes: Any) -> Access:
-        """Return a copy with other values."""
-        return replace(self, **changes)
 
     def make_settings(self) -> Settings:
         """Make the settings; members of enumerations are strings in TOML.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -82,7 +83,7 @@ def connect(service: Service) -> Connection:
             service.base_url, profile=service.profile, otherwise="or try --sandbox"
         )
         if service.base_url is not None:
-            access = access.evolve(sources={**access.sources, "base_url": "--base-url"})
+            access = replace(access, sources={**access.sources, "base_url": "--base-url"})
     else:
         sandbox = later("sandbox", "build_embedded")(sandbox_options)
         access = Access(base_url="", api_key=Secret(), account="sandbox")
@@ -100,8 +101,8 @@ def _with_settings(access: Access, options: Mapping[str, str]) -> Access:
     refuse_unknown(options, attrs.fields_dict(Settings), "-c")
     values = {name: _toml_value(value) for name, value in options.items()}
     sources = {name: f"-c {name}" for name in options}
-    return access.evolve(
-        settings={**access.settings, **values}, sources={**access.sources, **sources}
+    return replace(
+        access, settings={**access.settings, **values}, sources={**access.sources, **sources}
     )
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -81,8 +82,8 @@ def _ask_for_key_that_works(name: str, profile: Mapping[str, object]) -> tuple[S
             messages().print("Error: the key must not be empty.")
             continue
         access = access_of(name, {**profile, "key": key})
-        access = access.evolve(
-            sources={**access.sources, "base_url": "the address", "api_key": "the key"}
+        access = replace(
+            access, sources={**access.sources, "base_url": "the address", "api_key": "the key"}
         )
         # with the profile's settings, because the service may be reachable only by its proxy
         settings = attrs.evolve(access.make_settings(), max_attempts=2)
