@@ -5,13 +5,14 @@ operation. A request over the limit is also answered after the latency.
 """
 
 import asyncio
+import base64
 import contextlib
 import itertools
 from collections import Counter
 from functools import lru_cache, partial
 
 import msgspec
-from aiohttp import BasicAuth, web
+from aiohttp import web
 from aiohttp.typedefs import Handler
 from attrs import define, field
 
@@ -144,7 +145,7 @@ class Chain:
     @web.middleware
     async def _answer_refusals(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            if _password(request) != self._options.api_key:
+            if _password(request) != self._options.api_key.encode():
                 raise Refusal(403, "invalid API key: send it as the Basic password")
             return await handler(request)
         except Refusal as refusal:
@@ -180,13 +181,16 @@ def _operation_name(request: web.Request) -> str:
     return f"{request.method} {path}"
 
 
-def _password(request: web.Request) -> str:
+def _password(request: web.Request) -> bytes:
     authorization = request.headers.get("Authorization", "")
+    scheme, _, credentials = authorization.partition(" ")
+    if scheme.lower() != "basic":
+        return b""
     try:
-        password: str = BasicAuth.decode(authorization, encoding="utf-8").password
-        return password
+        decoded = base64.b64decode(credentials, validate=True)
     except ValueError:
-        return ""
+        return b""
+    return decoded.partition(b":")[2]
 
 
 def _error_response(refusal: Refusal) -> web.Response:
