@@ -66,11 +66,6 @@ class Ledger(Generic[T]):
         if not page.items:
             self._end_at(page)
         self._compare_totals(page)
-        is_last = len(self._sizes) == self.last_page != 1
-        if is_last and self._records is None and len(keys) == self._sizes[0]:
-            # The announced number of pages may be too low. Without a number of records, only an
-            # empty page shows the end.
-            self.last_page = None
 
     def _end_at(self, page: Page[T]) -> None:
         """Treat an empty page as the end, unless records are missing."""

@@ -182,14 +182,6 @@ async def test_without_total_records_reading_ends_at_an_empty_page(
     assert len(service.requests) == (3 if pages == "3" else 4)
 
 
-async def test_too_few_pages_without_total_records_lose_no_row() -> None:
-    async with serving(announcing(FEED, 2, LEFT_OUT), max_attempts=1) as (client, service):
-        assert await FEED.everything(client) == list(range(1, 26))
-        ids = [item async for item in FEED.ask(client)]
-    assert len(ids) == 25
-    assert sorted(service.pages) == sorted([1, 2, 3, 4] * 2)
-
-
 @pytest.mark.parametrize(
     ("pages", "records"),
     [(2, 25), *itertools.product([3, LEFT_OUT], [0, 1, 9, 24, 26, "50", 10**9])],
