@@ -35,10 +35,10 @@ MOST_FAILURES = 3
 QUESTION_ATTEMPTS = 3
 """The most attempts for a question. A random fault, or a refusal at a low rate, does not answer it.
 """
+QUESTION_SECONDS = 90
+"""The most seconds that refusals may prolong a question.
 
-QUESTION_SECONDS = 60
-"""The most seconds that refusals may prolong a question: a limit may be per minute, but each pause
-that the service asks for stops all requests.
+It outlasts a limit per minute, but each pause that the service asks for stops all requests.
 """
 
 
@@ -104,16 +104,20 @@ class PageSize:
     async def _has_turn(self, patience: float, ask_until: float) -> bool:
         """Wait until no question is open, or until patience has run out. Return whether none is."""
         now = self._session.clock.monotonic
-        share = self._session.share
         wait_until = min(now() + patience, ask_until)
         while now() < wait_until:
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(patience, wait_until - now())):
                     return await self._turn.acquire()
             # While the service refuses, the further pages would wait as long as the question.
-            if share.pace is not None or share.only_probes:
+            if self._rate_is_refused():
                 wait_until = ask_until
         return False
+
+    def _rate_is_refused(self) -> bool:
+        """Return whether a limit of the rate is known, or the service refuses everything."""
+        share = self._session.share
+        return share.pace is not None or share.only_probes
 
     async def _ask(
         self, reading: Reading[T], page: Page[T], patience: float, ask_until: float
@@ -138,9 +142,11 @@ class PageSize:
             # A question that was never sent decides nothing.
             if error.attempts == 0:
                 pass
-            # A refusal is probably about the rate, and a late question had little time. So they
-            # decide only if they are repeated. A DeadlineExceededError has the status of its cause.
-            elif isinstance(error, DeadlineExceededError) or error.status in (429, 503):
+            # A late question had little time, and while the service refuses others as well, a
+            # refusal is probably about the rate. So these decide only if they are repeated.
+            elif isinstance(error, DeadlineExceededError) or (
+                error.status in (429, 503) and self._rate_is_refused()
+            ):
                 self.count_failure()
                 may_ask_again = self._state is PageSizeState.UNKNOWN
                 if may_ask_again and self._session.clock.monotonic() < ask_until:
