@@ -254,18 +254,12 @@ class _TablePull:
 
     async def run(self) -> pa.Table:
         """Pull every report and return the table."""
-        campaigns = {campaign_id: [campaign_id] for campaign_id in self.ids}
+        owners = {campaign_id: [campaign_id] for campaign_id in self.ids}
         if self.feed is Feed.KEYWORD_BY_DATE:
             # the ids of keywords are in the rows of their campaigns, which are pulled first
-            await self._pull_feed(Feed.CAMPAIGN, campaigns)
-            _, errors = listed_ids(self.owners)
-            for keyword_id, error in errors.items():
-                for campaign_id in self.owners.pop(keyword_id):
-                    # an id that can't be sent may not fit its column either
-                    self._fail(error, campaign_id, keyword_id if fits(keyword_id) else None)
-            await self._pull_feed(self.feed, self.owners)
-        else:
-            await self._pull_feed(self.feed, campaigns)
+            await self._pull_feed(Feed.CAMPAIGN, owners)
+            owners = self.owners
+        await self._pull_feed(self.feed, owners)
         table = require("pyarrow").Table.from_batches(self.batches, self.schema)
         return table.combine_chunks()
 
@@ -275,9 +269,14 @@ class _TablePull:
         Raises:
             AuthenticationError: the key was refused, or a campaign if failures are not rows.
         """
+        valid_ids, errors = listed_ids(owners)
+        for id_, error in errors.items():
+            for campaign_id in owners[id_]:
+                # an id that can't be sent may not fit its column either
+                self._fail(error, campaign_id, id_ if fits(id_) else None)
         forbidden = None
         async with self.client.rankings.pull(
-            owners, *self.dates, feed=feed, ordered=True, **self.options
+            valid_ids, *self.dates, feed=feed, ordered=True, **self.options
         ) as pull:
             async for outcome in pull:
                 if isinstance(outcome.error, AuthenticationError) and not self.failures_are_rows:
