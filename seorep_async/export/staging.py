@@ -171,7 +171,7 @@ class Staging:
             _, *columns = model_columns(Campaign, part)
             group.add(table, [*self._lead(table, ids, sizes), *columns], ids, sizes)
 
-        # no report of a longer id can be requested, and few formats could hold it in a lead
+        # no report of a longer id can be requested, and few formats could hold it
         storable = [campaign for campaign in campaigns if fits(campaign.id)]
         for part in in_groups(storable, lambda _: 1, _PIECE_ROWS):
             # a campaign that the format can't hold only lacks its record
