@@ -78,10 +78,10 @@ class SeoRepClient:
         # Tracebacks can show local variables, so this frame only keeps masked secrets.
         base_url = _masked(base_url)
         wrong_type = (
-            _wrong_type("api_key", api_key, str)
-            or _wrong_type("settings", settings, Settings)
-            or _wrong_type("session", session, aiohttp.ClientSession)
-            or _wrong_type("limits", limits, Limits)
+            _wrong_type_error("api_key", api_key, str)
+            or _wrong_type_error("settings", settings, Settings)
+            or _wrong_type_error("session", session, aiohttp.ClientSession)
+            or _wrong_type_error("limits", limits, Limits)
         )
         if wrong_type is not None:
             # `settings` may be a dictionary with a proxy's password.
@@ -94,7 +94,7 @@ class SeoRepClient:
         if settings is None:
             settings = access.make_settings()
         if limits is not None:
-            settings = _within(settings, limits)
+            settings = _with_shared_limits(settings, limits)
         authentication = _authentication_of(access, settings)
         self._base_url = _base_url_of(access, settings)
         self._account = _account_of(access, account, self._base_url)
@@ -240,7 +240,7 @@ class SeoRepClient:
         )
 
 
-def _wrong_type(name: str, value: object, required_type: type) -> ConfigurationError | None:
+def _wrong_type_error(name: str, value: object, required_type: type) -> ConfigurationError | None:
     """Return the error for an argument of another type, without its value, or None."""
     if value is None or isinstance(value, required_type):
         return None
@@ -281,7 +281,7 @@ def _account_of(access: Access, account: str | None, base_url: BaseURL) -> str:
         raise access.refusal(error.message, "account") from None
 
 
-def _within(settings: Settings, limits: Limits) -> Settings:
+def _with_shared_limits(settings: Settings, limits: Limits) -> Settings:
     """Return the settings with the values of the shared limits.
 
     Raises:

@@ -53,7 +53,7 @@ class SeoRepError(Exception):
             facts.append(f"status {self.status}")
         if self.attempts:
             facts.append("1 attempt" if self.attempts == 1 else f"{self.attempts} attempts")
-        string = self._about_subject()
+        string = self._message_with_subject()
         if facts:
             string += f" [{', '.join(facts)}]"
         # A message with the service's own reason already quotes the body.
@@ -62,9 +62,9 @@ class SeoRepError(Exception):
         return string
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._about_subject()!r})"
+        return f"{type(self).__name__}({self._message_with_subject()!r})"
 
-    def _about_subject(self) -> str:
+    def _message_with_subject(self) -> str:
         return f"{self.subject}: {self.message}" if self.subject else self.message
 
     @property
@@ -212,7 +212,7 @@ class PullPausedError(SeoRepError):
 
 
 _LONGEST_VALUE = 60
-"""The number of characters of an invalid value that a message shows."""
+"""The maximum length of an invalid value in a message."""
 _STATUS_ERRORS = {
     401: AuthenticationError,
     403: AuthenticationError,

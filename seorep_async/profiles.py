@@ -36,7 +36,7 @@ _ACCOUNT_FIELDS = ("base_url", "key", "account", "report_engines")
 _SECRET_FIELDS = ("key", "proxy")
 _SETTINGS: Mapping[str, attrs.Attribute[Any]] = attrs.fields_dict(Settings)
 _LARGEST_FILE = 1024 * 1024
-"""The most bytes of the file with the profiles."""
+"""The maximum size of the file with the profiles, in bytes."""
 _SET_BOTH = f"set {BASE_URL} and {API_KEY}"
 
 
@@ -76,7 +76,7 @@ class Access:
         """
         try:
             values: dict[str, Any] = {
-                name: _setting(name, value) for name, value in self.settings.items()
+                name: _setting_value(name, value) for name, value in self.settings.items()
             }
             return Settings(**values)
         except ConfigurationError as error:
@@ -109,13 +109,13 @@ def find_access(  # noqa: C901, the cases of its docstring
         base_url: the address that the caller gives, or None.
         api_key: the key that the caller gives, masked, or None.
         profile: the name of a stored profile, or None.
-        otherwise: another way to give both, for the message if nothing was found.
+        otherwise: another way to supply the address and the key, for the error if there are none.
 
     Raises:
         ConfigurationError: nothing was found, only one of the two was found, or the profile or
             its file can't be used.
     """
-    # 1. A profile that the caller names. An address or a key beside it would be another account's.
+    # 1. A profile. An address or a key given with it could belong to another account.
     if profile is not None:
         if base_url is not None or api_key is not None:
             name = "base_url" if base_url is not None else "api_key"
@@ -141,7 +141,7 @@ def find_access(  # noqa: C901, the cases of its docstring
             )
             raise ConfigurationError(problem, argument="base_url")
         return access_of(default_name, load_profile(default_name))
-    # If only one is given, a profile does not supply the other, which may be another account's.
+    # A profile never supplies the missing one, because it may belong to another account.
     if api_key is None:
         raise _half_given("base_url", sources, API_KEY)
     if base_url is None:
@@ -227,7 +227,7 @@ def report_engines(profile: str | None = None) -> ReportEngines | None:
             return ReportEngines.of(value, f"report_engines of profile {profile}")
     if os.environ.get(REPORT_ENGINES):
         return ReportEngines.of(os.environ[REPORT_ENGINES], REPORT_ENGINES)
-    # A stored profile may be for another account than the environment's.
+    # The environment may be for another account than a stored profile.
     if profile is None and BASE_URL not in os.environ and API_KEY not in os.environ:
         default_profile = _default_profile()
         if default_profile is not None:
@@ -308,7 +308,7 @@ def _why_unreadable(error: Exception) -> str:
 def _others_can_use(status: os.stat_result, *, has_key: bool) -> bool:
     """Return whether others can read a key, or choose where one is sent."""
     if sys.platform == "win32":
-        return False  # access lists apply there, and those of a user's folder are safe
+        return False  # Windows uses access lists, and a user's folder is private by default
     forbidden = stat.S_IWGRP | stat.S_IWOTH
     if has_key:
         forbidden |= stat.S_IRGRP | stat.S_IROTH
@@ -316,10 +316,10 @@ def _others_can_use(status: os.stat_result, *, has_key: bool) -> bool:
 
 
 def load_profile(name: str) -> Mapping[str, object]:
-    """Read one profile. Its names are checked, but its values are not.
+    """Read one profile. The names of its settings are checked, but not their values.
 
     Raises:
-        ConfigurationError: there is no such profile, or a name in it is not known.
+        ConfigurationError: there is no such profile, or a setting in it is unknown.
     """
     profiles = stored_profiles()
     if name not in profiles:
@@ -346,7 +346,7 @@ def refuse_unknown(names: Iterable[str], known_names: Collection[str], source: s
             raise ConfigurationError(f"{source}: there is no setting {short_repr(name)}.{advice}")
 
 
-def _setting(name: str, value: object) -> object:
+def _setting_value(name: str, value: object) -> object:
     """Convert a TOML value to the value of a setting."""
     default = _SETTINGS[name].default
     if isinstance(default, enum.Enum):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 LARGEST_BODY = 512 * 1024
-"""The most bytes of an error that are parsed."""
+"""The maximum size of an error body to parse, in bytes."""
 _LONGEST = 200
-"""The maximum number of characters of a reason."""
+"""The maximum length of a reason."""
 _MOST_ITEMS = 5
-"""The most items of an array that are searched."""
+"""The maximum number of an array's items to search."""
 _DEPTH = 3
 """The levels of objects and arrays that are searched."""
 _NAMES = ("message", "messages", "detail", "description", "reason", "error", "errors", "results")

@@ -29,9 +29,9 @@ R_co = TypeVar("R_co", covariant=True)
 
 _FAILURES_IN_REPR = 3
 _LONGEST_REASON = 160
-"""The most characters of a failure's reason in a summary."""
+"""The maximum length of a failure's reason in a summary."""
 _SHARED_COLUMNS = 2
-"""The number of leading columns, account and night, that are equal in all rows of a pull."""
+"""The number of leading columns that are equal in all rows of a pull: account, snapshot date."""
 _SKIP_FAILURES = "skip_failures=True leaves failed reports out of the table"
 
 
@@ -101,7 +101,7 @@ class RankingReport(Model, Tabular, Generic[R_co]):
 
         def __iter__(self):
             # pandas.DataFrame(report) would otherwise fail without a reason
-            raise TypeError("a report is no list: use its .rows, or .to_pandas() for a frame")
+            raise TypeError("a report is not a list: use its .rows, or .to_pandas() for a frame")
 
     def _parts(self) -> tuple[Table, Iterable[Columns]]:
         return _table(self.feed), [column_values(self)]
@@ -113,10 +113,10 @@ class RankingReport(Model, Tabular, Generic[R_co]):
         return f"<{self._caption()}: {counted(len(self.rows), 'row')}>"
 
     def _caption(self) -> str:
-        subject = f"{self.feed.object_name.title()} {self.id}"
+        caption = f"{self.feed.object_name.title()} {self.id}"
         if self.account:
-            subject += f" of {self.account}"
-        return f"{subject}, {self.start_date} to {self.end_date}, feed {self.feed.value}"
+            caption += f" of {self.account}"
+        return f"{caption}, {self.start_date} to {self.end_date}, feed {self.feed.value}"
 
     def _repr_html_(self) -> str:
         totals = None
@@ -229,7 +229,7 @@ Outcome: TypeAlias = PulledReport[R] | FailedReport
 
 
 class PullOutcomes(TableList[Outcome[R]]):
-    """The outcomes of an awaited pull, which are both a list in the order of ids and a table.
+    """The outcomes of an awaited pull: a list in the order of the ids that is also a table.
 
     Slices, copies and concatenations are also `PullOutcomes`. Every conversion to a table raises
     the error of the first failed outcome, unless `skip_failures=True` leaves failures out. If there
@@ -255,10 +255,10 @@ class PullOutcomes(TableList[Outcome[R]]):
         """The outcomes that failed, in the order of their ids."""
         return [outcome for outcome in self if isinstance(outcome, FailedReport)]
 
-    def _takes(self, items: Iterable[Any]) -> bool:
-        return all(self._takes_one(item) for item in items)
+    def _accepts(self, items: Iterable[Any]) -> bool:
+        return all(self._accepts_item(item) for item in items)
 
-    def _takes_one(self, item: object) -> bool:
+    def _accepts_item(self, item: object) -> bool:
         if isinstance(item, PulledReport):
             return item.report.feed is self._kind
         return isinstance(item, FailedReport)
@@ -269,7 +269,7 @@ class PullOutcomes(TableList[Outcome[R]]):
             # The same error may be raised several times, but needs only one note.
             if _SKIP_FAILURES not in getattr(error, "__notes__", ()):
                 error.add_note(_SKIP_FAILURES)
-            self.failures[0].to_dicts()  # raises it
+            self.failures[0].to_dicts()  # raises the error
         return _Rows(self.reports, self._kind)
 
     def to_dicts(self, *, skip_failures: bool = False) -> list[dict[str, Any]]:
@@ -307,11 +307,11 @@ class PullOutcomes(TableList[Outcome[R]]):
         first_rows = (attrs.evolve(report, rows=report.rows[:SHOWN_ROWS]) for report in reports)
         columns_of_reports = (column_values(report)[_SHARED_COLUMNS:] for report in first_rows)
         rows = chain.from_iterable(zip(*columns, strict=True) for columns in columns_of_reports)
-        total = sum(len(report.rows) for report in reports)
+        row_count = sum(len(report.rows) for report in reports)
         columns = _table(self._kind).columns[_SHARED_COLUMNS:]
-        # Otherwise, the id would come last if all shown rows have the same one.
+        # Otherwise the id's column would come last if all shown rows have the same id.
         first_columns = [f"{self._kind.object_name}_id"]
-        return html_table(self._summary(), columns, rows, total, first=first_columns)
+        return html_table(self._summary(), columns, rows, row_count, first=first_columns)
 
     def _summary(self) -> str:
         """Return the numbers of reports and failures, and the first failed ids."""
@@ -328,13 +328,14 @@ class PullOutcomes(TableList[Outcome[R]]):
             summary += f", {first_day} to {last_day}"
         summary += f": {', '.join(counts)}"
         if failures:
-            first = failures[:_FAILURES_IN_REPR]
-            reasons = [f"{failure.id}: {_cut(failure.error.message)}" for failure in first]
-            if len(failures) > len(first):
+            first_failures = failures[:_FAILURES_IN_REPR]
+            reasons = [f"{failure.id}: {_cut(failure.error.message)}" for failure in first_failures]
+            if len(failures) > len(first_failures):
                 reasons.append("…")
             summary += f" ({'; '.join(reasons)})"
+        all_failed = bool(failures) and not reports
         are_unknown = all(isinstance(failure.error, NotFoundError) for failure in failures)
-        if self._kind is Feed.KEYWORD_BY_DATE and failures and not reports and are_unknown:
+        if self._kind is Feed.KEYWORD_BY_DATE and all_failed and are_unknown:
             summary += f"; {self._kind.value} takes keyword ids, not campaign ids"
         return summary
 
@@ -342,7 +343,7 @@ class PullOutcomes(TableList[Outcome[R]]):
 def _cut(reason: str) -> str:
     """Shorten a long reason between words."""
     short_reason = shorten(reason, _LONGEST_REASON, placeholder="…")
-    # `shorten` leaves out a long word, and a sentence in Japanese is one word.
+    # `shorten` drops a word that is too long, and a Japanese sentence counts as one word.
     if len(short_reason) < _LONGEST_REASON // 2 and len(reason) > _LONGEST_REASON:
         return f"{reason[: _LONGEST_REASON - 1]}…"
     return short_reason
@@ -373,11 +374,11 @@ def _constants_last(table: Table, varying: Sequence[str]) -> list[Column]:
     lead = table.columns[: table.lead]
     ids = [column for column in lead if column.name in varying]
     constants = [column for column in lead if column.name not in varying]
-    columns_after_lead = sorted(table.columns[table.lead :], key=_place_in_frame)
+    columns_after_lead = sorted(table.columns[table.lead :], key=_order_in_frame)
     return [*ids, *columns_after_lead, *constants]
 
 
-def _place_in_frame(column: Column) -> int:
+def _order_in_frame(column: Column) -> int:
     if not is_important(column.name):
         return 2
     # Changes are null unless they were requested.
@@ -408,7 +409,7 @@ def column_values(
     Args:
         report: the report.
         campaign_id: the campaign of a keyword's report, which doesn't contain it.
-        snapshot_date: the night of the rows, if it differs from the report's.
+        snapshot_date: the snapshot date of the rows, if it differs from the report's.
     """
     lead = [
         report.account,

@@ -128,8 +128,8 @@ class Settings:
     for no limit. In a pull or a stream (`async for`, `.pages()`), it applies to each request."""
     max_attempts: int = 8
     """The maximum number of attempts per request, including the first, from 1 to 100. An attempt
-    counts as a third if the service asked the client to wait, if it got a 503 while the rate was
-    refused for others as well, or if it probed whether an outage was over. A report may be read
+    counts as a third if the service asked the client to wait, or if it probed whether an outage was
+    over. So does one with a 503 while other requests were refused as well. A report may be read
     again, with as many attempts: at the default page size, or once more at the end of a pull."""
     backoff_initial: float = 0.1
     """The longest random wait before the first retry, in seconds; it doubles with each retry."""
@@ -239,7 +239,7 @@ class Settings:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.proxy_password is not None:
-            problem = "settings that hold a proxy password can't be pickled"
+            problem = "settings that contain a proxy password can't be pickled"
             raise TypeError(f"{problem}; create them where they are needed")
         return partial(Settings, **attrs.asdict(self, recurse=False)), ()
 
@@ -264,7 +264,7 @@ def _hide_arguments(settings_type: type[Settings]) -> None:
             values["proxy"] = Secret.of(values["proxy"])
         for name in values:
             if name not in names:
-                # the unknown setting may hold a password, and `self` has no attributes for a repr
+                # the unknown setting may be a password, and `self` has no attributes for a repr
                 del self, values
                 problem = f"there is no setting {short_repr(name)}.{suggestion(name, names)}"
                 raise ConfigurationError(problem.removesuffix("."), argument=name)
@@ -291,7 +291,7 @@ def _proxy_problem(address: object) -> str:
     if parts.query or parts.fragment:
         return example
     if ":" in unquote(parts.username or ""):
-        return "proxy: a user name can't hold a colon (%3A)"
+        return "proxy: a user name can't contain a colon (%3A)"
     return ""
 
 

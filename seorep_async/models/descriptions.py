@@ -1,8 +1,8 @@
 """The description of every attribute of a model, once: for columns, help pages and editors.
 
 `help()`, Arrow, DuckDB and `seorep columns` take it from here. Editors read the docstrings under
-the attributes; `python -m tests.models.attribute_docs` writes these from here, and a test holds
-them equal.
+the attributes. `python -m tests.models.attribute_docs` writes these docstrings from here, and a test
+compares them.
 
 If the service's reference gives only the name of a field, the description says so. Columns that no
 model has are described in `tables.output_tables`.
@@ -58,7 +58,7 @@ _UNTYPED = (
 def _each(
     attribute: str, description: str, engines: Descriptions = _ENGINES, **facts: str
 ) -> Descriptions:
-    """Return the description of the attribute that each search engine has."""
+    """Return an attribute's description for each search engine, by the attribute's name."""
     return {
         attribute.format(engine=engine): description.format(engine=engine, name=name, **facts)
         for engine, name in engines.items()
@@ -94,7 +94,7 @@ _CHANGES = _each(
 )
 _ADDRESSES = _each(
     "{engine}_ranking_url",
-    _ADDRESS.format("Address that belongs to {engine}_ranking"),
+    _ADDRESS.format("Address for {engine}_ranking"),
     _ENGINES_WITH_ADDRESS,
 )
 _RESULT_PAGES = _each(
@@ -170,7 +170,7 @@ _DESCRIPTIONS = {
         "last_metric_rollup_date": f"Day of an internal step of the service. {_ONLY_A_NAME}",
         "last_results_date": f"Day of the newest results. {_ONLY_A_NAME}",
         "tags": "The keyword's labels: a list of id, label, and unknown fields in extra.",
-        "extra": f"{_EXTRA} Also a `last_..._date` with a time of day other than midnight.",
+        "extra": f"{_EXTRA} It also contains any `last_..._date` whose time is not midnight.",
     },
     "CampaignPeriod": {
         **_PERIOD,
@@ -286,7 +286,7 @@ def description_of(model: type, attribute: str) -> str:
 
 def with_descriptions(model: type[M]) -> type[M]:
     """Add the attributes' descriptions to the docstring of a model, for `help()`."""
-    # Editors show docstrings of attributes, but `help()` shows only that of the class.
+    # Editors show docstrings of attributes, but `help()` shows only the class's docstring.
     lines = ["\n\n    Attributes:"]
     for field in attrs.fields(model):
         text = f"{field.name}: {description_of(model, field.name)}"

@@ -69,9 +69,9 @@ def raw_row_struct(
         # No name on the wire begins with a space.
         rename[field.name] = wire_names.get(field.name, f" {field.name}")
     # An unknown name may not be valid in Python, so these fields are numbered.
-    for place, unknown_name in enumerate(unknown_names or ()):
-        declared.append((f"unknown_{place}", Any, msgspec.UNSET))
-        rename[f"unknown_{place}"] = unknown_name
+    for index, unknown_name in enumerate(unknown_names or ()):
+        declared.append((f"unknown_{index}", Any, msgspec.UNSET))
+        rename[f"unknown_{index}"] = unknown_name
     return msgspec.defstruct(
         "RawRow",
         declared,
@@ -86,12 +86,12 @@ def _default(field: attrs.Attribute[Any]) -> object:
     return msgspec.NODEFAULT if field.default is attrs.NOTHING else field.default
 
 
-def become(raw_rows: list[Any], model: type[T]) -> list[T]:
-    """Turn raw rows into models in place. Each field must hold a value that the model allows.
+def turn_into_models(raw_rows: list[Any], model: type[T]) -> list[T]:
+    """Turn raw rows into models in place. Each value must be one that the model allows.
 
     Python lets an object change its class if both classes have the same base class with all fields.
     This takes 0.04 µs per row. Making a model, `model(*astuple(row))`, would take 0.12 to 0.22 µs,
-    up to a third of the time of decoding. Only this function sets a class.
+    up to a third of the time of decoding. Nothing else in the package sets a class.
     """
     for row in raw_rows:
         row.__class__ = model
@@ -99,13 +99,13 @@ def become(raw_rows: list[Any], model: type[T]) -> list[T]:
 
 
 def _reduced(model: Any) -> tuple[Any, ...]:
-    # All instances share the tuple of names, so a pickle of many holds it once.
+    # All instances share the tuple of names, so a pickle of many instances contains it once.
     return _restored, (type(model), type(model).__struct_fields__, astuple(model))
 
 
 def _restored(model: Any, names: Sequence[str], values: tuple[Any, ...]) -> Any:
-    # Usually the same version reads it, and positional arguments are three times as fast.
+    # Usually the same version reads the pickle, and positional arguments are three times as fast.
     if names == model.__struct_fields__:
         return model(*values)
-    # Another version, with other fields or another order of them, pickled it.
+    # Another version pickled it, with other fields or in another order.
     return model(**dict(zip(names, values, strict=True)))

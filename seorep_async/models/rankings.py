@@ -125,8 +125,8 @@ class KeywordRanking(Model):
     documented which sign is an improvement, or how long the previous period is.
     """
     engine_a_ranking_url: str | None = None
-    """Address that belongs to engine_a_ranking. Only the field's name is documented. Null if the
-    service sent none.
+    """Address for engine_a_ranking. Only the field's name is documented. Null if the service sent
+    none.
     """
     engine_a_serp_url: str | None = None
     """Address of a results page of the first search engine. Only the field's name is documented.
@@ -143,8 +143,8 @@ class KeywordRanking(Model):
     documented which sign is an improvement, or how long the previous period is.
     """
     engine_a_mobile_ranking_url: str | None = None
-    """Address that belongs to engine_a_mobile_ranking. Only the field's name is documented. Null if
-    the service sent none.
+    """Address for engine_a_mobile_ranking. Only the field's name is documented. Null if the service
+    sent none.
     """
     engine_a_mobile_serp_url: str | None = None
     """Address of a results page of the first search engine on mobile devices. Only the field's name
@@ -175,8 +175,8 @@ class KeywordRanking(Model):
     documented which sign is an improvement, or how long the previous period is.
     """
     engine_b_ranking_url: str | None = None
-    """Address that belongs to engine_b_ranking. Only the field's name is documented. Null if the
-    service sent none.
+    """Address for engine_b_ranking. Only the field's name is documented. Null if the service sent
+    none.
     """
     engine_b_serp_url: str | None = None
     """Address of a results page of the second search engine. Only the field's name is documented.
@@ -235,8 +235,8 @@ class KeywordRanking(Model):
     """
     extra: Mapping[str, Any] = extra_field()
     """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text.
-    Without such fields: {} in Python, an empty cell in CSV, and null elsewhere. Also a
-    `last_..._date` with a time of day other than midnight.
+    Without such fields: {} in Python, an empty cell in CSV, and null elsewhere. It also contains
+    any `last_..._date` whose time is not midnight.
     """
 
 
@@ -394,7 +394,7 @@ class CampaignPeriod(Model):
 @with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class KeywordPeriod(Model):
-    """A date of a keyword: a row of its feed by date (the service's reference, section 2.7).
+    """A keyword's ranks on one date (the service's reference, section 2.7).
 
     `date_precision` says whether the service sent a day or only a month; `date` is then the first
     day of that month. Only the older variant of the feed has `global_monthly_searches`, `wmt_*` and
@@ -424,16 +424,16 @@ class KeywordPeriod(Model):
     month the position was measured, or what 0 and null mean; read both as not ranked.
     """
     engine_a_ranking_url: str | None = None
-    """Address that belongs to engine_a_ranking. Only the field's name is documented. Null if the
-    service sent none.
+    """Address for engine_a_ranking. Only the field's name is documented. Null if the service sent
+    none.
     """
     engine_a_mobile_ranking_url: str | None = None
-    """Address that belongs to engine_a_mobile_ranking. Only the field's name is documented. Null if
-    the service sent none.
+    """Address for engine_a_mobile_ranking. Only the field's name is documented. Null if the service
+    sent none.
     """
     engine_b_ranking_url: str | None = None
-    """Address that belongs to engine_b_ranking. Only the field's name is documented. Null if the
-    service sent none.
+    """Address for engine_b_ranking. Only the field's name is documented. Null if the service sent
+    none.
     """
     competitors: int | None = None
     """Number of competitors. It is not documented what is counted. The difference between null and

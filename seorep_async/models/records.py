@@ -125,7 +125,7 @@ class LoginGrant(Model):
     """A one-time sign-in for a user (the service's reference, section 2.3).
 
     `token` and `login_url`, which contains a token as well, are secrets: they are in no repr, and a
-    grant cannot be pickled. How long a grant lasts is not documented.
+    grant cannot be pickled. The lifetime of a grant is not documented.
     """
 
     token: str = attrs.field(repr=False)

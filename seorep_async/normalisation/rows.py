@@ -37,7 +37,7 @@ from seorep_async.models import (
     SearchLocation,
     Tag,
 )
-from seorep_async.models.gc_untracked import become, raw_row_struct
+from seorep_async.models.gc_untracked import raw_row_struct, turn_into_models
 from seorep_async.normalisation import values
 from seorep_async.normalisation.envelope import Metadata, Subject, refuse_another_row
 from seorep_async.normalisation.row_values import (
@@ -236,7 +236,7 @@ class RowReader(Generic[M]):
     def _make_current(self, rows: list[Any]) -> list[M]:
         # An error leaves all rows unconverted, so the JSON can be read again.
         self._values.convert(rows)
-        return become(rows, self._model)
+        return turn_into_models(rows, self._model)
 
     def _make_models(
         self, rows: list[Any], format: Format = "odd", unknown_names: Names = ()

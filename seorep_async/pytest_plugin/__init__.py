@@ -108,7 +108,7 @@ def _options(request: pytest.FixtureRequest, marker: str, example: str) -> dict[
 def seorep_sandbox(
     request: pytest.FixtureRequest, seorep_make_sandbox: Callable[..., Sandbox]
 ) -> Sandbox:
-    """A running sandbox of 3 campaigns of 10 keywords, or as the marker `seorep_sandbox` says.
+    """A running sandbox with the marker's options; by default 3 campaigns of 10 keywords each.
 
     It runs in its own thread, so it responds even while a test blocks its event loop, for example
     with FastAPI's TestClient.
@@ -120,7 +120,7 @@ def seorep_sandbox(
 def seorep_make_sandbox() -> Iterator[Callable[..., Sandbox]]:
     """A function that starts another sandbox, for example for a second account.
 
-    It takes the arguments of `Sandbox`. By default there are 3 campaigns of 10 keywords. The
+    It takes the arguments of `Sandbox`. By default, it has 3 campaigns of 10 keywords each. The
     sandboxes run in their own threads and end with the test.
     """
     from seorep_async.pytest_plugin.sandbox_thread import running_in_thread

@@ -50,8 +50,8 @@ class _Responses(aioresponses.aioresponses):
         self, method: str, url: Any, *args: Any, **kwargs: Any
     ) -> aiohttp.ClientResponse:
         response = await super().match(method, url, *args, **kwargs)
-        # Without a match, aioresponses raises an error like that of a lost connection, after which
-        # a client would retry.
+        # Without a match, aioresponses raises the same error as a lost connection, and the client
+        # would retry.
         if response is None:
             self._fail(
                 f"{method} {url} is not mocked, or its response was used up: pass repeat=True for "
@@ -71,7 +71,7 @@ class _Responses(aioresponses.aioresponses):
     def _fail(self, message: str) -> NoReturn:
         if threading.get_ident() == self._test_thread:
             pytest.fail(message, pytrace=False)
-        # Another thread runs another event loop, such as that of FastAPI's TestClient. pytest's
+        # Another thread runs another event loop, such as FastAPI's TestClient does. pytest's
         # own exception would end that loop, and its message would be lost. If the application
         # catches this error, the test still fails at its end.
         self.unmocked_elsewhere.append(message)

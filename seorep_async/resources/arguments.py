@@ -45,7 +45,7 @@ _IDS = list[Annotated[int, msgspec.Meta(ge=1, le=MAX_ID)]]
 """A list of valid ids, for msgspec."""
 _NO_STRINGS = ("0", "false", "no", "off")
 """Strings of `compare_previous_period` that request no changes."""
-_PLACES = {"page": ".page(…)"}
+_HOW_TO_GIVE = {"page": ".page(…)"}
 """How to give a documented parameter whose argument has another name."""
 _OTHER_WAYS = {
     "campaign_ids": "Pass them as ids.",
@@ -61,7 +61,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
 _MONTH_OR_NOT = re.compile(r"[0-9]{4}-[0-9]{2}")
 _LONGEST_NAME = 100
-"""The most characters of an account's name."""
+"""The maximum length of an account's name."""
 
 Date: TypeAlias = dt.date | str
 
@@ -248,7 +248,7 @@ def check_engine_names(names: object) -> tuple[str, str]:
     """Return the names that people use for engine A and engine B."""
     words = list(names) if isinstance(names, list | tuple) else []
     if len(words) != 2 or not all(isinstance(word, str) and word.strip() for word in words):
-        expected = "two names, of engine A and B, such as Google and Bing"
+        expected = "the two names of engines A and B, such as Google and Bing"
         problem = f"engine_names must be {expected}, got {short_repr(names)}"
         raise ConfigurationError(problem, argument="engine_names")
     engine_a, engine_b = words
@@ -305,16 +305,16 @@ def build_params(
     extra_params: ExtraParams | None,
     *,
     argument: str = "extra_params",
-    places: Mapping[str, str] = _PLACES,
+    how_to_give: Mapping[str, str] = _HOW_TO_GIVE,
 ) -> dict[str, ParamValue]:
     """Check the documented and the additional parameters, and return all that are not None.
 
     Args:
-        documented: the documented parameters. Those that are None are not sent, but an additional
-            parameter may not have their names.
+        documented: the documented parameters. A parameter that is None is not sent, but no
+            additional parameter may have its name.
         extra_params: the additional parameters.
         argument: the name of the caller's argument with the additional parameters.
-        places: how to give documented parameters whose arguments have other names.
+        how_to_give: how to give documented parameters whose arguments have other names.
 
     Raises:
         ConfigurationError: a value can't be sent, or an additional parameter is a documented one.
@@ -330,14 +330,14 @@ def build_params(
         problem = f"{argument} must map names to values, got {described(extra_params)}"
         raise ConfigurationError(problem, argument=argument)
     for extra_name, value in extra_params.items():
-        checked_name = _checked_name(extra_name, documented, argument, places)
+        checked_name = _checked_name(extra_name, documented, argument, how_to_give)
         if value is not None:
             checked[checked_name] = _checked_value(checked_name, value)
     return checked
 
 
 def _checked_name(
-    name: object, documented: Params, argument: str, places: Mapping[str, str]
+    name: object, documented: Params, argument: str, how_to_give: Mapping[str, str]
 ) -> str:
     """Return the name of an additional parameter. The name of a documented one is rejected."""
     if not isinstance(name, str) or not name:
@@ -349,8 +349,8 @@ def _checked_name(
     # `Settings.array_encoding` may send the documented `role` as `role[]`.
     documented_name = name.removesuffix("[]")
     if documented_name in documented:
-        place = places.get(documented_name, f"{documented_name}=…")
-        problem = f"{argument}: {plain_string(name)!r} is an argument of its own: {place}"
+        example = how_to_give.get(documented_name, f"{documented_name}=…")
+        problem = f"{argument}: {plain_string(name)!r} is an argument of its own: {example}"
         raise ConfigurationError(problem, argument=argument)
     return plain_string(name)
 
@@ -378,7 +378,7 @@ def _checked_value(name: str, value: object) -> ParamValue:
 
 
 def _checked_strings(name: str, values: Iterable[object]) -> tuple[str, ...] | None:
-    """Return the strings of an array, or None if another value is in it."""
+    """Return the strings of an array, or None if it contains another value."""
     # An iterator can be read only once.
     items = tuple(values)
     strings = [item for item in items if isinstance(item, str)]

@@ -66,21 +66,21 @@ class Endpoint(Generic[M]):
             NotFoundError: there is no such object.
         """
         extra_params = mask_secrets(extra_params)
-        decode = self._single(self._model, id=id)
-        return await self._session.send(self._of_object("GET", id, decode, extra_params))
+        decode = self._object_decoder(self._model, id=id)
+        return await self._session.send(self._object_request("GET", id, decode, extra_params))
 
     async def _create(self, values: Params, extra_params: ExtraParams | None) -> M:
         params = build_params(values, extra_params)
         # The service chooses the id of the new object, so only its campaign can be compared.
-        decode = self._single(self._model, campaign_id=params.get("campaign_id"))
+        decode = self._object_decoder(self._model, campaign_id=params.get("campaign_id"))
         request = self._request(
             "POST", self._path, self._object_name, decode, params, idempotent=False
         )
         return await self._session.send(request)
 
     async def _update(self, id: int, values: Params, extra_params: ExtraParams | None) -> M:
-        decode = self._single(self._model, id=id)
-        request = self._of_object("PUT", id, decode, extra_params, values=values)
+        decode = self._object_decoder(self._model, id=id)
+        request = self._object_request("PUT", id, decode, extra_params, values=values)
         return await self._session.send(request)
 
     def _list(
@@ -90,21 +90,21 @@ class Endpoint(Generic[M]):
         extra_params: ExtraParams | None,
         subject: str | None = None,
     ) -> Listing[M, ModelList[M]]:
-        # The listing numbers its pages, so `extra_params` may not name a page.
+        # None reserves the name: `build_params` then refuses `page` in `extra_params`.
         documented = {**values, "limit": check_limit(limit), "page": None}
         params = build_params(documented, extra_params)
         settings = self._session.settings
         # This may put a limit into `params`, so it comes before they are encoded.
         page_size = choose_page_size(params, settings, self._page_size)
-        campaign = None
+        # A page about another campaign is refused.
+        expected_object = None
         campaign_id = params.get("campaign_id")
         if type(campaign_id) is int:
-            # A page about another campaign is refused.
-            campaign = ("campaign", campaign_id)
+            expected_object = ("campaign", campaign_id)
         query = Query(
             path=self._list_path or self._path,
             query=encode_query(params, settings.array_encoding),
-            decode=partial(ModelPage, self._decoder, self._model, subject=campaign),
+            decode=partial(ModelPage, self._decoder, self._model, subject=expected_object),
             key=attrgetter("id"),
             subject=subject,
             secrets=secrets_in(params),
@@ -115,7 +115,7 @@ class Endpoint(Generic[M]):
         items = chain.from_iterable(page.items for page in pages)
         return ModelList(items, self._model)
 
-    def _single(self, model: type[T], **expected: object) -> Decode[T]:
+    def _object_decoder(self, model: type[T], **expected: object) -> Decode[T]:
         """Return the decoder of one object. It refuses any object other than the requested one.
 
         Args:
@@ -136,7 +136,7 @@ class Endpoint(Generic[M]):
 
         return decode
 
-    def _of_object(
+    def _object_request(
         self,
         method: str,
         id: int,
@@ -199,7 +199,7 @@ class DeletableEndpoint(Endpoint[M]):
         """
         extra_params = mask_secrets(extra_params)
         # The reference documents no body, but there may be one with an error.
-        await self._session.send(self._of_object("DELETE", id, parse_any, extra_params))
+        await self._session.send(self._object_request("DELETE", id, parse_any, extra_params))
 
 
 def any_request(
@@ -207,8 +207,8 @@ def any_request(
 ) -> Request[dict[str, Any]]:
     """Check and encode the arguments of any request; see `SeoRepClient.request`.
 
-    Encoded parameters may contain secrets, and tracebacks with locals show every frame. So they are
-    in the frame of this function, which has returned before the request is sent.
+    Encoded parameters may contain secrets, and tracebacks with locals show every frame. Only the
+    frame of this function contains them, and it has returned before the request is sent.
     """
     _check_method_and_path(method, path)
     method = plain_string(method).upper()

@@ -59,16 +59,16 @@ _CampaignByDate: TypeAlias = Literal[Feed.CAMPAIGN_BY_DATE, "campaign-by-date"]
 _KeywordByDate: TypeAlias = Literal[Feed.KEYWORD_BY_DATE, "keyword-by-date"]
 
 
-_PLACES = {"page": ".page(…)", "filter": "search=…"}
-"""Documented parameters whose arguments have other names, and how to give them."""
+_HOW_TO_GIVE = {"page": ".page(…)", "filter": "search=…"}
+"""How to give the documented parameters whose arguments have other names."""
 # A month and its first day have the same date, so the precision is a part of the key.
-_PERIOD = attrgetter("date", "date_precision")
+_PERIOD_KEY = attrgetter("date", "date_precision")
 _AHEAD = dt.timedelta(days=1)
 """In some time zones, the date is a day ahead of UTC."""
 
 
 class FeedEndpoint(NamedTuple):
-    """The endpoint of a feed: its path, the model of its rows, and the key that identifies one."""
+    """The endpoint of a feed: its path, the model of its rows, and a row's key."""
 
     path: str
     row: type[Any]
@@ -80,10 +80,10 @@ _ENDPOINTS = {
         "/v3/resources/rankings/campaign", KeywordRanking, attrgetter("keyword_id")
     ),
     Feed.CAMPAIGN_BY_DATE: FeedEndpoint(
-        "/v3/resources/rankings/campaign/date", CampaignPeriod, _PERIOD
+        "/v3/resources/rankings/campaign/date", CampaignPeriod, _PERIOD_KEY
     ),
     Feed.KEYWORD_BY_DATE: FeedEndpoint(
-        "/v3/resources/rankings/keyword/date", KeywordPeriod, _PERIOD
+        "/v3/resources/rankings/keyword/date", KeywordPeriod, _PERIOD_KEY
     ),
 }
 
@@ -372,7 +372,7 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
         snapshot_date = self.snapshot_date or self.session.clock.now().date()
         # An empty report of the past is valid: there may be no keywords.
         if not rows and self.start_date > snapshot_date + _AHEAD:
-            raise self._not_begun(id)
+            raise self._future_error(id)
         return RankingReport(
             feed=self.feed,
             id=id,
@@ -389,7 +389,7 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
             compared=self.compared,
         )
 
-    def _not_begun(self, id: int) -> InvalidRequestError:
+    def _future_error(self, id: int) -> InvalidRequestError:
         """Return the error for an empty report of future days, probably because of a wrong year."""
         path = self.endpoint.path
         subject = f"{self.feed.object_name} {id}"
@@ -422,4 +422,4 @@ def feed_params(
     params["limit"] = check_limit(options.get("limit"))
     params |= strings
     params["compare_previous_period"] = options.get("compare_previous_period")
-    return build_params(params, options.get("extra_params"), places=_PLACES)
+    return build_params(params, options.get("extra_params"), how_to_give=_HOW_TO_GIVE)

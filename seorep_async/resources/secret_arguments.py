@@ -109,10 +109,11 @@ def _hide(value: object) -> _Hidden:
 def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
     """Return the values of parameters whose names suggest secrets. Numbers become strings.
 
-    No error may repeat them.
+    Errors must not quote them.
     """
     secrets: list[str] = []
     for name, value in values.items():
+        # true and false are no secrets
         if not _is_secret(name) or isinstance(value, bool):
             continue
         if isinstance(value, tuple):
@@ -120,6 +121,7 @@ def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
         elif isinstance(value, str):
             secrets.append(value)
         elif isinstance(value, int):
+            # the repr of a SecretInteger is its mask
             secrets.append(int.__repr__(value))
     return tuple(secrets)
 

@@ -149,10 +149,10 @@ class Users(DeletableEndpoint[User]):
             NotFoundError: there is no such user.
         """
         extra_params = mask_secrets(extra_params)
-        request = self._of_object(
+        request = self._object_request(
             "GET",
             id,
-            self._single(LoginGrant, user_id=id),
+            self._object_decoder(LoginGrant, user_id=id),
             extra_params,
             "/loginGrant",
             idempotent=False,

@@ -36,8 +36,8 @@ def arrow_schema(table: Table) -> pa.Schema:
     fields = []
     for column in table.columns:
         description = {"description": column.description}
-        fields.append(pa.field(column.name, _type(column.type), column.nullable, description))
-    metadata = {"description": table.description, "pandas": json.dumps(_for_pandas(table))}
+        fields.append(pa.field(column.name, _arrow_type(column.type), column.nullable, description))
+    metadata = {"description": table.description, "pandas": json.dumps(_pandas_metadata(table))}
     return pa.schema(fields, metadata=metadata)
 
 
@@ -55,14 +55,14 @@ def record_batch(table: Table, columns: Columns) -> pa.RecordBatch:
     arrays = []
     for column, values in zip(table.columns, columns, strict=True):
         try:
-            arrays.append(_array(pa, column.type, values))
+            arrays.append(_arrow_array(pa, column.type, values))
         except OverflowError:
             problem = f"{column.name}: an integer needs more than 64 bits"
             raise OverflowError(problem) from None
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
 
 
-def _array(pa: Any, column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
+def _arrow_array(pa: Any, column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
     if column_type is ColumnType.TAGS:
         return _tag_array(pa, values)
     if column_type is ColumnType.FIELDS:
@@ -73,8 +73,8 @@ def _array(pa: Any, column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
         values = [None if value is None else float(value) for value in values]
     elif is_constant(column_type, values):
         # repeating one value takes Arrow a fraction of the time of reading all values
-        return pa.repeat(pa.scalar(values[0], _type(column_type)), len(values))
-    return pa.array(values, _type(column_type))
+        return pa.repeat(pa.scalar(values[0], _arrow_type(column_type)), len(values))
+    return pa.array(values, _arrow_type(column_type))
 
 
 def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
@@ -82,11 +82,11 @@ def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
     pa = require("pyarrow")
     schema = arrow_schema(table)
     batches = [record_batch(table, columns) for columns in parts]
-    # key columns of a report in memory may hold nulls, unlike those of one pulled into files
-    for place, field in enumerate(schema):
-        has_nulls = any(batch.column(place).null_count for batch in batches)
+    # key columns may contain nulls in a report in memory, but never in a pulled file
+    for index, field in enumerate(schema):
+        has_nulls = any(batch.column(index).null_count for batch in batches)
         if has_nulls and not field.nullable:
-            schema = schema.set(place, field.with_nullable(True))
+            schema = schema.set(index, field.with_nullable(True))
     batches = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches]
     return pa.Table.from_batches(batches, schema)
 
@@ -94,8 +94,8 @@ def arrow_table(table: Table, parts: Iterable[Columns]) -> pa.Table:
 def pandas_frame(columns: Sequence[Column], rows: pa.Table) -> pd.DataFrame:
     """Return columns of an Arrow table as a pandas data frame.
 
-    Dates and times are `datetime64[s]`. Dates of Arrow or Python can't be compared with a string or
-    a Timestamp, resampled or plotted. Nested values are Python objects.
+    Dates and times are `datetime64[s]`, because pandas can't resample or plot dates of Arrow or
+    Python, or compare them with a string or a Timestamp. Nested values are Python objects.
     """
     pa = require("pyarrow")
     pd = require("pandas")
@@ -128,7 +128,7 @@ def _as_object(value: Any) -> Any:
 
 
 @cache
-def _type(column_type: ColumnType) -> pa.DataType:
+def _arrow_type(column_type: ColumnType) -> pa.DataType:
     pa = require("pyarrow")
     match column_type:
         case ColumnType.INTEGER:
@@ -146,39 +146,40 @@ def _type(column_type: ColumnType) -> pa.DataType:
             return pa.list_(pa.struct(tag))
         case ColumnType.STRINGS:
             return pa.list_(pa.string())
-    # all other columns are strings, some of which contain JSON
+    # all other columns are strings; some of them contain JSON
     return pa.string()
 
 
 def _tag_array(pa: Any, values: Sequence[Any]) -> pa.Array:
     # built from flat columns, because a list of dictionaries takes ten times as long
-    lists_of_tags = once_each(_plain_tags, values)
+    lists_of_tags = once_each(_tag_fields, values)
     ends = accumulate(map(len, lists_of_tags), initial=0)
     tags = list(chain.from_iterable(lists_of_tags))
-    array_type = _type(ColumnType.TAGS)
+    array_type = _arrow_type(ColumnType.TAGS)
     fields = list(array_type.value_type)
     arrays = []
-    for place, field in enumerate(fields):
-        members = [tag[place] for tag in tags]
+    for index, field in enumerate(fields):
+        members = [tag[index] for tag in tags]
         arrays.append(pa.array(members, field.type))
     structs = pa.StructArray.from_arrays(arrays, fields=fields)
     return pa.ListArray.from_arrays(pa.array(list(ends), pa.int32()), structs, array_type)
 
 
-def _plain_tags(tags: tuple[Tag, ...]) -> list[tuple[int, str, str | None]]:
-    plain = []
+def _tag_fields(tags: tuple[Tag, ...]) -> list[tuple[int, str, str | None]]:
+    """Return the fields of each tag. Unknown fields become JSON, or None."""
+    fields_of_tags = []
     for tag in tags:
         extra = as_json(tag.extra) if tag.extra else None
-        plain.append((tag.id, tag.label, extra))
-    return plain
+        fields_of_tags.append((tag.id, tag.label, extra))
+    return fields_of_tags
 
 
 _NESTED = (ColumnType.TAGS, ColumnType.FIELDS, ColumnType.ANY)
 _NULLABLE = {ColumnType.INTEGER: ("int64", "Int64"), ColumnType.BOOLEAN: ("bool", "boolean")}
-"""Pandas's names of a type, without and with nulls."""
+"""The names of a type in pandas: without nulls, and with nulls."""
 
 
-def _for_pandas(table: Table) -> dict[str, Any]:
+def _pandas_metadata(table: Table) -> dict[str, Any]:
     """Return metadata that makes pandas read integers and booleans as nullable."""
     columns = []
     for column in table.columns:

@@ -95,21 +95,21 @@ class Table:
 
 @attrs.frozen(eq=False)
 class FeedTable(Table):
-    """The table of one feed: the lead, followed by the row model's columns."""
+    """The table of one feed: the leading columns, followed by the row model's columns."""
 
     feed: Feed
     _model: type
 
     def column_values(self, rows: Sequence[Any], *, compared: bool) -> list[Sequence[Any]]:
-        """Return the values of row models by column, without the lead.
+        """Return the values of row models by column, without the leading columns.
 
         Changes from the previous period are null unless `compared`.
         """
         values = model_columns(self._model, rows)
         if not compared:
-            for place, column in enumerate(self.columns[self.lead :]):
+            for index, column in enumerate(self.columns[self.lead :]):
                 if is_change(column.name):
-                    values[place] = [None] * len(rows)
+                    values[index] = [None] * len(rows)
         return values
 
 
@@ -136,9 +136,9 @@ def columns_of_model(model: type) -> Iterator[Column]:
 def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
     """Return the values of each column for models of one type. A model may be None.
 
-    The columns of a nested model stand in its place, as in `columns_of_model`.
+    A nested model is replaced by its own columns, as in `columns_of_model`.
     """
-    read, absent, nested = _reading(model)
+    read, absent, nested = _model_reader(model)
     column_count = len(absent)
     values: Iterable[Values] = map(read, rows)
     # `None in rows` would compare each row with None.
@@ -146,22 +146,25 @@ def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
         values = (absent if row is None else read(row) for row in rows)
     # Slices take half the time of `zip`, and return columns even if there are no rows.
     flat = list(chain.from_iterable(values))
-    columns: list[Sequence[Any]] = [flat[place::column_count] for place in range(column_count)]
+    columns: list[Sequence[Any]] = [flat[index::column_count] for index in range(column_count)]
     # In reverse, because each nested model turns one column into several.
-    for place, nested_model in reversed(nested):
-        columns[place : place + 1] = model_columns(nested_model, columns[place])
+    for index, nested_model in reversed(nested):
+        columns[index : index + 1] = model_columns(nested_model, columns[index])
     return columns
 
 
 @cache
-def _reading(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[int, type]]]:
-    """Return how to read a model: a reader of its values, the values for None, nested models."""
+def _model_reader(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[int, type]]]:
+    """Return a function that reads a model's values, the values for None, and the nested models.
+
+    Each nested model is preceded by the index of its column.
+    """
     absent: list[Any] = []
     nested = []
-    for place, (value_type, _is_optional) in enumerate(_attributes(model).values()):
+    for index, (value_type, _is_optional) in enumerate(_attributes(model).values()):
         absent.append({} if _TYPES.get(value_type) is ColumnType.FIELDS else None)
         if attrs.has(value_type):
-            nested.append((place, value_type))
+            nested.append((index, value_type))
     read: Callable[[Any], Values] = attrgetter(*_attributes(model))
     # Reading all values of a struct at once takes half the time.
     if issubclass(model, msgspec.Struct):
@@ -173,18 +176,18 @@ def is_constant(column_type: ColumnType, values: Sequence[Any]) -> bool:
     """Return whether there are several strings, integers, booleans or dates, all equal."""
     if len(values) < 2 or column_type not in _COMPARABLE:
         return False
-    first = values[0]
+    first_value = values[0]
     # The middle and the end reveal most columns that vary.
-    if values[-1] is not first or values[len(values) // 2] is not first:
+    if values[-1] is not first_value or values[len(values) // 2] is not first_value:
         return False
-    return values.count(first) == len(values)
+    return values.count(first_value) == len(values)
 
 
 @cache
 def _attributes(model: type) -> dict[str, tuple[Any, bool]]:
-    """Return each attribute's type without None, and whether it may be None. Omit secrets.
+    """Return each attribute's type without None, and whether the attribute may be None.
 
-    A literal counts as a string, and a tuple of literals as a tuple of strings.
+    A literal counts as a string, a tuple of literals as a tuple of strings. Secrets are omitted.
     """
     attributes = {}
     types_of_fields = field_types(model)

@@ -31,7 +31,7 @@ _BREAK = re.compile(r"_(?=[a-z]{2})")
 
 @attrs.frozen
 class _HtmlColumn:
-    """A column of the table. Its `side` is the alignment of its text: `left` or `right`."""
+    """A column of the table, with its total. `side` aligns its text: `left` or `right`."""
 
     name: str
     side: str
@@ -54,7 +54,7 @@ class _HtmlColumn:
 
 
 def is_important(column_name: str) -> bool:
-    """Return whether people look for a column first: phrase, date, a rank or its change."""
+    """Return whether people look at a column first: at a phrase, a date, a rank or its change."""
     return _FIRST.fullmatch(column_name) is not None
 
 
@@ -62,7 +62,7 @@ def html_table(
     caption: str,
     columns: Sequence[Column],
     rows: Iterable[Values],
-    total: int,
+    row_count: int,
     totals: Mapping[str, Any] | None = None,
     *,
     first: Sequence[str] = (),
@@ -76,22 +76,22 @@ def html_table(
         caption: the heading. The number of rows is added to it.
         columns: the columns of the rows.
         rows: all rows, or at least the first ones.
-        total: the number of all rows.
-        totals: the report's totals by the names of their columns, for the last line.
+        row_count: the number of all rows.
+        totals: the report's totals by the names of their columns, for the totals row.
         first: the names of columns that come before all others.
     """
     first_rows = list(islice(rows, SHOWN_ROWS))
-    line_of_totals = {name: value for name, value in (totals or {}).items() if value not in _EMPTY}
-    html_columns = _columns_with_values(columns, first_rows, line_of_totals)
+    totals_row = {name: value for name, value in (totals or {}).items() if value not in _EMPTY}
+    html_columns = _columns_with_values(columns, first_rows, totals_row)
     # -1 puts the columns in `first` before all others
     html_columns.sort(key=lambda column: -1 if column.name in first else column.order)
-    full_caption = _with_numbers(caption, len(first_rows), total, has_totals=bool(line_of_totals))
+    full_caption = _with_numbers(caption, len(first_rows), row_count, has_totals=bool(totals_row))
     values_of_rows = zip(*(column.values for column in html_columns), strict=True)
     return _TABLE.format(
         caption=html.escape(full_caption),
         head="".join(map(_head_cell, html_columns)),
-        body="".join(_line("td", html_columns, values) for values in values_of_rows),
-        foot=_foot(html_columns) if line_of_totals else "",
+        body="".join(_row("td", html_columns, values) for values in values_of_rows),
+        foot=_foot(html_columns) if totals_row else "",
     )
 
 
@@ -100,9 +100,9 @@ def _columns_with_values(
 ) -> list[_HtmlColumn]:
     """Return the columns that have a value in a row or a total."""
     html_columns = []
-    for place, column in enumerate(columns):
+    for index, column in enumerate(columns):
         side = "right" if column.type in _NUMBERS else "left"
-        values = [row[place] for row in rows]
+        values = [row[index] for row in rows]
         html_column = _HtmlColumn(column.name, side, values, totals.get(column.name))
         if not html_column.is_empty:
             html_columns.append(html_column)
@@ -110,12 +110,12 @@ def _columns_with_values(
 
 
 def _foot(columns: Sequence[_HtmlColumn]) -> str:
-    """Return the line of totals."""
+    """Return the totals row."""
     cells = [column.total for column in columns]
-    # if the first column has a total, that is shown in place of this word
+    # this word must not replace a total
     if cells and cells[0] is None:
         cells[0] = "totals"
-    return f"<tfoot>{_line('th', columns, cells)}</tfoot>"
+    return f"<tfoot>{_row('th', columns, cells)}</tfoot>"
 
 
 def _head_cell(column: _HtmlColumn) -> str:
@@ -123,16 +123,16 @@ def _head_cell(column: _HtmlColumn) -> str:
     return _HEAD.format(side=column.side, name=name)
 
 
-def _with_numbers(caption: str, row_count: int, total: int, *, has_totals: bool) -> str:
-    words = f"{caption}: {counted(total, 'row')}"
-    if row_count < total:
-        words += f", the first {row_count} shown"
+def _with_numbers(caption: str, shown_count: int, row_count: int, *, has_totals: bool) -> str:
+    words = f"{caption}: {counted(row_count, 'row')}"
+    if shown_count < row_count:
+        words += f", the first {shown_count} shown"
     if has_totals:
         words += ", and totals"
     return words
 
 
-def _line(element: str, columns: Sequence[_HtmlColumn], values: Sequence[object]) -> str:
+def _row(element: str, columns: Sequence[_HtmlColumn], values: Sequence[object]) -> str:
     cells = []
     for column, value in zip(columns, values, strict=True):
         cells.append(_cell(element, value, column.side))

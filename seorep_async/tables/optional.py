@@ -24,7 +24,7 @@ def require(module: str, *, extra: str | None = None) -> Any:
 
     Args:
         module: the library, or the module in it.
-        extra: the extra that the called method needs, if it is not the library's own.
+        extra: the extra that the called method needs, if the library's own does not suffice.
 
     Raises:
         ImportError: the library is missing. The message names the extra that installs it.

@@ -32,26 +32,28 @@ _required = partial(Column, nullable=False)
 _ACCOUNT = _required(
     "account",
     _STRING,
-    "Name of the account: as given to the pull or the client, or else the host of the service.",
+    "Name of the account, as given to the pull or the client; otherwise the service's host name.",
 )
 _SNAPSHOT = _required(
     "snapshot_date",
     _DATE,
-    "Night of the row: the UTC day on which its pull began, or the day given to the pull.",
+    "Snapshot date: the day given to the pull, or otherwise the UTC day on which it began.",
 )
 _CAMPAIGN = _required("campaign_id", _INTEGER, "Id of the campaign.")
 _KEYWORD = _required("keyword_id", _INTEGER, "Id of the keyword.")
 _START = _required("start_date", _DATE, "First day that the pull requested.")
 _END = _required("end_date", _DATE, "Last day that the pull requested.")
 _OF_CAMPAIGN = (
-    "Campaign of the report. In failures, null if the campaigns could not be listed (table_name is "
-    "then campaigns), or if its id needs more than 64 bits."
+    "Id of the report's campaign. In failures, null if the campaigns could not be listed "
+    "(table_name is then campaigns) or if the id needs more than 64 bits."
 )
 _OF_KEYWORD = (
-    "Keyword of the report; null for a report of a whole campaign. In failures of "
-    "keyword_periods, null if the campaign's keywords could not be found."
+    "Id of the report's keyword; null for a report on a whole campaign. In failures of "
+    "keyword_periods, also null if the campaign's keywords could not be found."
 )
-_OF_TABLE = "Table of the report's rows, such as keyword_rankings; of failures also campaigns."
+_OF_TABLE = (
+    "Table of the report's rows, such as keyword_rankings. In failures, it may also be campaigns."
+)
 _REPORT = (
     _ACCOUNT,
     _SNAPSHOT,
@@ -78,8 +80,8 @@ _REPORT_KEY = (
 def table_of(feed: Feed) -> FeedTable:
     """Return the table of a feed.
 
-    Its first columns are the lead: account, snapshot date, ids and requested days. The row model's
-    columns follow.
+    Its leading columns are account, snapshot date, ids and requested days. The row model's columns
+    follow.
     """
     key: tuple[str, ...]
     if feed is Feed.CAMPAIGN:
@@ -87,15 +89,17 @@ def table_of(feed: Feed) -> FeedTable:
         return _feed_table(
             feed,
             "keyword_rankings",
-            "A keyword of a campaign on one night, for each pulled window.",
+            "One row per keyword of a campaign, snapshot date and requested period.",
             KeywordRanking,
             key,
         )
     if feed is Feed.CAMPAIGN_BY_DATE:
         key = ("account", "campaign_id", "date", "date_precision")
-        return _feed_table(feed, "campaign_periods", "A period of a campaign.", CampaignPeriod, key)
+        description = "One row per campaign and period."
+        return _feed_table(feed, "campaign_periods", description, CampaignPeriod, key)
     key = ("account", "campaign_id", "keyword_id", "date", "date_precision")
-    return _feed_table(feed, "keyword_periods", "A date of a keyword.", KeywordPeriod, key)
+    description = "One row per keyword of a campaign and date."
+    return _feed_table(feed, "keyword_periods", description, KeywordPeriod, key)
 
 
 def _feed_table(
@@ -122,7 +126,7 @@ def totals_table() -> Table:
 
 @cache
 def metrics_of_totals() -> Table:
-    """Return the table of totals without the columns that say whose they are."""
+    """Return the table of totals without its leading columns."""
     return Table("totals", "", (*columns_of_model(RankingTotals),), ())
 
 
@@ -145,7 +149,7 @@ def totals_values(totals: RankingTotals, *, compared: bool) -> list[Any]:
 def campaigns_table() -> Table:
     _, *columns_after_id = columns_of_model(Campaign)
     columns = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *columns_after_id)
-    description = "A campaign, as it was when it was last pulled."
+    description = "A campaign, as its latest pull found it."
     return Table("campaigns", description, columns, ("account", "campaign_id"), lead=3)
 
 
@@ -168,7 +172,7 @@ def keywords_table() -> Table:
     feed_columns = table_of(Feed.CAMPAIGN).columns
     columns = tuple(column for column in feed_columns if column.name in names)
     description = (
-        "A keyword, as the campaign feed last listed it; one that moved is listed for both "
+        "A keyword, as the campaign feed last listed it. A keyword that moved appears under both "
         "campaigns."
     )
     return Table("keywords", description, columns, key, lead=3)
@@ -180,7 +184,7 @@ def failures_table() -> Table:
         _required("error", _STRING, "Name of the error's class, such as NotFoundError."),
         _required("message", _STRING, "What went wrong."),
         Column("status", _INTEGER, "HTTP status of the last response; null if there was none."),
-        Column("attempts", _INTEGER, "Requests that were made for the page that failed."),
+        Column("attempts", _INTEGER, "Attempts made to fetch the failed page."),
     )
     return Table(
         "failures", "A report that a pull could not fetch.", (*_REPORT, *error), _REPORT_KEY
@@ -188,29 +192,31 @@ def failures_table() -> Table:
 
 
 _WAITED = (
-    "Seconds that requests waited, in all, by reason: concurrency (others were in flight), pace "
-    "(the service's rate), asked to wait (Retry-After), outage (nothing got through), backoff "
-    "(before a retry). Null if none waited."
+    "Total seconds that requests waited, by reason: concurrency (other requests were in flight), "
+    "pace (the service's rate), asked to wait (Retry-After), outage (nothing got through), backoff "
+    "(before a retry). Null if no request waited."
 )
+_REQUESTS = "Requests, including retries. For a resumed pull, the requests of its last run."
 _RETRIES = (
-    "Those that were retries, by cause: throttle, overload, transient. Null if there were none."
+    "Requests that were retries, by cause: throttle, overload, transient. Null if there were none."
 )
 _SELECTION = (
-    "Which campaigns were requested, as JSON: null for all; groups, filter and exclude; or ids."
+    "Requested campaigns, as JSON: null for all campaigns; otherwise an object with ids, or with "
+    "groups, filter and exclude."
 )
 _READING = (
-    "Digest of the options and engine names that change how a response becomes rows: pulls with "
-    "the same digest are comparable. Null if an older version wrote it."
+    "Digest of the options and engine names that determine how a response becomes rows. Pulls with "
+    "the same digest are comparable. Null if an older version wrote this row."
 )
 _FAILURES = (
-    "Reports that could not be fetched; a list of campaigns that could not be fetched is not "
+    "Reports that could not be fetched. A list of campaigns that could not be fetched is not "
     "counted."
 )
 
 
 @cache
 def pulls_table() -> Table:
-    began = "When the pull began, in UTC; unchanged when a pull is resumed."
+    began = "When the pull began, in UTC. Resuming a pull does not change it."
     columns = (
         _ACCOUNT,
         _SNAPSHOT,
@@ -222,9 +228,7 @@ def pulls_table() -> Table:
         _required("campaigns", _INTEGER, "Campaigns that were requested."),
         Column("selection", _STRING, _SELECTION),
         _required("rows", _INTEGER, "Rows of all feeds that were written."),
-        _required(
-            "requests", _INTEGER, "Requests, retries included; of a resumed pull, of its last run."
-        ),
+        _required("requests", _INTEGER, _REQUESTS),
         Column("retries", _FIELDS, _RETRIES),
         Column("refusals", _INTEGER, "Responses with status 429."),
         Column("waited", _FIELDS, _WAITED),
@@ -235,12 +239,12 @@ def pulls_table() -> Table:
             "Whether changes from the previous period were requested.",
         ),
         Column("reading", _STRING, _READING),
-        _required("version", _STRING, "Version of seorep-async that wrote it."),
+        _required("version", _STRING, "Version of seorep-async that wrote this row."),
     )
     return Table("pulls", "A pull.", columns, ("account", "snapshot_date", "started_at"))
 
 
 def all_tables() -> tuple[Table, ...]:
-    """Return the tables of a pull, those of the feeds first."""
+    """Return a pull's tables. The tables of the feeds come first."""
     others = (totals_table(), campaigns_table(), keywords_table(), failures_table(), pulls_table())
     return (*(table_of(feed) for feed in Feed), *others)

@@ -29,7 +29,7 @@ S = TypeVar("S")
 
 
 class Tabular:
-    """Rows of one table: of a report, of a pull, or of a list of objects.
+    """The rows of a report, of a pull or of a list of objects, as one table.
 
     All its methods return the same rows in the same columns that a pull writes. Null and 0 stay
     different, and integers stay integers.
@@ -55,7 +55,7 @@ class Tabular:
         names = [column.name for column in table.columns]
         dicts = []
         for part in parts:
-            rows = zip(*_plain(table, part), strict=True)
+            rows = zip(*_plain_columns(table, part), strict=True)
             dicts += [dict(zip(names, row, strict=True)) for row in rows]
         return dicts
 
@@ -113,7 +113,7 @@ class Tabular:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
 
-def _plain(table: Table, columns: Columns) -> list[Sequence[Any]]:
+def _plain_columns(table: Table, columns: Columns) -> list[Sequence[Any]]:
     plain_columns: list[Sequence[Any]] = []
     for column, values in zip(table.columns, columns, strict=True):
         if column.type is ColumnType.TAGS:
@@ -126,7 +126,7 @@ def _plain(table: Table, columns: Columns) -> list[Sequence[Any]]:
 
 
 class TableList(list[T], Tabular):
-    """A list that is also a table, as are its slices, its copies, and sums of the same kind."""
+    """A list that is also a table. So are its slices, its copies, and sums of the same kind."""
 
     __slots__ = ("_kind",)
 
@@ -150,11 +150,11 @@ class TableList(list[T], Tabular):
     def __add__(self, other: list[Any], /) -> Any:
         both = super().__add__(other)
         kind = getattr(other, "_kind", self._kind)
-        if kind is self._kind and self._takes(other):
+        if kind is self._kind and self._accepts(other):
             return type(self)(both, self._kind)
         return both
 
-    def _takes(self, items: Iterable[Any]) -> bool:
+    def _accepts(self, items: Iterable[Any]) -> bool:
         """Return whether all items are of this list's kind."""
         return all(isinstance(item, self._kind) for item in items)
 

@@ -30,14 +30,14 @@ LONGEST = 20_000
 """The largest excerpt, in bytes of UTF-8."""
 _LONGEST_VALUE = 500
 _NOTES = 500
-"""The bytes reserved for the description of omissions."""
+"""The number of bytes reserved for the description of omissions."""
 
 
 def csv_lines(table: Table, columns: Columns) -> list[str]:
     """Return columns of values as lines of CSV (RFC 4180), without a header.
 
     Numbers, strings and dates (ISO) are unchanged. Booleans become `true` and `false`; tags and
-    unknown fields become JSON. None and missing unknown fields become empty cells.
+    unknown fields become JSON. None, and rows without unknown fields, become empty cells.
     """
     cells = [
         _cells(column.type, values) for column, values in zip(table.columns, columns, strict=True)
@@ -141,7 +141,7 @@ def json_rows(table: Table, columns: Columns) -> list[msgspec.Struct]:
         as_members = _MEMBERS.get(column.type)
         members.append(values if as_members is None else as_members(values))
     # structs are encoded twice as fast as dictionaries
-    return list(map(_line(table), *members))
+    return list(map(_line_type(table), *members))
 
 
 def as_json_lines(rows: Sequence[msgspec.Struct]) -> bytes:
@@ -153,7 +153,7 @@ def as_json_lines(rows: Sequence[msgspec.Struct]) -> bytes:
 
 
 @cache
-def _line(table: Table) -> type[msgspec.Struct]:
+def _line_type(table: Table) -> type[msgspec.Struct]:
     return msgspec.defstruct("Line", [(column.name, Any) for column in table.columns], gc=False)
 
 
@@ -197,10 +197,10 @@ def excerpt(
 
     Args:
         columns: the names of the columns.
-        rows: a list, or an iterator that is read as far as there is room.
+        rows: a list, or an iterator. It is read as far as its rows fit.
         left_out: the caller's own descriptions of omissions.
-        advice: returns how to get the other rows, if there is room only for this number of rows.
-        facts: further members, which come first. Those that are None are omitted.
+        advice: takes the number of rows that fit, and returns how to get the rest.
+        facts: further members, which come first. Members that are None are omitted.
 
     Raises:
         ConfigurationError: there are too many columns.
@@ -208,7 +208,7 @@ def excerpt(
     names = [_cut(name) for name in columns]
     members = {name: value for name, value in facts.items() if value is not None}
     smallest = {**members, "left_out": list(left_out), "columns": names, "rows": []}
-    room = LONGEST - _NOTES - _size(smallest)
+    room = LONGEST - _NOTES - _byte_count(smallest)
     if room < 0:
         raise ConfigurationError(f"an answer has no room for {len(names)} columns; select fewer")
     rows_with_room: list[list[Any]] = []
@@ -217,21 +217,21 @@ def excerpt(
     for row in rows:
         values = [_cut(value) for value in row]
         # a comma and a space separate two rows
-        room -= _size(values) + 2
+        room -= _byte_count(values) + 2
         if room < 0:
-            omissions.append(_too_many_rows(rows, len(rows_with_room), advice))
+            omissions.append(_omitted_rows(rows, len(rows_with_room), advice))
             break
         rows_with_room.append(values)
         cut_values += sum(map(_is_cut, values, row))
     if cut_values:
-        ends = f"the ends of values longer than {_LONGEST_VALUE} characters"
-        omissions.append(f"{ends}, each marked by …: {cut_values}")
+        cut = f"values cut at {_LONGEST_VALUE} characters, each marked by …"
+        omissions.append(f"{cut}: {cut_values}")
     if omissions:
         members["left_out"] = omissions
     return _printable({**members, "columns": names, "rows": rows_with_room})
 
 
-def _too_many_rows(rows: Iterable[Sequence[Any]], kept: int, advice: Callable[[int], str]) -> str:
+def _omitted_rows(rows: Iterable[Sequence[Any]], kept: int, advice: Callable[[int], str]) -> str:
     # only a list says how many rows there are
     number = "further rows"
     if isinstance(rows, list):
@@ -245,21 +245,21 @@ def _is_cut(value: object, whole: object) -> bool:
 
 
 def _printable(value: Any) -> str:
-    return printable_json(value, default=_plain)
+    return printable_json(value, default=_json_default)
 
 
-def _plain(value: Any) -> Any:
+def _json_default(value: Any) -> Any:
     if isinstance(value, Tag):
         return {"id": value.id, "label": value.label}
     return str(value)
 
 
-def _size(value: Any) -> int:
+def _byte_count(value: Any) -> int:
     return len(_printable(value).encode())
 
 
 def _cut(value: Any) -> Any:
-    """Return a value. If it is long, return its beginning as a string."""
+    """Return a value, or the beginning of a long one as a string."""
     if isinstance(value, float) and not math.isfinite(value):
         # JSON has no infinite numbers
         return str(value)

@@ -263,7 +263,7 @@ def test_a_page_allows_no_request_and_only_its_own_style(page_of_two_days: str) 
         ),
         ({"group": ""}, "has no rankings of group ''; it has Retail"),
         ({"group": "Retail", "campaign": 1}, "campaign=… and group=… can't be combined"),
-        ({"engine_names": ("Google",)}, "engine_names must be two names, of engine A and B"),
+        ({"engine_names": ("Google",)}, "engine_names must be the two names of engines A and B"),
         ({"out": "page.txt"}, r"the name must end in \.html"),
         ({"out": "no/page.html"}, "there is no folder .*no; create it first"),
         ({"title": ""}, "title must be"),

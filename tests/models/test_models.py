@@ -27,7 +27,7 @@ from seorep_async.models import (
     Tag,
     User,
 )
-from seorep_async.models.gc_untracked import become, gc_untracked_struct, raw_row_struct
+from seorep_async.models.gc_untracked import gc_untracked_struct, raw_row_struct, turn_into_models
 from tests.normalisation.wire import (
     FEED_ROWS,
     Shape,
@@ -197,7 +197,7 @@ def raw_rows(number: int) -> list[Any]:
 def test_a_raw_row_becomes_the_model_with_its_values() -> None:
     rows = raw_rows(1)
     (raw_row,) = rows
-    assert become(rows, KeywordRanking) == [KeywordRanking(0, "shoes")]
+    assert turn_into_models(rows, KeywordRanking) == [KeywordRanking(0, "shoes")]
     assert rows[0] is raw_row
 
 

@@ -131,7 +131,7 @@ def test_no_warning_of_an_abandoned_request_shows_the_password() -> None:
 @pytest.mark.parametrize(
     ("address", "problem"),
     [
-        ("http://us%3Aer:pw@127.0.0.1:1", "a user name can't hold a colon"),
+        ("http://us%3Aer:pw@127.0.0.1:1", "a user name can't contain a colon"),
         ("http://user:pw\\@127.0.0.1:1", "must be an address such as"),
         ("http://user:pw@127.0.0.1:99999", "must be an address such as"),
         ("socks5://127.0.0.1:1", "must be an address such as"),
