@@ -12,6 +12,7 @@
 - `connect`: `client, server = await connect(step, step, forever=step, max_attempts=3, …)` does
   both. `session, server = await connect_session(…)` does so with a session, for requests that no
   resource makes.
+- `tables_at_once`: new DuckDB databases are copies of an empty one, which saves time.
 - `stuck`: an event that responses can wait for until the test is over.
 
 The types of these fixtures, `ask(client)`, a plain call, and `failure(client, kind)`, the error of
@@ -26,10 +27,12 @@ The mark `virtual` runs an asynchronous test on a virtual loop, whose time passe
 import asyncio
 import gc
 import os
+import shutil
 import signal
 import ssl
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -37,6 +40,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from seorep_async import Attempt, SeoRepClient, Settings
+from seorep_async.export import database
+from seorep_async.export.schema import make_tables
 from seorep_async.session import Session
 from tests.session.calls import KEY, Connect, ConnectSession, OpenClient, StartServer, open_session
 from tests.session.fake_time import FakeTime
@@ -195,6 +200,30 @@ async def connect_session(
             return await opened.enter_async_context(opening), server
 
         yield connected
+
+
+_connect: Callable[..., Any] = database._connect
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with the empty tables and views of pulls."""
+    path = tmp_path_factory.mktemp("empty") / "x.duckdb"
+    with _connect(path, is_new=True) as opened:
+        make_tables(opened)
+    return path
+
+
+@pytest.fixture
+def tables_at_once(empty_database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each new database its tables as a copy, because 300 comments on them take 0.4 s."""
+
+    def connect(file: Path | str, *, is_new: bool) -> Any:
+        if is_new and isinstance(file, Path):
+            shutil.copyfile(empty_database, file)
+        return _connect(file, is_new=is_new)
+
+    monkeypatch.setattr(database, "_connect", connect)
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,7 @@ def seorep(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     port: int,
+    tables_at_once: None,
 ) -> Seorep:
     """The command, in an empty folder and without an account."""
     monkeypatch.chdir(tmp_path)

@@ -1,11 +1,13 @@
 """`seorep changes -o`: changes as a workbook or CSV, with names of the engines."""
 
 import csv
+from collections.abc import Iterator
 from pathlib import Path
 
 import openpyxl
 import pytest
 
+from seorep_async.history import open_history
 from tests.cli.running import Seorep
 from tests.history.databases import database_of, nightly
 
@@ -14,10 +16,11 @@ AFTER = {11: 3, 12: 47, 13: 60, 21: None}
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database of two nights, which no comparison changes."""
-    folder = tmp_path_factory.mktemp("history")
-    return database_of(folder / "a.duckdb", nightly(BEFORE, AFTER))
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A database of two nights, which no comparison changes. Opening it each time takes long."""
+    file = tmp_path_factory.mktemp("history") / "a.duckdb"
+    with open_history(database_of(file, nightly(BEFORE, AFTER))):
+        yield file
 
 
 def rows_of(file: Path) -> list[dict[str, object]]:

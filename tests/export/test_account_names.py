@@ -4,16 +4,14 @@
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from seorep_async import ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import PullSummary, preview, pull_to
 from tests.export.accounts import Account, reports_in
 from tests.export.golden_nights import FILE_FORMATS
+from tests.history.databases import opened
 from tests.scripted_api import quick_client, serving
-
-pytestmark = pytest.mark.usefixtures("tables_at_once")
 
 START = "2023-03-01"
 END = "2023-03-31"
@@ -29,7 +27,7 @@ def by_new_address(client: SeoRepClient) -> SeoRepClient:
 
 
 def accounts(out: Path) -> list[str]:
-    with duckdb.connect(str(out), read_only=True) as database:
+    with opened(out) as database:
         rows = database.execute("SELECT DISTINCT account FROM pulls ORDER BY account").fetchall()
     return [account for (account,) in rows]
 

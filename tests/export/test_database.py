@@ -29,10 +29,9 @@ from seorep_async.history import open_history
 from seorep_async.tables.output_tables import all_tables
 from tests.export.accounts import Account, reports_in, served
 from tests.export.staged import folder_of
+from tests.history.databases import change, opened
 from tests.processes import opening_a_database
 from tests.scripted_api import ApiRequest, serving
-
-pytestmark = pytest.mark.usefixtures("tables_at_once")
 
 DAY = "2023-03-31"
 
@@ -45,14 +44,8 @@ async def pull(client: SeoRepClient, out: Path, ids: Any = None, **options: Any)
 
 
 def ask(out: Path, query: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect(str(out), read_only=True) as opened:
-        return opened.execute(query).fetchall()
-
-
-def change(out: Path, *statements: str) -> None:
-    with duckdb.connect(str(out)) as opened:
-        for statement in statements:
-            opened.execute(statement)
+    with opened(out) as database:
+        return database.execute(query).fetchall()
 
 
 @pytest.fixture
@@ -306,7 +299,7 @@ async def test_a_changed_database_is_refused_or_kept_at_once(
     pulled: Path, statements: str, words: str | None
 ) -> None:
     async with served(Account()) as (client, service):
-        change(pulled, *statements.split("; "))
+        change(pulled, statements)
         service.requests.clear()
         if words is None:
             await pull(client, pulled)
@@ -349,7 +342,7 @@ async def test_the_refusal_of_an_older_database_mends_it(
     pulled: Path, statements: list[str]
 ) -> None:
     async with served(Account()) as (client, service):
-        change(pulled, *statements)
+        change(pulled, "; ".join(statements))
         service.requests.clear()
         with pytest.raises(
             ConfigurationError, match="an older version made it, or columns were dropped"
@@ -437,40 +430,39 @@ async def test_a_database_that_this_program_has_open_is_waited_for(
     assert "is open in this program; waiting" in caplog.text
 
 
-OF_OTHER_SYSTEMS = {
-    "Windows": (
+OF_OTHER_SYSTEMS = [
+    (  # Windows
         'IO Error: Cannot open file "C:\\x.duckdb": The process cannot access the file because it '
         "is being used by another process.\r\n\nFile is already open in \nC:\\python.exe (PID 7)"
     ),
-    "Windows in German": (
+    (  # Windows in German
         'IO Error: Cannot open file "C:\\x.duckdb": Der Prozess kann nicht auf die Datei zugreifen'
         "\r\n\nFile is already open in \nC:\\python.exe (PID 7)"
     ),
-    "macOS": (
+    (  # macOS
         'IO Error: Could not set lock on file "/x.duckdb": Conflicting lock is held in '
         "/usr/bin/python3 (PID 7). See also https://duckdb.org/docs/connect/concurrency"
     ),
-    "an attached database": (
+    (  # an attached database
         'Binder Error: Unique file handle conflict: Cannot attach "x" - the database file "/x" is '
         'already attached by database "d"'
     ),
-}
+]
 
 
-@pytest.mark.parametrize("message", OF_OTHER_SYSTEMS.values(), ids=OF_OTHER_SYSTEMS)
 async def test_the_words_of_each_system_for_an_open_database_are_known(
-    pulled: Path, monkeypatch: pytest.MonkeyPatch, message: str
+    pulled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect = duckdb.connect
-    refusals = [duckdb.IOException(message)] * 2
+    refusals = [*map(duckdb.IOException, OF_OTHER_SYSTEMS)]
 
-    def refuse_twice(*arguments: Any, **options: Any) -> duckdb.DuckDBPyConnection:
+    def refuse(*arguments: Any, **options: Any) -> duckdb.DuckDBPyConnection:
         if refusals:
             raise refusals.pop()
         return connect(*arguments, **options)
 
     async with served(Account()) as (client, _):
-        monkeypatch.setattr(duckdb, "connect", refuse_twice)
+        monkeypatch.setattr(duckdb, "connect", refuse)
         assert (await pull(client, pulled)).rows == 2
     assert not refusals
 
@@ -559,7 +551,7 @@ async def test_without_hard_links_it_is_made_in_place(
     query = """
         SELECT (SELECT count(*) FROM keyword_rankings), tags::VARCHAR LIKE '%v1.0.0%'
         FROM duckdb_databases()
-        WHERE database_name = 'x'
+        WHERE database_name = 'file'
     """
     assert ask(out, query) == [(2, True)]
 
@@ -567,7 +559,7 @@ async def test_without_hard_links_it_is_made_in_place(
 def test_a_database_has_comments_and_views(first_night: Path) -> None:
     query = """
         SELECT count(*) FROM duckdb_columns()
-        WHERE schema_name = 'main' AND comment IS NULL
+        WHERE database_name = 'file' AND comment IS NULL
             AND (table_name = 'pulls' OR table_name LIKE 'keyword_rankings%')
     """
     assert ask(first_night, query) == [(0,)]

@@ -1,11 +1,11 @@
 """Targets that can't be written, or only after a retry: mounts, odd names, files in use."""
+# ruff: noqa: ASYNC240
 
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import duckdb
 import pytest
 
 from seorep_async import ConfigurationError, ExportError
@@ -13,7 +13,7 @@ from seorep_async.export import files
 from seorep_async.history import changes, open_history
 from tests.export.accounts import Account, served
 from tests.export.golden_nights import FILE_FORMATS, pull, read
-from tests.history.databases import add_last_rows
+from tests.history.databases import add_last_rows, opened
 
 NAMES = ("x.csv", "x.xlsx", "x.parquet", "x.duckdb")
 
@@ -87,28 +87,24 @@ def overwrite_tables(file: BinaryIO) -> None:
 
 @pytest.mark.parametrize("damage", [cut_off, cut_off_in_its_head, overwrite_head, overwrite_tables])
 async def test_the_error_about_a_damaged_database_advises_a_backup(
-    tmp_path: Path, damage: Callable[[BinaryIO], None]
+    pulled: Path, damage: Callable[[BinaryIO], None]
 ) -> None:
-    out = tmp_path / "x.duckdb"
+    with pulled.open("r+b") as file:
+        damage(file)
     async with served(Account()) as (client, _):
-        await pull(client, out)
-        with out.open("r+b") as file:
-            damage(file)
-        with pytest.raises(ExportError, match=f"write {out}: it is damaged; restore a backup$"):
-            await pull(client, out)
-    with pytest.raises(ExportError, match=f"read {out}: it is damaged; restore a backup$"):
-        changes(out)
+        with pytest.raises(ExportError, match=f"write {pulled}: it is damaged; restore a backup$"):
+            await pull(client, pulled)
+    with pytest.raises(ExportError, match=f"read {pulled}: it is damaged; restore a backup$"):
+        changes(pulled)
 
 
-async def test_a_database_without_its_last_half_is_damaged(tmp_path: Path) -> None:
-    out = tmp_path / "x.duckdb"
+async def test_a_database_without_its_last_half_is_damaged(pulled: Path) -> None:
+    with opened(pulled) as database:
+        add_last_rows(database, "CREATE TABLE own AS SELECT random() FROM range(900000)")
+    os.truncate(pulled, pulled.stat().st_size // 2)
     async with served(Account()) as (client, _):
-        await pull(client, out)
-        with duckdb.connect(str(out)) as database:
-            add_last_rows(database, "CREATE TABLE own AS SELECT random() FROM range(900000)")
-        os.truncate(out, out.stat().st_size // 2)
-        with pytest.raises(ExportError, match=f"write {out}: it is damaged; restore a backup$"):
-            await pull(client, out)
+        with pytest.raises(ExportError, match=f"write {pulled}: it is damaged; restore a backup$"):
+            await pull(client, pulled)
 
 
 ACCESS_DENIED = PermissionError(13, "Access is denied")

@@ -301,7 +301,6 @@ async def test_retry_failed_fetches_all_from_another_address(
     assert "for a file, also from the same address" in caplog.text
 
 
-@pytest.mark.usefixtures("tables_at_once")
 @pytest.mark.parametrize("format_", ["csv", "duckdb"])
 @pytest.mark.parametrize(
     "options",

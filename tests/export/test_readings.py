@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import duckdb
 import pytest
 
 from seorep_async import ConfigurationError, Feed, PullPausedError
@@ -13,14 +12,13 @@ from seorep_async.export import PullSummary, pull_to
 from seorep_async.settings import EngineNames, FeedSearchParam
 from tests.export.accounts import Account
 from tests.export.golden_nights import FORMATS, read
+from tests.history.databases import change, opened
 from tests.scripted_api import Service, quick_client, serving
-
-pytestmark = pytest.mark.usefixtures("tables_at_once")
 
 PLAIN: dict[str, Any] = {}
 GOOGLE = {"engine_names": EngineNames(engine_a="goo")}
 BY_FILTER = {"feed_search_param": FeedSearchParam.FILTER}
-NIGHT = "2023-04-02"
+NIGHT = "2023-03-31"
 START = "2023-03-01"
 END = "2023-03-31"
 OTHER_ROW_OPTIONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
@@ -53,7 +51,7 @@ class Served:
 
     def campaigns_in(self, table: str) -> list[int]:
         query = f"SELECT DISTINCT campaign_id FROM {table} ORDER BY campaign_id"  # noqa: S608
-        with duckdb.connect(str(self.out), read_only=True) as database:
+        with opened(self.out) as database:
             return [campaign_id for (campaign_id,) in database.execute(query).fetchall()]
 
 
@@ -113,19 +111,18 @@ async def test_a_database_knows_the_row_options_of_each_night(served: Served) ->
         await served.pull(GOOGLE, retry_failed=True)
 
 
+@pytest.mark.usefixtures("pulled")
 async def test_an_older_pull_without_row_options_is_not_retried(served: Served) -> None:
-    await served.pull()
-    with duckdb.connect(str(served.out)) as database:
-        database.execute("UPDATE pulls SET reading = NULL")
+    change(served.out, "UPDATE pulls SET reading = NULL")
     with refused("an older version.*leave out retry_failed=True to fetch"):
         await served.pull(retry_failed=True)
     assert (await served.pull()).ok
 
 
+@pytest.mark.usefixtures("pulled")
 async def test_a_new_night_with_other_row_options_is_warned_of(
     served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await served.pull()
     await served.pull(snapshot_date="2023-04-03", limit=500)
     assert "other options or engine names" not in caplog.text
     assert (await served.pull(GOOGLE, snapshot_date="2023-04-04")).ok
@@ -150,8 +147,8 @@ async def test_a_set_of_values_has_no_order(served: Served, tmp_path: Path) -> N
     assert (await served.pull(extra_params={"device": other_order})).resumed == 1
 
 
+@pytest.mark.usefixtures("pulled")
 async def test_a_feed_that_was_not_pulled_is_fetched(served: Served) -> None:
-    await served.pull()
     summary = await served.pull(GOOGLE, retry_failed=True, feeds=Feed.CAMPAIGN_BY_DATE)
     assert summary.rows == 2
 
@@ -183,8 +180,8 @@ async def test_a_failed_keyword_loses_only_its_own_rows(served: Served) -> None:
     assert served.campaigns_in("keyword_periods") == [1, 2]
 
 
+@pytest.mark.usefixtures("pulled")
 async def test_earlier_nights_keep_their_row_options(served: Served) -> None:
-    await served.pull()
     served.account.hidden = {2: 500}
     await served.pull(GOOGLE, snapshot_date="2023-04-03")
     assert served.campaigns_in("keyword_rankings") == [1, 2]
@@ -214,11 +211,11 @@ async def test_the_last_pull_of_all_campaigns_says_their_row_options(
     assert served.campaigns_in("keyword_rankings") == left
 
 
+@pytest.mark.usefixtures("pulled")
 @pytest.mark.parametrize(("settings", "left"), [(PLAIN, [1, 2]), (GOOGLE, [1])])
 async def test_rows_stay_where_nothing_came_instead(
     served: Served, settings: dict[str, Any], left: list[int]
 ) -> None:
-    await served.pull()
     served.account.hidden = {1: 404, 2: 404}
     await served.pull(GOOGLE)
     assert served.campaigns_in("keyword_rankings") == [1, 2]

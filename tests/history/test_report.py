@@ -1,6 +1,7 @@
 """A report: its figures and refusals, and no string of the service becomes HTML."""
 
 import base64
+import functools
 import hashlib
 import re
 import shutil
@@ -59,6 +60,7 @@ def page_of_two_days(two_days: Path) -> str:
     return page_of(two_days)
 
 
+@functools.cache
 def parsed(page: str) -> Any:
     """Return a page as an element tree. Any mistake in the page is an error."""
     return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(page)

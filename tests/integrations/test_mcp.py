@@ -40,6 +40,8 @@ from seorep_async.resources.campaigns import Campaigns
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.text import LONGEST
 
+pytestmark = pytest.mark.usefixtures("tables_at_once")
+
 mcp = pytest.importorskip("mcp")
 
 KEY = "canary-7f3a9c51e8b24d06"

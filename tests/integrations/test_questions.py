@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 from seorep_async import ConfigurationError
+from seorep_async.history import open_history
 from seorep_async.integrations import questions
 from seorep_async.integrations.questions import (
     ChangesQuestion,
@@ -26,9 +27,11 @@ RANKS = [{n: n % 97 for n in range(11, 300)}, {n: (n * 7) % 97 for n in range(11
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database of two nights, which no question changes."""
-    return database_of(tmp_path_factory.mktemp("history") / "rankings.duckdb", nightly(*RANKS))
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A database of two nights, which no question changes. Opening it each time takes long."""
+    file = tmp_path_factory.mktemp("history") / "rankings.duckdb"
+    with open_history(database_of(file, nightly(*RANKS)), limits=questions._LIMITS):
+        yield file
 
 
 def sql(database: Path, query: str) -> str:

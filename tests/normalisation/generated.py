@@ -20,7 +20,7 @@ from tests.normalisation.wire import (
     wire_row,
 )
 
-SOME = 1_000
+SOME = 400
 MANY = pytest.param(20_000, marks=pytest.mark.slow)
 ODD_NAMES = ['"', "\\", "\x1f", " extra", " date_precision", "extra", "unknown_0"]
 """Names that raw rows have for themselves, or that a struct can't have."""
