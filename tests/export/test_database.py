@@ -240,61 +240,64 @@ async def test_a_row_of_a_month_keeps_the_fuller_pull(
         assert ask(out, query) == [(left,)]
 
 
-TOUCHED = [
-    (
-        "ALTER TABLE totals RENAME extra TO more",
-        r"run in Python: import duckdb; .*ALTER TABLE totals ADD COLUMN extra VARCHAR'\)",
-    ),
-    (
-        "ALTER TABLE totals DROP account",
-        "totals was changed.* its column account is missing.*ALTER TABLE totals",
-    ),
-    (
-        "ALTER TABLE totals ALTER engine_a_ranking TYPE VARCHAR",
-        "engine_a_ranking is VARCHAR, not DOUBLE; change it",
-    ),
-    (
-        "ALTER TABLE failures ALTER status SET NOT NULL",
-        "column status is BIGINT NOT NULL, not BIGINT; change it back",
-    ),
-    ("ALTER TABLE failures ALTER message DROP NOT NULL", None),
-    (
-        "ALTER TABLE totals ADD COLUMN mine INTEGER DEFAULT 1; "
-        "ALTER TABLE totals ALTER mine SET NOT NULL",
-        None,
-    ),
-    (
-        "ALTER TABLE totals ADD COLUMN mine INTEGER; UPDATE totals SET mine = 1; "
-        "ALTER TABLE totals ALTER mine SET NOT NULL",
-        "its column mine is INTEGER NOT NULL, without a default; allow NULL in it",
-    ),
-    (
-        "ALTER TABLE keyword_rankings ADD COLUMN As_Of DATE",
-        "its table keyword_rankings has a column as_of, but only the views may have one; rename",
-    ),
-    ("DROP TABLE pulls", "its table pulls is missing; only that table says whose rows it holds"),
-    (
-        "DROP TABLE totals; CREATE VIEW totals AS SELECT 1 AS one",
-        "its view totals was not made by a pull; rename the view",
-    ),
-    (
-        "DROP VIEW keyword_rankings_latest; CREATE TABLE keyword_rankings_latest (a INT)",
-        "its table keyword_rankings_latest was not made",
-    ),
-    (
-        "CREATE OR REPLACE VIEW keyword_rankings_latest AS SELECT 1 AS one",
-        "was not made by a pull; rename the view",
-    ),
-    (
-        "CREATE TABLE mine (a INT); CREATE VIEW ours AS FROM mine; "
-        "CREATE INDEX quick ON totals (account)",
-        None,
-    ),
-    ("ALTER TABLE totals ADD COLUMN note VARCHAR", None),
-]
-
-
-@pytest.mark.parametrize(("statements", "words"), TOUCHED)
+@pytest.mark.parametrize(
+    ("statements", "words"),
+    [
+        (
+            "ALTER TABLE totals RENAME extra TO more",
+            r"run in Python: import duckdb; .*ALTER TABLE totals ADD COLUMN extra VARCHAR'\)",
+        ),
+        (
+            "ALTER TABLE totals DROP account",
+            "totals was changed.* its column account is missing.*ALTER TABLE totals",
+        ),
+        (
+            "ALTER TABLE totals ALTER engine_a_ranking TYPE VARCHAR",
+            "engine_a_ranking is VARCHAR, not DOUBLE; change it",
+        ),
+        (
+            "ALTER TABLE failures ALTER status SET NOT NULL",
+            "column status is BIGINT NOT NULL, not BIGINT; change it back",
+        ),
+        ("ALTER TABLE failures ALTER message DROP NOT NULL", None),
+        (
+            "ALTER TABLE totals ADD COLUMN mine INTEGER DEFAULT 1; "
+            "ALTER TABLE totals ALTER mine SET NOT NULL",
+            None,
+        ),
+        (
+            "ALTER TABLE totals ADD COLUMN mine INTEGER; UPDATE totals SET mine = 1; "
+            "ALTER TABLE totals ALTER mine SET NOT NULL",
+            "its column mine is INTEGER NOT NULL, without a default; allow NULL in it",
+        ),
+        (
+            "ALTER TABLE keyword_rankings ADD COLUMN As_Of DATE",
+            "keyword_rankings has a column as_of, but only the views may have one; rename",
+        ),
+        (
+            "DROP TABLE pulls",
+            "its table pulls is missing; only that table says whose rows it holds",
+        ),
+        (
+            "DROP TABLE totals; CREATE VIEW totals AS SELECT 1 AS one",
+            "its view totals was not made by a pull; rename the view",
+        ),
+        (
+            "DROP VIEW keyword_rankings_latest; CREATE TABLE keyword_rankings_latest (a INT)",
+            "its table keyword_rankings_latest was not made",
+        ),
+        (
+            "CREATE OR REPLACE VIEW keyword_rankings_latest AS SELECT 1 AS one",
+            "was not made by a pull; rename the view",
+        ),
+        (
+            "CREATE TABLE mine (a INT); CREATE VIEW ours AS FROM mine; "
+            "CREATE INDEX quick ON totals (account)",
+            None,
+        ),
+        ("ALTER TABLE totals ADD COLUMN note VARCHAR", None),
+    ],
+)
 async def test_a_changed_database_is_refused_or_kept_at_once(
     pulled: Path, statements: str, words: str | None
 ) -> None:

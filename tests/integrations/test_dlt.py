@@ -327,18 +327,19 @@ def test_a_filesystem_without_a_table_format_is_refused(tmp_path: Path) -> None:
         assert sandbox.stats.requests == 0
 
 
-WRONG: list[dict[str, Any]] = [
-    {"ids": ["1"]},
-    {"feeds": ["weekly"]},
-    {"feeds": []},
-    {"snapshot_date": None},
-    {"size": 0},
-    {"api_key_env": "NOT_SET"},
-    {"on_error": "raise"},
-]
-
-
-@pytest.mark.parametrize("wrong", WRONG, ids=str)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"ids": ["1"]},
+        {"feeds": ["weekly"]},
+        {"feeds": []},
+        {"snapshot_date": None},
+        {"size": 0},
+        {"api_key_env": "NOT_SET"},
+        {"on_error": "raise"},
+    ],
+    ids=str,
+)
 def test_bad_input_is_refused_before_a_pipeline_runs(wrong: dict[str, Any]) -> None:
     with served() as sandbox:
         with pytest.raises(ConfigurationError):

@@ -106,19 +106,21 @@ def page_two(
 
 
 SECOND = range(11, 21)
+
+
 # the rows on page 2, and the numbers of pages and records that it announces
-WRONG: dict[str, tuple[Any, int, int]] = {
-    "is empty": ([], 3, 25),
-    "is empty and announces no records": ([], 0, 0),
-    "is long": ([*SECOND, 99], 3, 25),
-    "has fewer pages": (SECOND, 2, 25),
-    "has more pages": (SECOND, 4, 25),
-    "has fewer records": (SECOND, 3, 24),
-    "has more records": (SECOND, 3, 26),
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param(([], 3, 25), id="is empty"),
+        pytest.param(([], 0, 0), id="is empty and announces no records"),
+        pytest.param(([*SECOND, 99], 3, 25), id="is long"),
+        pytest.param((SECOND, 2, 25), id="has fewer pages"),
+        pytest.param((SECOND, 4, 25), id="has more pages"),
+        pytest.param((SECOND, 3, 24), id="has fewer records"),
+        pytest.param((SECOND, 3, 26), id="has more records"),
+    ],
+)
 @list_and_feed
 async def test_an_inconsistent_second_page_is_a_pagination_error(
     source: Source, wrong: tuple[Any, int, int]
