@@ -138,19 +138,6 @@ def test_functions_have_at_most_40_statements() -> None:
             assert statements_of(function) <= 40, f"{source.name}: {function.name}"
 
 
-def private_names_used(source: Source) -> set[str]:
-    attributes = [node.attr for node in ast.walk(source.tree) if isinstance(node, ast.Attribute)]
-    return {name for name in attributes if re.match("_[a-z]", name)}
-
-
-def test_no_module_reaches_for_private_names_of_another() -> None:
-    own_name = re.compile(r"(?:def |class |self\.|^ +)(_\w+)", re.MULTILINE)
-    for source in SOURCES:
-        # The manual of `os` documents `_exit`.
-        allowed = {*own_name.findall(source.text), "_exit"}
-        assert private_names_used(source) <= allowed, source.name
-
-
 def test_names_of_tests_have_at_most_60_characters() -> None:
     for file in (REPO / "tests").rglob("*.py"):
         text = file.read_text(encoding="utf-8")

@@ -31,7 +31,6 @@ from tests.scripted_api import (
     FEED,
     ApiRequest,
     Clock,
-    Script,
     our_tasks,
     serving,
 )
@@ -42,10 +41,6 @@ JANUARY = ("2023-01-01", "2023-01-31")
 def whole(request: ApiRequest, pages: int = 3) -> Any:
     """Serve every campaign with this number of pages, each with one keyword."""
     return FEED.envelope([request.id * 1000 + request.page], pages, pages)
-
-
-def rows_of(unit: int, pages: int = 3) -> list[int]:
-    return [unit * 1000 + page for page in range(1, pages + 1)]
 
 
 def ids_of(outcomes: Iterable[PullOutcome[Any]]) -> list[int]:
@@ -72,36 +67,7 @@ async def taken_from(outcomes: Pull[Any]) -> list[PullOutcome[Any]]:
     return [outcome async for outcome in outcomes]
 
 
-def holding(
-    stuck: asyncio.Event,
-    is_held: Callable[[ApiRequest], bool],
-    otherwise: Callable[[ApiRequest], Any] = whole,
-) -> Script:
-    """Delay some answers, perhaps until the test is over."""
-
-    async def script(request: ApiRequest) -> Any:
-        if is_held(request):
-            await stuck.wait()
-        return otherwise(request)
-
-    return script
-
-
-def everything(request: ApiRequest) -> bool:
-    return True
-
-
 # --- One outcome each
-
-
-async def test_every_campaign_ends_in_a_report_with_all_its_rows() -> None:
-    async with serving(whole) as (client, _):
-        outcomes = await outcomes_of(client, range(1, 101))
-    assert sorted(ids_of(outcomes)) == list(range(1, 101))
-    for outcome in outcomes:
-        assert outcome.report is not None
-        assert outcome.report.campaign_id == outcome.id
-        assert [row.keyword_id for row in outcome.report.rows] == rows_of(outcome.id)
 
 
 @pytest.mark.parametrize(
@@ -168,31 +134,7 @@ async def test_an_outcome_of_a_keyword_feed_names_the_keyword() -> None:
     assert outcome.error.subject == "keyword 7"
 
 
-# --- on_error, ordered
-
-
-def first_waits_for_the_others(count: int) -> Callable[[ApiRequest], Any]:
-    answered = asyncio.Barrier(count)
-
-    async def script(request: ApiRequest) -> Any:
-        if request.page == 3 and request.id == 1:
-            await answered.wait()
-        answer = whole(request)
-        if request.page == 3 and request.id != 1:
-            asyncio.ensure_future(answered.wait())  # noqa: RUF006  # the barrier holds it
-        return answer
-
-    return script
-
-
-async def test_ordered_yields_outcomes_in_the_order_of_the_ids() -> None:
-    ids = [1, 8, 3, 5, 7, 4, 2, 6]
-    async with serving(first_waits_for_the_others(8)) as (client, _):
-        outcomes = await outcomes_of(client, ids, ordered=True)
-    assert ids_of(outcomes) == ids
-
-
-# --- Depth-first and bounded
+# --- Depth-first
 
 
 async def test_a_campaign_is_read_to_its_end_before_much_of_later_ones() -> None:
@@ -214,8 +156,10 @@ class Running(Clock):
 
 
 async def test_campaigns_are_started_a_few_at_a_time(stuck: asyncio.Event) -> None:
-    held_back = serving(holding(stuck, everything), Running(), max_concurrency=16)
-    async with held_back as (client, service):
+    async def held_back(request: ApiRequest) -> Any:
+        await stuck.wait()
+
+    async with serving(held_back, Running(), max_concurrency=16) as (client, service):
         before = len(asyncio.all_tasks())
         async with pull_of(client, range(1, 101)):
             assert 1 <= len(asyncio.all_tasks()) - before <= 4

@@ -1,6 +1,5 @@
 """The pytest plugin in separate runs, in every mode of pytest-asyncio and without it."""
 
-import tomllib
 from pathlib import Path
 
 import aiohttp
@@ -128,11 +127,6 @@ def test_without_its_library_only_a_fixture_fails(
     output = result.stdout.str()
     assert "seorep_client needs pytest-asyncio: pip install pytest-asyncio" in output
     assert "seorep_responses needs aioresponses: pip install aioresponses" in output
-
-
-def test_pytest_finds_the_plugin_by_its_entry_point() -> None:
-    project = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["entry-points"]["pytest11"] == {"seorep": "seorep_async.pytest_plugin"}
 
 
 # --- Tests that block their event loop, or have none

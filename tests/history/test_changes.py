@@ -362,7 +362,7 @@ def test_wrong_arguments_are_refused(two_days: Path, options: dict[str, Any], wo
         changes(two_days, **options)
 
 
-def test_a_month_stands_for_its_last_day_and_follows_the_one_before(tmp_path: Path) -> None:
+def test_a_month_is_its_last_day_and_follows_the_one_before(tmp_path: Path) -> None:
     nights = [pull_of_night(number, {11: number + 40}) for number in (-5, -2, 3, 9)]
     database = database_of(tmp_path / "a.duckdb", nights)
     for before in ("2026-02", None):

@@ -8,15 +8,15 @@ import datetime as dt
 import operator
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import attrs
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from seorep_async import ConfigurationError
-from seorep_async.history import changes, open_history, report
+from seorep_async.history import changes, open_history
 from tests.history.databases import Pull, Ranks, counted, database_of, day, days, expected_changes
+from tests.history.test_report import page_of
 
 MONTHS = [dt.date(year, month, 1) for year in (2021, 2022) for month in range(1, 13)]
 THE_NIGHT = dt.date(2026, 3, 3)
@@ -34,11 +34,6 @@ def full_months(night: dt.date) -> tuple[dt.date, dt.date]:
     last = night.replace(day=1) - A_DAY
     month = last.year * 12 + last.month - 3
     return dt.date(month // 12, month % 12 + 1, 1), last
-
-
-def page_of(database: Path, **options: Any) -> str:
-    page = report(database, out=database.with_name("page.html"), **options)
-    return page.read_text(encoding="utf-8")
 
 
 def test_a_backfill_of_months_compares_the_last_two(tmp_path: Path) -> None:

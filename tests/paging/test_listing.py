@@ -332,23 +332,22 @@ async def test_a_failed_page_cancels_the_other_requests(stuck: asyncio.Event) ->
         await hung_up.wait()
 
 
-async def test_cancelling_leaves_no_task(stuck: asyncio.Event) -> None:
+@pytest.mark.parametrize(
+    ("is_closed", "error"), [(False, asyncio.CancelledError), (True, ConfigurationError)]
+)
+async def test_a_cancel_or_a_closed_client_ends_a_listing(
+    is_closed: bool, error: type[BaseException], stuck: asyncio.Event
+) -> None:
     async with serving(stuck_after(1, stuck)) as (client, service):
         reading = asyncio.ensure_future(LIST.everything(client))
         await service.arrival(lambda service: len(service.requests) == 5)
-        reading.cancel()
-        with pytest.raises(asyncio.CancelledError):
+        if is_closed:
+            await client.close()
+        else:
+            reading.cancel()
+        with pytest.raises(error):
             await reading
         assert not our_tasks()
-
-
-async def test_closing_the_client_ends_an_open_listing_with_an_error(stuck: asyncio.Event) -> None:
-    async with serving(stuck_after(1, stuck)) as (client, service):
-        reading = asyncio.ensure_future(LIST.everything(client))
-        await service.arrival(lambda service: len(service.requests) == 5)
-        await client.close()
-        with pytest.raises(ConfigurationError, match="closed"):
-            await reading
 
 
 def slow_by_the_clock(clock: Clock, seconds: float) -> Callable[[ApiRequest], Any]:
