@@ -261,19 +261,15 @@ class _Run(Generic[R]):
     # For the crawl
 
     def next_reading(self) -> Reading[R] | None:
-        item = self._next_item()
-        while item is not None:
-            error: SeoRepError | None = None
+        while (item := self._next_item()) is not None:
             if self.key.refusal is not None:
-                error = self._stopped_error()
+                self._fail(item, self._stopped_error())
             elif item.error is not None and self._succeeded == 0:
                 # If everything has failed, deferred ids are not tried again.
-                error = item.error
-            if error is None:
+                self._fail(item, item.error)
+            else:
                 self._begun[item.number] = item
                 return item.reading
-            self._fail(item, error)
-            item = self._next_item()
         return None
 
     def on_complete(self, reading: Reading[R]) -> None:
