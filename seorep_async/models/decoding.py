@@ -14,9 +14,15 @@ class PageDecoder(Generic[T]):
     __slots__ = ()
 
     def documented(self, body: bytes) -> T | None:
-        """Decode a page of documented shape, or return None."""
+        """Decode a page of documented shape, or return None.
+
+        Continue at `FeedPage.documented` in `normalisation/decoder.py`.
+        """
         raise NotImplementedError
 
     def odd(self, body: bytes) -> T:
-        """Decode a page that `documented` refused."""
+        """Decode a page that `documented` refused.
+
+        Continue at `FeedPage.odd` in `normalisation/decoder.py`.
+        """
         raise NotImplementedError

@@ -22,15 +22,13 @@ Descriptions: TypeAlias = dict[str, str]
 _WRAPPED_LINE = re.compile(r"\S.{0,85}(?= |$)")
 """A line of at most 86 characters that ends at a space."""
 
-_ENGINES = {
+_ENGINES_WITH_ADDRESS = {
     "engine_a": "the first search engine",
     "engine_a_mobile": "the first search engine on mobile devices",
-    "engine_a_places": "the places of the first search engine",
     "engine_b": "the second search engine",
 }
 # The feeds have no addresses of places.
-_ENGINES_WITH_ADDRESS = _ENGINES.copy()
-del _ENGINES_WITH_ADDRESS["engine_a_places"]
+_ENGINES = _ENGINES_WITH_ADDRESS | {"engine_a_places": "the places of the first search engine"}
 
 _ZERO = "The difference between null and 0 is not documented."
 _ONLY_A_NAME = "Only the field's name is documented."
@@ -97,11 +95,6 @@ _ADDRESSES = _each(
     _ADDRESS.format("Address for {engine}_ranking"),
     _ENGINES_WITH_ADDRESS,
 )
-_RESULT_PAGES = _each(
-    "{engine}_serp_url",
-    _ADDRESS.format("Address of a results page of {name}"),
-    _ENGINES_WITH_ADDRESS,
-)
 _MEASURES = {
     "local_monthly_searches": (
         "Local searches for the phrase in a month. The place, the month and the source are not "
@@ -139,8 +132,9 @@ def _totals() -> Descriptions:
         # Models keep a change that was not requested, but tables don't.
         if name.endswith("_change"):
             nulls += " In tables, also null unless requested with compare_previous_period."
-        total = f"The report's total of {name}. It is not documented how it is calculated."
-        totals[name] = f"{total} {nulls}"
+        totals[name] = (
+            f"The report's total of {name}. It is not documented how it is calculated. {nulls}"
+        )
     totals["extra"] = _EXTRA.replace("Undocumented fields", "Totals of undocumented metrics")
     return totals
 
@@ -151,7 +145,11 @@ _DESCRIPTIONS = {
         **_each("{engine}_ranking", _RANK, days="from start_date to end_date"),
         **_CHANGES,
         **_ADDRESSES,
-        **_RESULT_PAGES,
+        **_each(
+            "{engine}_serp_url",
+            _ADDRESS.format("Address of a results page of {name}"),
+            _ENGINES_WITH_ADDRESS,
+        ),
         # The results page of places is a page of maps.
         "engine_a_maps_serp_url": _ADDRESS.format(
             "Address of a results page of the first search engine's maps"

@@ -52,8 +52,8 @@ class Model:
         Secrets are left out: a password, a token and a login address. Tuples become lists, a `Feed`
         becomes its value, and dates stay dates.
         """
-        names = [field.name for field in _public_fields(type(self))]
-        return {name: _plain(getattr(self, name)) for name in names}
+        fields = _public_fields(type(self))
+        return {field.name: _plain(getattr(self, field.name)) for field in fields}
 
 
 def _public_fields(model: Any) -> list[Any]:
@@ -72,10 +72,9 @@ def first_items(items: Sequence[object]) -> str:
 @cache
 def _fields_in_repr(model: Any) -> tuple[list[str], list[str]]:
     """Return the names of fields that each repr shows, and of those that may be left out."""
-    fields = _public_fields(model)
     always = []
     further = []
-    for field in fields:
+    for field in _public_fields(model):
         # A field without a default identifies the model.
         if field.default is attrs.NOTHING or _IN_EACH_REPR.fullmatch(field.name):
             always.append(field.name)

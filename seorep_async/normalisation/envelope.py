@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, TypeAlias, TypeVar
 
@@ -27,12 +27,8 @@ _LARGEST_COUNT = 2**63 - 1
 """The largest number of pages or records. A float can hold it, unlike 10**400."""
 
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_COUNT)] | None
-_Scalar: TypeAlias = bool | int | float | str | None
-_JsonArray: TypeAlias = list[msgspec.Raw]
-_split: Callable[[bytes], dict[str, Any]]
-_split = msgspec.json.Decoder(
-    dict[str, _Scalar | _JsonArray | dict[str, _Scalar | _JsonArray | dict[str, Any]]]
-).decode
+_Value: TypeAlias = bool | int | float | str | list[msgspec.Raw] | None
+_split: Any = msgspec.json.Decoder(dict[str, _Value | dict[str, _Value | dict[str, Any]]]).decode
 """Parses the envelope, but leaves the items of its arrays as JSON. These are the rows."""
 _ERROR_STATUSES = ("error", "fail", "failed")
 _ERROR_FIELDS = ("error", "errors")

@@ -7,8 +7,8 @@ readings:
 1. A page of current rows, the hot path: one typed decode, after which raw rows become models.
 2. A page whose rows are all like its first one, such as older rows or rows with integers as
    strings: one typed decode with the first types that accept this row, and a new model for each raw
-   row. The types have fields for unknown names that earlier rows had, so each row may have any of
-   these.
+   row. The types have fields for unknown names that slices of earlier pages had, so each row may
+   have any of these.
 3. Any other page: its rows arrive as JSON, a slice at a time. A slice is read as current rows, or
    else with the types of odd ones. If both fail because of unknown fields, it is read with types
    that ignore them, and its JSON is parsed once more to collect them.
@@ -22,7 +22,7 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cached_property, lru_cache, partial
-from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -51,9 +51,7 @@ from seorep_async.plain_values import UNFROZEN, field_types
 from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
-Names: TypeAlias = tuple[str, ...]
-"""Names of unknown fields."""
-Decode: TypeAlias = Callable[[bytes], Any]
+
 
 REFUSALS = (ValueError, RecursionError, OverflowError)
 """The errors for refused pages and rows. Those of msgspec are ValueErrors."""
@@ -90,12 +88,10 @@ Without it, msgspec would also read 1.0, "1.0" and "1e3" as integers, and 1 as t
 have a float in place of an integer, and an integer in place of a flag, that no number meets.
 """
 
-_NULL_STRING = re.compile(rb'"null"')
 _ESCAPED_LETTER = re.compile(rb"\\u00([46][ce]|[57]5)")
 """An escaped letter of "null" or "NULL". Encoders don't escape letters, but JSON allows it."""
 
-Format: TypeAlias = Literal["current", "older", "odd"]
-_FORMATS: dict[Format, Any] = {"current": CURRENT, "older": OLDER, "odd": ODD}
+_FORMATS: dict[str, Any] = {"current": CURRENT, "older": OLDER, "odd": ODD}
 """The types of each format of rows, from the narrowest to the widest."""
 
 _MOST_NAMES = 32
@@ -131,10 +127,8 @@ class RowReader(Generic[M]):
         # Decoders of current rows exist from the start. Others are made when a page needs them.
         self._decoder = lru_cache(8)(self._make_decoder)
         self._current_page = self._decoder(_envelope, "current")
-        # Unknown names of earlier rows. The types of other pages have a field for each.
-        self._unknown_names: Names = ()
-        # Whether rows have so far been like the first row of their page.
-        self._first_rows_are_typical = True
+        # Unknown names in slices of earlier pages. The types of other pages have a field for each.
+        self._unknown_names: tuple[str, ...] = ()
 
     def read_page(self, body: bytes, number: int, subject: Subject) -> Page[M]:
         """Read a page whose rows are alike, or raise one of `REFUSALS`.
@@ -148,22 +142,11 @@ class RowReader(Generic[M]):
             return self._page(self._current_page(body), number, self._make_current)
         except REFUSALS:
             pass
-        first_row = _first_row_of(body)
         names = self._unknown_names
-        if self._first_rows_are_typical:
-            names = self._with_new_names(first_row)
-        format = self._format_of(first_row, names)
+        format = self._format_of(_first_row_of(body), names)
         make_models = partial(self._make_models, format=format, unknown_names=names)
-        try:
-            envelope = self._decoder(_envelope, format, names)(body)
-            page = self._page(envelope, number, make_models, subject)
-        except REFUSALS:
-            # Perhaps each row has names of its own. Types for those of the first row would then be
-            # made in vain.
-            self._first_rows_are_typical = False
-            raise
-        self._unknown_names = names
-        return page
+        envelope = self._decoder(_envelope, format, names)(body)
+        return self._page(envelope, number, make_models, subject)
 
     def read_rows(self, json_rows: list[msgspec.Raw]) -> list[M]:
         """Read a slice of a page, whose rows may differ, or raise one of `REFUSALS`."""
@@ -177,7 +160,7 @@ class RowReader(Generic[M]):
             return self._make_current(self._read_with_extra("current", json))
         return self._make_models(self._read_with_extra("odd", json))
 
-    def _read_with_extra(self, format: Format, json: bytes) -> list[Any]:
+    def _read_with_extra(self, format: str, json: bytes) -> list[Any]:
         # The decoder ignores unknown fields, so they are read from the parsed JSON.
         rows: list[Any] = self._decoder(_list_of, format, None)(json)
         known_names = set(self._names.values())
@@ -190,11 +173,19 @@ class RowReader(Generic[M]):
             if extra:
                 row.extra = extra
                 unknown_names += extra
-        # Names that only one row has would be of no use to later pages, but slow all of them.
+        # If each row has names of its own, fields for them would only slow later pages.
         names = dict.fromkeys(unknown_names)
-        if len(unknown_names) >= 2 * len(names):
-            self._unknown_names = self._with_new_names(names)
+        if len(rows) == 1 or len(unknown_names) >= 2 * len(names):
+            self._learn(names)
         return rows
+
+    def _learn(self, names: Iterable[str]) -> None:
+        """Give unknown names fields in the types of later pages."""
+        earlier_names = self._unknown_names
+        new_names = [
+            name for name in names if name not in earlier_names and _MAY_BE_FIELD.fullmatch(name)
+        ]
+        self._unknown_names = (*earlier_names, *new_names)[:_MOST_NAMES]
 
     def _page(
         self,
@@ -204,12 +195,12 @@ class RowReader(Generic[M]):
         subject: Subject = None,
     ) -> Page[M]:
         rows, totals, path = _content(envelope)
-        metadata = _read_metadata(envelope.metadata) or Metadata()
+        metadata: Metadata = _read_metadata(envelope.metadata) or Metadata()
         models = make_models(rows)
         refuse_another_row(models, path, subject)
         return metadata.page(number, models, _totals(self._read_totals(totals)))
 
-    def _format_of(self, first_row: dict[str, Any], names: Names) -> Format:
+    def _format_of(self, first_row: dict[str, Any], names: tuple[str, ...]) -> str:
         """Return the narrowest format that accepts the first row of a page.
 
         Raises:
@@ -219,19 +210,12 @@ class RowReader(Generic[M]):
         for format in _FORMATS:
             with suppress(*REFUSALS):
                 self._decoder(_envelope, format, names)(page)
-                # If the first row is current, a later one was refused. Types help only if they have
-                # fields for its unknown names.
-                if format != "current" or names:
-                    return format
+                # If the first row is current, a later one was refused. Only its slice needs wider
+                # types, unless the types have fields for unknown names.
+                if format == "current" and not names:
+                    break
+                return format
         raise ValueError("the first row does not show how to read the others")
-
-    def _with_new_names(self, names: Iterable[str]) -> Names:
-        """Return the names that have fields in the types of later pages, if these are learned."""
-        earlier_names = {*self._unknown_names, *self._names.values()}
-        new_names = [
-            name for name in names if name not in earlier_names and _MAY_BE_FIELD.fullmatch(name)
-        ]
-        return (*self._unknown_names, *new_names)[:_MOST_NAMES]
 
     def _make_current(self, rows: list[Any]) -> list[M]:
         # An error leaves all rows unconverted, so the JSON can be read again.
@@ -239,7 +223,7 @@ class RowReader(Generic[M]):
         return turn_into_models(rows, self._model)
 
     def _make_models(
-        self, rows: list[Any], format: Format = "odd", unknown_names: Names = ()
+        self, rows: list[Any], format: str = "odd", unknown_names: tuple[str, ...] = ()
     ) -> list[M]:
         """Make models of raw rows that can't become models.
 
@@ -287,8 +271,8 @@ class RowReader(Generic[M]):
         ]
 
     def _make_decoder(
-        self, type_of: Callable[[Any], Any], format: Format, unknown_names: Names | None = ()
-    ) -> Decode:
+        self, type_of: Callable[[Any], Any], format: str, unknown_names: tuple[str, ...] | None = ()
+    ) -> Callable[[bytes], Any]:
         """Return a decoder of rows: of a list of them, or of an envelope around them."""
         types = {name: _FORMATS[format][self._types[name]] for name in self._names}
         type_ = type_of(raw_row_struct(self._model, types, self._names, unknown_names))
@@ -312,11 +296,11 @@ def _envelope(row: Any) -> Any:
     return struct("Envelope", [("data", list[row] | nested), totals, metadata])
 
 
-def _decode_odd(decode: Decode, json: bytes) -> Any:
+def _decode_odd(decode: Callable[[bytes], Any], json: bytes) -> Any:
     rows = decode(json)
     # Without `strict`, msgspec reads the string "null" as null, and the reference refuses it.
     lower_case = json.lower()
-    if _NULL_STRING.search(lower_case) or _ESCAPED_LETTER.search(lower_case):
+    if b'"null"' in lower_case or _ESCAPED_LETTER.search(lower_case):
         raise ValueError('a string may be "null"')
     return rows
 
@@ -338,7 +322,7 @@ def _first_row_of(body: bytes) -> Any:
     return {}
 
 
-def _totals_decoder(names: dict[str, str]) -> Decode:
+def _totals_decoder(names: dict[str, str]) -> Callable[[bytes], Any]:
     fields = [(name, _Metric | None, None) for name in names]
     totals = msgspec.defstruct("Totals", fields, rename=names, forbid_unknown_fields=True)
     # The service may send false in place of totals.

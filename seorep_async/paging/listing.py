@@ -62,6 +62,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
     _session: Session
     query: Query[T]
     assemble: Callable[[list[Page[T]]], R_co]
+    """For a report, continue at `FeedQuery.report` in `resources/rankings.py`."""
     # Finds the page size of the endpoint. None if the caller or the settings give one.
     _page_size: PageSize | None
 

@@ -51,6 +51,7 @@ class Request(msgspec.Struct, Generic[T], eq=False):
     method: str
     path: str
     decode: Decode[T]
+    """For a page, continue at `FeedPage` or `ModelPage` in `normalisation/decoder.py`."""
     query: str = ""
     body: bytes | None = None
     content_type: str | None = None

@@ -103,7 +103,7 @@ class ResponseReader:
                     pass
             await self._rest_before(size)
             self._bytes_since_rest += size
-            page: T | None = decode.documented(response.body)
+            page = decode.documented(response.body)
             if page is not None:
                 return page
             decode = decode.odd
