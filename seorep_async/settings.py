@@ -136,8 +136,8 @@ class Settings:
     backoff_max: float = 4.0
     """The longest random wait before any retry, in seconds."""
     retry_after_max: float = 120.0
-    """The longest `Retry-After` that the client obeys, in seconds. After a longer one, the call
-    fails immediately."""
+    """The longest `Retry-After` that the client obeys, in seconds. After a longer pause, the
+    call fails immediately."""
     max_body_bytes: int = 64 * 1024 * 1024
     """The maximum size of a decompressed response in bytes. A larger one raises a
     `BodyTooLargeError`."""

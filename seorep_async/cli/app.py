@@ -21,7 +21,7 @@ Environment:
   SEOREP_REPORT_ENGINES  names of engine A and B, such as "Google, Bing"
 
 Profiles, in ~/.config/seorep/config.toml; `seorep login` makes one, for
-this command and for SeoRepClient() in Python. The one called default is
+this command and for SeoRepClient() in Python. The profile default is
 used if neither the environment nor the options name another.
   [acme]
   base_url = "https://api.example.com"
@@ -70,7 +70,7 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
     """Run the command, report errors, and return the exit code.
 
     Args:
-        today: the current day; by default, that of the clock.
+        today: the current day; by default, today by the clock.
     """
     _unset_zero_window_size()
     # checked before the options are parsed, because an error of the parser may have to be JSON
@@ -84,7 +84,7 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         )
     except (Exception, KeyboardInterrupt) as error:
         code = _report_error(error, as_json=as_json)
-        # a pull that has begun prints this line itself
+        # a pull that has begun prints its own summary line
         if "--summary-line" in arguments:
             later("summary", "show_unbegun_line")(error, code, arguments)
     return code if isinstance(code, int) else ExitCode.OK

@@ -60,7 +60,7 @@ def list_objects(
 
 
 def _wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """Run a call to its end, with a note if that takes long."""
+    """Run a call to its end. Print a note if it takes long."""
     note = threading.Timer(_SLOW_SECONDS, messages().print, [_SLOW])
     note.daemon = True
     note.start()
@@ -78,16 +78,16 @@ async def _list(
     format: str,
     limit: int | None,
 ) -> None:
-    at_once = connection.settings.max_concurrency
+    concurrency = connection.settings.max_concurrency
     # more concurrent requests would fetch pages beyond the limit
     if limit is not None:
-        at_once = min(at_once, _PAGES_AHEAD)
+        concurrency = min(concurrency, _PAGES_AHEAD)
     most_objects = limit or LARGEST
     writes_each_page = format in ("jsonl", "csv")
     objects = []
     received = 0
     has_written = False
-    async with connection.opened(max_concurrency=at_once) as client:
+    async with connection.opened(max_concurrency=concurrency) as client:
         listing = getattr(client, resource).list(**arguments)
         async with aclosing(listing.pages()) as pages:
             async for page in pages:
@@ -142,8 +142,8 @@ def send_any(
     if method == "DELETE" and not yes:
         confirm(f"DELETE {path}?")
     # for other methods, `Settings.request_encoding` decides how the values are sent
-    place = "params" if method in _METHODS_WITH_QUERY else "body"
-    response = _wait_for(_request(connection, method, path, {place: values}))
+    argument = "params" if method in _METHODS_WITH_QUERY else "body"
+    response = _wait_for(_request(connection, method, path, {argument: values}))
     write(as_json(response))
 
 
@@ -174,7 +174,7 @@ def _line_of_stdin(name: str) -> Secret:
     # a second parameter finds nothing left to read
     lines = [] if sys.stdin is None else sys.stdin.buffer.read().splitlines()
     if len(lines) != 1 or not lines[0]:
-        raise click.UsageError(f"{name}=@-: stdin must hold exactly one line: the value.")
+        raise click.UsageError(f"{name}=@-: stdin must contain exactly one line: the value.")
     try:
         return Secret(lines[0].decode())
     except UnicodeDecodeError:

@@ -77,7 +77,7 @@ def login(name: str | None) -> None:
 
 
 @command(
-    "Explain the columns of a table that a pull writes, or of all.\n\n"
+    "Explain the columns of one table that a pull writes, or of all tables.\n\n"
     "A * marks the columns that together identify a row. Names and types are the same in every "
     "format."
 )
@@ -119,14 +119,18 @@ def guide(name: str | None) -> None:
 @_date_option(
     "--from",
     "before",
-    help="Earlier ranking day, or a month, for its last.  [default: the last one before --to]",
+    help="Earlier ranking day, or a month, for its last day.  "
+    "[default: the last ranking day before --to]",
 )
-@_date_option("--to", "after", help="Later ranking day, or a month.  [default: the last one]")
+@_date_option(
+    "--to", "after", help="Later ranking day, or a month.  [default: the last ranking day]"
+)
 @option(
     "--month",
     metavar="MONTH",
     type=not_empty,
-    help="Compare the last day of a month, such as 2023-03 or last, with that of the month before.",
+    help="Compare the last day of a month, such as 2023-03 or last, with the last day of the month "
+    "before.",
 )
 @option(
     "--campaign",
@@ -145,7 +149,7 @@ def guide(name: str | None) -> None:
     "--kind",
     metavar="KIND",
     multiple=True,
-    # the first two are those that most people mean
+    # most people mean the first two
     type=click.Choice(("rose", "fell", *KINDS[:-2]), case_sensitive=False),
     help="Show one kind of change: rose, fell (ranked on both days); found, lost (its rank); "
     "entered_top_3, left_top_3, also with 10 and 20; new, removed (the keyword); repeatable.",
@@ -160,8 +164,8 @@ def guide(name: str | None) -> None:
 @option(
     "--by-campaign",
     is_flag=True,
-    help="Count the changes of each campaign instead of listing keywords. The most places, gained "
-    "or lost, come first.",
+    help="Count the changes of each campaign instead of listing keywords. Campaigns "
+    "that gained or lost the most places come first.",
 )
 @option(
     "--limit",
@@ -197,8 +201,8 @@ def changes(
     # people try to compare the files of two months
     if further_databases:
         raise click.UsageError(
-            "changes compares two days of one database: pull both into it, such as by "
-            "seorep pull -o rankings.duckdb --month 2023-02..2023-03, and name it alone."
+            "changes compares two days of one database: pull both into it, for example with "
+            "seorep pull -o rankings.duckdb --month 2023-02..2023-03, and name only that file."
         )
     if choices["out"] is not None and format != "table":
         raise click.UsageError(
@@ -305,7 +309,7 @@ def report(
     "--account",
     metavar="NAME",
     type=not_empty,
-    help="Check the target for pulls with this --account, and the nights of no other account.  "
+    help="Check the target for pulls with this --account, and only the nights of this account.  "
     "[default: all accounts]",
 )
 @option(
@@ -329,8 +333,8 @@ def doctor(
     "Send any request, such as one that changes the account.\n\n"
     "The response is printed as JSON. GET and DELETE send the parameters in the query, other "
     "methods in the body. A repeated name is an array. A value of @- is read from stdin, which "
-    "keeps passwords out of the command. Responses that are not a JSON object are refused, as are "
-    "responses to GET without data.",
+    "keeps passwords out of the command. Responses that are not a JSON object, and responses "
+    "to GET without data, are refused.",
     examples="""\
   seorep api GET /v3/campaigns limit=2
   seorep api POST /v3/campaigns url=https://bakery.example company=Bakery
@@ -455,7 +459,7 @@ def mcp(history: str, account: str | None, service: Service) -> None:
     metavar="TEXT",
     default="sandbox",
     show_default=True,
-    help="The accepted key; any other gets a 403.",
+    help="The accepted key; any other key gets a 403.",
 )
 @option(
     "--host", metavar="TEXT", default="127.0.0.1", show_default=True, help="Address to listen on."
@@ -463,7 +467,7 @@ def mcp(history: str, account: str | None, service: Service) -> None:
 @_number_option(
     "--port",
     default="8765",
-    help="Port to listen on; 0 for any free one.",
+    help="Port to listen on; 0 for any free port.",
 )
 def sandbox(**options: str | bool | None) -> int:
     return int(later("sandbox", "serve")(options))

@@ -97,7 +97,7 @@ def connect(service: Service) -> Connection:
 
 
 def _with_settings(access: Access, options: Mapping[str, str]) -> Access:
-    """Replace the profile's values with those of `-c NAME=VALUE`."""
+    """Replace the profile's values with the values of `-c NAME=VALUE`."""
     refuse_unknown(options, attrs.fields_dict(Settings), "-c")
     values = {name: _toml_value(value) for name, value in options.items()}
     sources = {name: f"-c {name}" for name in options}

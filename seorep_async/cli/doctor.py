@@ -67,7 +67,7 @@ def check(
     except (UsageError, ConfigurationError) as error:
         findings.fail("settings", error)
     code = findings.code
-    # explain exit code 10, unless a failure or a note about the nights already has
+    # explain exit code 10, unless a failure or a finding about the nights explains it
     if exit_code and code is ExitCode.OK and not findings.has("nights"):
         findings.add(Level.LOST, "nights", f"no night was found in {out}")
     facts = findings.facts()
@@ -101,26 +101,28 @@ async def _check(
             try:
                 await _check_service(findings, client, answers, window)
             except SeoRepError as error:
-                _add_end(findings, client.settings, error, answers)
+                _add_final_error(findings, client.settings, error, answers)
 
 
-def _add_end(
+def _add_final_error(
     findings: Findings, settings: Settings, error: SeoRepError, answers: Sequence[RawAnswer]
 ) -> None:
     """Add the error that ended the checks of the service."""
     longest_pause = min(settings.retry_after_max, settings.call_timeout or math.inf)
-    # without a status, the request was not sent, because the service had asked for a pause
-    if (
+    # status None: nothing was sent, because an earlier Retry-After still applied
+    is_short_pause = (
         isinstance(error, RateLimitedError)
         and error.status in (429, None)
         and (error.retry_after or 0.0) <= longest_pause
-    ):
-        # a pull waits until it may continue, so this is not a failure
-        unchecked = "not all checked" if findings.has("campaigns") else "the key was not checked"
-        advice = f"{unchecked}; a pull waits, or sends fewer with -c requests_per_second=N"
-        findings.note("responses", f"{reason(error)}; {advice}")
-    else:
+    )
+    if not is_short_pause:
         findings.fail(_failed_check(error, answers), error)
+        return
+    # a pull waits until it may continue, so this is not a failure
+    key_was_checked = findings.has("campaigns")
+    unchecked = "not all checked" if key_was_checked else "the key was not checked"
+    advice = f"{unchecked}; a pull waits, or sends fewer requests with -c requests_per_second=N"
+    findings.note("responses", f"{reason(error)}; {advice}")
 
 
 def _failed_check(error: SeoRepError, answers: Sequence[RawAnswer]) -> str:
@@ -160,7 +162,7 @@ def _add_source(findings: Findings, settings: Settings, name: str, source: str) 
     elif name == "api_key":
         findings.fact("key", f"from {source}")
     elif name == "proxy":
-        # the proxy's address may hold a password
+        # the proxy's address may contain a password
         findings.fact(name, f"{without_password(settings.proxy or '')}, from {source}")
     elif hasattr(settings, name):
         value = getattr(settings, name)
@@ -183,7 +185,7 @@ async def _check_service(
         if answers:
             _add_answer(findings, client, answers[-1])
     findings.ok("key", "accepted")
-    findings.fact("campaigns", _counts(campaigns, "campaigns"))
+    findings.fact("campaigns", _counts_in_words(campaigns, "campaigns"))
     _add_unknown_fields(findings, "campaigns", campaigns.items)
     if not campaigns.items:
         findings.note("feeds", "not checked, because the account has no campaign")
@@ -231,23 +233,23 @@ async def _check_feeds(
 ) -> None:
     """Fetch a page of each feed of a campaign."""
     feeds = client.rankings
-    subject = f"campaign {campaign_id}"
+    campaign = f"campaign {campaign_id}"
     page = await feeds.campaign(campaign_id, *window).page(1)
-    _add_feed(findings, "campaign", subject, page)
+    _add_feed(findings, "campaign", campaign, page)
     by_date = await feeds.campaign_by_date(campaign_id, *window).page(1)
-    _add_feed(findings, "campaign-by-date", subject, by_date)
+    _add_feed(findings, "campaign-by-date", campaign, by_date)
     if not page.items:
-        findings.note("keyword-by-date", f"not checked, because {subject} has no keyword")
+        findings.note("keyword-by-date", f"not checked, because {campaign} has no keyword")
         return
-    # the third feed needs a keyword, which the first one has
+    # the third feed needs a keyword, and rows of the first feed have one
     keyword_id = page.items[0].keyword_id
     by_keyword = await feeds.keyword_by_date(keyword_id, *window).page(1)
     _add_feed(findings, "keyword-by-date", f"keyword {keyword_id}", by_keyword)
 
 
-def _add_feed(findings: Findings, feed: str, subject: str, page: Page[Any]) -> None:
+def _add_feed(findings: Findings, feed: str, object_name: str, page: Page[Any]) -> None:
     totals = "no totals" if page.totals is None else "totals"
-    findings.fact(feed, f"{subject}: {_counts(page, 'rows')}, {totals}")
+    findings.fact(feed, f"{object_name}: {_counts_in_words(page, 'rows')}, {totals}")
     _add_unknown_fields(findings, feed, page.items)
     if page.total_records is None or page.total_pages is None:
         findings.note(feed, "no total counts; a pull reads pages until one is empty")
@@ -267,7 +269,7 @@ def _add_unknown_fields(findings: Findings, name: str, items: Sequence[Any]) -> 
         findings.note("engine_names", f"no column takes {rankings[0]}; {advice}")
 
 
-def _counts(page: Page[Any], noun: str) -> str:
+def _counts_in_words(page: Page[Any], noun: str) -> str:
     records = "an unknown number of" if page.total_records is None else f"{page.total_records:,}"
     pages = "an unknown number" if page.total_pages is None else f"{page.total_pages:,}"
     return f"{records} {noun}, {len(page.items)} on page 1 of {pages}"

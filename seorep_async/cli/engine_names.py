@@ -15,7 +15,7 @@ def find_engine_names(
     """Return the names of engine A and engine B; None if nothing names them.
 
     Raises:
-        UsageError: the value does not hold two names.
+        UsageError: the value does not contain two names.
         ConfigurationError: the profile or its file can't be used.
     """
     if option_value is None:
@@ -28,7 +28,7 @@ def find_engine_names(
         return check_engine_names(engines.names)
     except ConfigurationError:
         raise UsageError(
-            f"{engines.source} must be two names with a comma between them, of engine A and B, "
+            f"{engines.source} must be the names of engine A and engine B, separated by a comma, "
             f"such as 'Google, Bing', got {short_repr(engines.names)}"
         ) from None
 
@@ -38,7 +38,7 @@ def known_engine_names(
 ) -> tuple[str, str] | None:
     """Return the names of the engines; None if nothing names them.
 
-    A note says so if a profile can't be read.
+    If a profile can't be read, print a note.
     """
     try:
         return find_engine_names(option_value, profile)

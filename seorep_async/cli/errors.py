@@ -28,7 +28,7 @@ class ExitCode(enum.IntEnum):
     UNWRITTEN = 7, "the target or stdout could not be written; fetched reports are stored"
     EMPTY = 8, "no campaign was found; nothing is written"
     REFUSED = 9, "some reports failed, and would fail again (403, 404): don't repeat it"
-    CHANGED = 10, "--exit-code: changes found a change, or doctor a night to pull"
+    CHANGED = 10, "--exit-code: changes found a change, or doctor found a night to pull"
     BUSY = 11, "another pull into this target is at work: repeat it later"
     INTERRUPTED = 130, "interrupted (Ctrl-C, SIGTERM, SIGHUP): repeat it to resume"
 
@@ -141,7 +141,7 @@ def explain(error: BaseException) -> str:
 
 
 def _hint(error: SeoRepError) -> str:
-    """Return the next step, or nothing."""
+    """Return the next step, or an empty string."""
     if error.message.endswith("check the address"):
         return ""
     if isinstance(error, errors.NotFoundError):
@@ -193,7 +193,7 @@ def in_shell_words(message: str) -> str:
     message = re.sub(
         r"Settings\.(\w+)(, or the seconds of client\.timeout\(\))?", r"-c \1", message
     )
-    # of several months, the library knows only the requests that were left for the last one
+    # with several months, the library knows only how many requests were left for the last month
     message = re.sub(r"max_requests=\d+", option_of("max_requests"), message)
     message = re.sub(
         r"Settings\((\w+)=(\w+|…)\)",

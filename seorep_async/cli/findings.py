@@ -13,7 +13,7 @@ from seorep_async.errors import one_line
 
 
 class Level(enum.Enum):
-    """How much a finding matters; a fact is neither good nor bad, a lost night needs an alert."""
+    """How much a finding matters. A fact is neither good nor bad; a lost night needs an alert."""
 
     OK = "ok"
     FACT = "fact"
@@ -55,7 +55,7 @@ class Findings:
         self._error: Exception | None = None
 
     def add(self, level: Level, subject: str, message: object) -> None:
-        """Add a finding, and write it."""
+        """Add a finding. Write it to stdout unless the findings are collected for JSON."""
         finding = Finding(level, subject, one_line(str(message)))
         self._findings.append(finding)
         if self._writes:
@@ -71,7 +71,7 @@ class Findings:
         self.add(Level.NOTE, subject, message)
 
     def fail(self, subject: str, error: Exception) -> None:
-        """Add the error of a check; the first one gives the exit code."""
+        """Add the error of a check. The first error gives the exit code."""
         self.add(Level.FAIL, subject, explain(error))
         if self._error is None:
             self._error = error
@@ -81,12 +81,12 @@ class Findings:
         return any(finding.subject == subject for finding in self._findings)
 
     def add_details(self, name: str, details: Any) -> None:
-        """Add values for programs, which only JSON has."""
+        """Add values for programs. Only JSON shows them."""
         self._details[name] = details
 
     @property
     def code(self) -> ExitCode:
-        """The exit code: that of the first failure."""
+        """The exit code of the first failure, or 0."""
         return ExitCode.OK if self._error is None else code_of(self._error)
 
     def facts(self) -> dict[str, Any]:

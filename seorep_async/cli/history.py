@@ -29,7 +29,7 @@ from seorep_async.history.change_file import (
     names_of_engines,
     with_names_of_engines,
 )
-from seorep_async.history.comparing import limit_of_moves
+from seorep_async.history.comparing import smallest_move_in_words
 from seorep_async.integrations.mcp import mcp_server
 from seorep_async.tables.optional import require
 
@@ -45,7 +45,7 @@ _COLUMNS_FOR_PEOPLE = (
     "kinds",
 )
 _WIDE_TERMINAL = 140
-"""The width, in characters, from which these columns are easy to read."""
+"""The width, in characters, from which `_COLUMNS_FOR_PEOPLE` are easy to read."""
 _COLUMNS_IF_NARROW = (
     "company",
     "keyword",
@@ -74,7 +74,7 @@ class _Answer:
     Attributes:
         name: the name of the rows in JSON.
         model: the type of the rows.
-        columns_for_people: the columns of a table; other formats have all.
+        columns_for_people: the columns of a table; other formats have all columns.
     """
 
     result: Changes | CountedChanges
@@ -109,10 +109,10 @@ def show_changes(
     # a table on stdout includes the notes, so they are not logged as well
     with logged(messages(quiet=is_for_people and file is None)) as notes:
         if by_campaign:
-            answer = _counts(history.changes_by_campaign(database, **arguments), limit)
+            answer = _answer_with_counts(history.changes_by_campaign(database, **arguments), limit)
         else:
             changes = history.changes(database, limit=limit, **arguments)
-            answer = _changes(changes, names if is_for_people else None)
+            answer = _answer_with_changes(changes, names if is_for_people else None)
     if file is not None:
         messages().print(answer.headline)
         path = file.write(answer.rows, answer.model, answer.result)
@@ -120,10 +120,10 @@ def show_changes(
     elif is_for_people:
         lines = [answer.headline, *[f"Note: {note}" for note in notes]]
         heading = "".join(f"{line}\n" for line in lines)
-        rows = _in_words(answer.rows) if answer.model is Change else answer.rows
+        rows = _rows_in_words(answer.rows) if answer.model is Change else answer.rows
         write(heading + format_objects(rows, answer.columns_for_people, format))
     elif format == "json":
-        write(as_json(_facts(answer, notes)))
+        write(as_json(_json_facts(answer, notes)))
     else:
         all_columns = tuple(attrs.fields_dict(answer.model))
         write(format_objects(answer.rows, all_columns, format))
@@ -133,7 +133,7 @@ def show_changes(
     return ExitCode.OK
 
 
-def _changes(changes: Changes, engine_names: tuple[str, str] | None) -> _Answer:
+def _answer_with_changes(changes: Changes, engine_names: tuple[str, str] | None) -> _Answer:
     rows: Sequence[Any] = changes
     if engine_names is not None:
         rows = with_names_of_engines(changes, names_of_engines(engine_names))
@@ -148,19 +148,19 @@ def _changes(changes: Changes, engine_names: tuple[str, str] | None) -> _Answer:
     )
 
 
-def _counts(counts: CountedChanges, limit: int | None) -> _Answer:
-    campaigns = counted(len(counts.campaigns), "campaign") + limit_of_moves(counts.moved)
+def _answer_with_counts(counts: CountedChanges, limit: int | None) -> _Answer:
+    campaigns = counted(len(counts.campaigns), "campaign") + smallest_move_in_words(counts.moved)
     return _Answer(
         result=counts,
         name="campaigns",
         rows=counts.campaigns[:limit],
         model=CampaignChanges,
         columns_for_people=_COUNTS_FOR_PEOPLE,
-        headline=f"{_total(counts)} in {campaigns}; places: + is better",
+        headline=f"{_total_in_words(counts)} in {campaigns}; places: + means better",
     )
 
 
-def _in_words(changes: Iterable[Change]) -> list[SimpleNamespace]:
+def _rows_in_words(changes: Iterable[Change]) -> list[SimpleNamespace]:
     """Return changes with their kinds in words, such as `lost, left top 3, 10, 20`."""
     rows = []
     for change in changes:
@@ -173,7 +173,7 @@ def _in_words(changes: Iterable[Change]) -> list[SimpleNamespace]:
     return rows
 
 
-def _facts(answer: _Answer, notes: Sequence[str]) -> dict[str, Any]:
+def _json_facts(answer: _Answer, notes: Sequence[str]) -> dict[str, Any]:
     result = answer.result
     return {
         "account": result.account,
@@ -190,16 +190,16 @@ def _facts(answer: _Answer, notes: Sequence[str]) -> dict[str, Any]:
 
 
 def _headline(changes: Changes) -> str:
-    headline = _total(changes)
+    headline = _total_in_words(changes)
     if len(changes) < changes.total:
         headline = f"{headline}, {len(changes):,} of them shown"
-    headline += limit_of_moves(changes.moved)
+    headline += smallest_move_in_words(changes.moved)
     if any(change.before and change.after for change in changes):
-        headline = f"{headline}; moved: + is better"
+        headline = f"{headline}; moved: + means better"
     return headline
 
 
-def _total(result: Changes | CountedChanges) -> str:
+def _total_in_words(result: Changes | CountedChanges) -> str:
     total = counted(result.total, "change") if result.total else "no changes"
     return f"{one_line(result.account)}, {result.before} to {result.after}: {total}"
 

@@ -55,10 +55,12 @@ def log_in(name: str | None) -> None:
     key, campaigns = _ask_for_key_that_works(name, {**stored_profile, "base_url": base_url})
     _store(file, name, {"base_url": base_url, "key": key})
     option = "" if name == DEFAULT_PROFILE else f" --profile {name}"
-    stored = one_line(f"Stored in {file}; try: seorep pull{option} --dry-run")
-    messages().print(f"The key is good for {campaigns}. {stored}")
+    next_step = one_line(f"Stored in {file}; try: seorep pull{option} --dry-run")
+    messages().print(f"The key is good for {campaigns}. {next_step}")
     if "account" not in stored_profile and name == DEFAULT_PROFILE:
-        messages().print('Files name the account by its host; a line account = "…" replaces it.')
+        messages().print(
+            'In files, the account is called like its host; a line account = "…" changes that.'
+        )
     if BASE_URL in os.environ or API_KEY in os.environ:
         messages().print(f"{BASE_URL} and {API_KEY} override the profile: unset them first.")
 
@@ -75,7 +77,7 @@ def _ask_for_address(*, allow_insecure_http: bool) -> str:
 
 
 def _ask_for_key_that_works(name: str, profile: Mapping[str, object]) -> tuple[Secret, str]:
-    """Ask until the service accepts the key. Return it, and its number of campaigns in words."""
+    """Ask until the service accepts the key. Return the key, and how many campaigns it reads."""
     while True:
         key = Secret(_prompt("API key (it is not shown)", hide_input=True))
         if not key:
@@ -172,7 +174,7 @@ def with_values(text: str, name: str, values: Mapping[str, str]) -> Secret | Non
 
 
 def _tables_of(text: str) -> dict[str, Any]:
-    """Read a file of profiles. A file that is not TOML has none."""
+    """Read a file of profiles. A file that is not TOML has no tables."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError:

@@ -24,7 +24,7 @@ _NIGHTS = """
         SELECT
             account,
             snapshot_date,
-            bool_and(coalesce(selection LIKE '{"ids"%', false)) AS is_of_few
+            bool_and(coalesce(selection LIKE '{"ids"%', false)) AS names_campaigns
         FROM pulls
         -- a night without any report does not count
         WHERE (rows > 0 OR failures = 0) AND ($account IS NULL OR account = $account)
@@ -33,8 +33,8 @@ _NIGHTS = """
     whole_nights AS (
         SELECT account, snapshot_date
         FROM nights
-        -- a night of named campaigns counts only if most nights around it are of named ones
-        QUALIFY NOT is_of_few OR avg(is_of_few::INTEGER) OVER (
+        -- a night of named campaigns counts only if most nights around it also name campaigns
+        QUALIFY NOT names_campaigns OR avg(names_campaigns::INTEGER) OVER (
             PARTITION BY account
             ORDER BY snapshot_date
             ROWS BETWEEN 7 PRECEDING AND 7 FOLLOWING
@@ -189,7 +189,7 @@ def _add_incomplete(
     if len(retryable_pulls) > _LISTED_PULLS:
         earlier = counted(len(retryable_pulls[_LISTED_PULLS:]), "earlier pull")
         findings.note("nights", f"{account}: {earlier} with failed reports; --json lists them all")
-    # a campaign that stays forbidden fails every night, and a line a night would hide what is new
+    # a campaign that stays forbidden fails every night: a line for each would hide new failures
     others = [pull for pull in pulls if not pull.may_succeed]
     campaign_ids = sorted({campaign for pull in others for campaign in pull.campaigns})
     if others:
@@ -198,8 +198,8 @@ def _add_incomplete(
             failed += f" (campaigns: {listed(campaign_ids)})"
         findings.note(
             "nights",
-            f"{account}: {failed}; --json has the command for each; when the cause "
-            f"is gone, for the newest, {advice}: {others[0].command(out, account)}",
+            f"{account}: {failed}; --json has the command for each pull; once the cause is gone, "
+            f"retry the newest pull {advice}: {others[0].command(out, account)}",
         )
 
 

@@ -58,7 +58,7 @@ class Command(click.Command):
             # Click silently uses the last of two values. During completion a shell may repeat an
             # option, so nothing is refused then.
             if not ctx.resilient_parsing:
-                # the last value has each parameter as often as it was given
+                # the third result lists a parameter once for each time it was given
                 _, _, parameters = self.make_parser(ctx).parse_args(list(args))
                 _refuse_repeated(parameters, ctx)
             return super().parse_args(ctx, args)
@@ -157,13 +157,13 @@ def count(value: str) -> int:
     raise click.BadParameter(f"{value!r} is not an integer from 1 to {LARGEST}.")
 
 
-def campaign_id(value: str, place: str = "", advice: str = "") -> int:
-    """Read a campaign id. The message for a wrong one says which command lists them."""
+def campaign_id(value: str, source: str = "", advice: str = "") -> int:
+    """Read a campaign id. The error for an invalid id says which command lists the ids."""
     try:
         return count(value.strip())
     except click.BadParameter:
         raise click.BadParameter(
-            f"{place}{value.strip()!r} is not a campaign id, an integer from 1 to {LARGEST}; "
+            f"{source}{value.strip()!r} is not a campaign id, an integer from 1 to {LARGEST}; "
             f"`seorep campaigns list` shows them.{advice}"
         ) from None
 
@@ -210,7 +210,7 @@ def not_empty(value: str) -> str:
     return value
 
 
-# --- The options of every command that talks to the service, and of every one that lists
+# --- The options of every command that talks to the service, and of every command that lists
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ _KEY_IN_COMMAND = (
 
 
 def _each_once(option_name: str, pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    """Return NAME=VALUE pairs by name, which may be written with - or _."""
+    """Return NAME=VALUE pairs by name. A name may be written with - or _."""
     values = {}
     for written_name, value in pairs:
         name = written_name.replace("-", "_")

@@ -98,7 +98,7 @@ def show_usage_error(error: click.UsageError) -> None:
 
 
 def write_error(error: BaseException) -> None:
-    """Write an error to stdout as JSON. If that fails, the first error is the one that matters."""
+    """Write an error to stdout as JSON. If that fails, only the first error matters."""
     with suppress(ExportError, click.exceptions.Exit):
         write(as_json({"error": facts_of_error(error)}))
 

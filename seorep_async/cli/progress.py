@@ -48,17 +48,17 @@ class Display:
     state: PullProgress | None = None
 
     @property
-    def place(self) -> str:
+    def position(self) -> str:
         """The progress of the pull in words, or an empty string."""
         state = self.state
         # the total is unknown before the campaigns are listed
         if state is None or state.total is None:
             return ""
-        place = f" at {state.done:,} of {state.total:,} reports"
+        position = f" at {state.done:,} of {state.total:,} reports"
         # `failures` counts all feeds, including reports that are being retried
         if state.failures:
-            place = f"{place}, with {counted(state.failures, 'failure')} so far"
-        return place
+            position = f"{position}, with {counted(state.failures, 'failure')} so far"
+        return position
 
     @property
     def activity(self) -> str:
@@ -122,7 +122,7 @@ async def show_progress(
 async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
     """Update the bar twice a second. Without a bar, print a line every minute."""
     task = bar.add_task(display.activity, total=None, words="")
-    stage = None
+    shown_stage = None
     previous_state = None
     waiting = ""
     stats_before = client.stats
@@ -131,19 +131,19 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
         await asyncio.sleep(_TICK_SECONDS)
         state = display.state
         if state is not None:
-            # a new stage has its own total and speed
-            if stage != (state.stage, state.feed):
-                stage = (state.stage, state.feed)
+            # a new stage, or feed, has its own total and speed
+            if shown_stage != (state.stage, state.feed):
+                shown_stage = (state.stage, state.feed)
                 bar.reset(task, total=state.total, completed=state.done, words="")
             bar.update(task, completed=state.done, total=state.total)
         stats = client.stats
         # only waits since the last update, because a finished wait is not shown
-        new_waiting = _waiting(client, stats.since(stats_before))
-        # In an outage, many ticks pass between two attempts, so the last reason is shown until
-        # something arrives.
+        new_waiting = _longest_wait(client, stats.since(stats_before))
+        # The last reason is shown until there is a new reason, or progress. In an outage, many
+        # ticks pass between two attempts, and most of them see no wait.
         if new_waiting or state != previous_state:
             waiting = new_waiting
-        words = display.details(waiting, bar.tasks[0].time_remaining)
+        words = display.details(waiting, bar.tasks[0].time_remaining)  # the only task
         stats_before = stats
         previous_state = state
         bar.update(task, description=display.activity, words=words)
@@ -152,8 +152,8 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
             bar.console.print(f"{display.activity}: {words}")
 
 
-def _waiting(client: SeoRepClient, stats: Stats) -> str:
-    """Return the reason for which requests waited longest, or an empty string."""
+def _longest_wait(client: SeoRepClient, stats: Stats) -> str:
+    """Return why requests waited longest, in words, or an empty string."""
     longest = max(_WAITING_FOR, key=lambda reason: stats.waited.get(reason, 0.0))
     if not stats.waited.get(longest):
         return ""

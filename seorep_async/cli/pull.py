@@ -34,7 +34,7 @@ FEEDS = ("campaign", "campaign-by-date", "keyword-by-date")
 _ID_COLUMNS = ("campaign_id", "id")
 _DEFAULT_MONTHS = 3
 _OTHER_MONTHS = ("%Y-%m", "%m/%Y", "%m.%Y", "%m-%Y", "%Y/%m", "%b %Y", "%B %Y")
-"""Spellings of a month that people try; `%m` is also a month without its zero."""
+"""Spellings of a month that people try. `%m` also accepts a month without its zero."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,12 +110,12 @@ class PullArguments:
                 f"{' and '.join(names)} can't be combined; give one of --last and --month, or "
                 "--from and --to."
             )
-        # a missed night that is pulled later covers the same days as if it had been in time
+        # a missed night that is pulled later covers the same days as if it had been pulled in time
         night = self.snapshot_date or today
         if self.month is not None:
-            return _months(self.month, night)
+            return _windows_of_months(self.month, night)
         if self.last is not None:
-            return [_last(*self.last, night)]
+            return [_last_days(*self.last, night)]
         return [self._from_to(night)]
 
     def _from_to(self, today: dt.date) -> Days:
@@ -175,14 +175,14 @@ class PullArguments:
 
 def default_window(today: dt.date) -> Days:
     """Return the first and the last day of a pull without options: three full months."""
-    return _last(_DEFAULT_MONTHS, "m", today)
+    return _last_days(_DEFAULT_MONTHS, "m", today)
 
 
 # --- Days
 
 
-def _last(number: int, unit: str, today: dt.date) -> Days:
-    """Return the last days, weeks or full months before today."""
+def _last_days(number: int, unit: str, today: dt.date) -> Days:
+    """Return the first and last of the days, weeks or full months before today."""
     if unit == "m":
         last_day = _end_of_last_month(today)
         return _first_day_of_months(number, last_day), last_day
@@ -201,11 +201,11 @@ def _first_day_of_months(number: int, last_day: dt.date) -> dt.date:
     return dt.date(year, month + 1, 1)
 
 
-def _months(value: str, today: dt.date) -> list[Days]:
+def _windows_of_months(value: str, today: dt.date) -> list[Days]:
     """Read a month, or a range of months."""
     first, dots, last = value.partition("..")
-    months = [_month(first, today)]
-    final_month = _month(last if dots else first, today)
+    months = [_window_of_month(first, today)]
+    final_month = _window_of_month(last if dots else first, today)
     if final_month < months[0]:
         raise click.UsageError(f"--month {value}: the first month is after the last; swap them.")
     while months[-1] < final_month:
@@ -216,7 +216,7 @@ def _months(value: str, today: dt.date) -> list[Days]:
     return months
 
 
-def _month(value: str, today: dt.date) -> Days:
+def _window_of_month(value: str, today: dt.date) -> Days:
     if value == "this":
         return _whole_month(today)
     if value == "last":
@@ -244,7 +244,7 @@ def _likely_month(value: str) -> str:
 
 def last_days_of_months(value: str, today: dt.date) -> Days:
     """Read a month. Return the last day of the month before it, and its own last day."""
-    first_day, last_day = _month(value, today)
+    first_day, last_day = _window_of_month(value, today)
     return first_day - dt.timedelta(1), last_day
 
 
@@ -305,7 +305,7 @@ def read_ids(value: str) -> list[int]:
 
 
 def _rows_of(path: str) -> list[tuple[int, list[str]]]:
-    """Return the numbers and cells of the lines of a file, or of stdin, which click calls -."""
+    """Return the number and the cells of each line of a file, or of stdin (`-`)."""
     if path == "-" and sys.stdin is None:
         raise click.BadParameter("can't read -: stdin is closed.")
     try:

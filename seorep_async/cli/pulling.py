@@ -96,7 +96,7 @@ class _Task:
 
 @attrs.frozen
 class _Months:
-    """The remaining windows of a run in order, and the number of complete ones.
+    """The remaining windows of a run in order, and the number of skipped windows.
 
     Attributes:
         lacking: the feeds of complete months that lack reports.
@@ -167,10 +167,10 @@ def _export_options(arguments: PullArguments) -> ExportOptions:
 
 
 async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
-    """Find the months to pull: an unfinished one first, then those that were never pulled.
+    """Find the months to pull: first an unfinished month, then the months never pulled before.
 
-    Months with failures come last, the one that was pulled longest ago first. Otherwise, a campaign
-    that always fails would use up the requests of each night.
+    Months with failures come last; the month pulled longest ago is the first of them. Otherwise, a
+    campaign that always fails would use up the requests of each night.
     """
     request, staged, accounts = await _look_at_target(task, windows[0])
     task.options["account"] = request.account
@@ -233,7 +233,7 @@ async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullP
         is_alike = len(previews) >= _ESTIMATED_MONTHS
         if arguments.retry_failed:
             # Each month has its own failures. They can't be looked up while an unfinished pull is
-            # staged, because that one must come first.
+            # staged, because that pull must come first.
             is_alike = last is not None and last.staged is not None and not last.staged.ended
         if last is None or not is_alike:
             last = await preview(
@@ -291,7 +291,7 @@ async def _pull_each(task: _Task, months: _Months, *, by_month: bool) -> PullRun
         stats=task.client.stats,
         seconds=time.monotonic() - began,
         ended_by=ended_by,
-        place=display.place,
+        position=display.position,
     )
 
 

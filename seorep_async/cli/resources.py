@@ -32,7 +32,7 @@ COLUMNS = {
 """The columns of a table unless others are named."""
 
 _ADVICE = " `seorep api` sends any other request, such as POST /v3/campaigns."
-_ORDER = "The oldest come first, unless they are sorted otherwise."
+_ORDER = "The oldest come first, unless another order is requested."
 _ORDER_BY = option(
     "--order-by", metavar="FIELD", help="Field to order by; its values are not documented."
 )
@@ -51,7 +51,7 @@ _COLUMNS = option(
     "--columns",
     section=OUTPUT,
     metavar="NAMES",
-    help="Fields to write, separated by commas; extra holds undocumented ones.",
+    help="Fields to write, separated by commas; extra contains undocumented fields.",
 )
 
 

@@ -73,7 +73,7 @@ def build_embedded(options: Mapping[str, str]) -> Sandbox:
     """Make the sandbox of `-s NAME=VALUE`.
 
     Raises:
-        UsageError: an option is not known, or its value is wrong.
+        UsageError: an option is unknown, or its value is wrong.
     """
     # the sandbox of -s has its own key and port
     choices = [_as_option(name) for name in READERS if name not in _NOT_EMBEDDED]
@@ -82,10 +82,11 @@ def build_embedded(options: Mapping[str, str]) -> Sandbox:
         if option_name not in choices:
             advice = suggestion(option_name, choices) or f" The options are {', '.join(choices)}."
             raise UsageError(f"-s: an embedded sandbox has no option {option_name!r}.{advice}")
-    return _build(options, prefix="-s ")
+    return _sandbox_of(options, prefix="-s ")
 
 
-def _build(options: Mapping[str, str], prefix: str) -> Sandbox:
+def _sandbox_of(options: Mapping[str, str], prefix: str) -> Sandbox:
+    """Make a sandbox from the texts of its options. Errors show `prefix` before an option."""
     values = {}
     for name, text in options.items():
         reader = READERS[name]
@@ -119,7 +120,7 @@ async def start_embedded(sandbox: Sandbox, stack: AsyncExitStack) -> Sandbox:
 def serve(options: Mapping[str, str | bool | None]) -> ExitCode:
     """Run a sandbox until Ctrl-C."""
     texts = {name: str(value) for name, value in options.items() if value not in (None, False)}
-    sandbox = _build(texts, prefix="--")
+    sandbox = _sandbox_of(texts, prefix="--")
     try:
         wait_for(_serve_until_interrupted(sandbox))
     except KeyboardInterrupt:

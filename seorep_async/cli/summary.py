@@ -41,7 +41,7 @@ _PLAIN_FACTS = (
 )
 """The attributes of a pull that JSON shows unchanged."""
 _WAIT = re.compile("(?<=the call timed out).*(?=; last error)")
-"""How long a report waited in an outage, which is different for each report."""
+"""The time that a report waited in an outage. It differs between reports."""
 
 
 @attrs.frozen(kw_only=True)
@@ -49,7 +49,7 @@ class PullRun:
     """A run: one pull, or one for each month. It may have ended early.
 
     Attributes:
-        account, night: as requested; the pulls may have others, of a database or an earlier run.
+        account, night: as requested. The pulls may have others, from a database or an earlier run.
         by_month: whether each month has its own pull.
         engine_names: names of engine A and B for the headers of a workbook, or None.
         windows_left: the first and last day of each remaining pull, in order.
@@ -57,7 +57,7 @@ class PullRun:
         lacking: the feeds of skipped months that lack reports; a retry would fail again.
         stats: the cost of the run, unfinished pulls included.
         ended_by: the error or the interrupt that ended it early, or None.
-        place: the progress of the last pull in words, or an empty string.
+        position: the progress of the last pull in words, or an empty string.
     """
 
     arguments: PullArguments
@@ -72,7 +72,7 @@ class PullRun:
     stats: Stats
     seconds: float
     ended_by: BaseException | None
-    place: str
+    position: str
 
     @property
     def code(self) -> ExitCode:
@@ -154,20 +154,20 @@ def code_of_pulls(pulls: Sequence[PullSummary], *, is_retry: bool) -> ExitCode:
 
 def show_early_end(run: PullRun, console: Console) -> None:
     """If a run ended early, print how far it came and how to continue."""
-    left = f"; {counted(len(run.windows_left), 'month is', 'months are')} left"
+    months_left = f"; {counted(len(run.windows_left), 'month is', 'months are')} left"
     if isinstance(run.ended_by, KeyboardInterrupt):
-        place = left if run.by_month else run.place
+        position = months_left if run.by_month else run.position
         advice = ""
         if not run.arguments.to_stdout:
             advice = "\nRepeat the command to resume. With --restart, it would start over."
-        messages().print(f"Interrupted{place}.{advice}")
+        messages().print(f"Interrupted{position}.{advice}")
     # the error itself says how far a single pull came
     elif run.ended_by is None or not run.by_month:
         return
     elif isinstance(run.ended_by, PullPausedError):
         requests = counted(run.stats.attempts, "request")
         console.print(
-            f"Paused at --max-requests, after {requests}{run.place}{left}. "
+            f"Paused at --max-requests, after {requests}{run.position}{months_left}. "
             "Repeat the command to go on."
         )
     else:
@@ -175,7 +175,7 @@ def show_early_end(run: PullRun, console: Console) -> None:
         if run.code is ExitCode.UNAVAILABLE:
             option = "" if run.arguments.skips_pulled_months else " with --skip-complete"
             advice = f" Repeat the command{option} to go on."
-        messages().print(f"Stopped{left}.{advice}")
+        messages().print(f"Stopped{months_left}.{advice}")
 
 
 def show_failures(run: PullRun) -> None:
@@ -248,7 +248,7 @@ def show_summary(run: PullRun, source: str, console: Console, warnings: Sequence
         notes["engine_a and engine_b have no names yet: --engines 'Google, Bing' gives them"] = None
     lines: list[tuple[str, str | Text]] = [("Note", one_line(note)) for note in notes]
     if run.received:
-        lines = [*_counts(run), *_files(run), *lines]
+        lines = [*_count_lines(run), *_file_lines(run), *lines]
     for label, value in lines:
         console.print(Text.assemble((f"  {label:<{_LABEL_WIDTH}}", "dim"), value))
     # a run that ended early has said how to continue
@@ -269,7 +269,7 @@ def _headline(run: PullRun) -> str:
     return f"Nothing pulled, because {which} failed: {window}"
 
 
-def _counts(run: PullRun) -> Iterator[tuple[str, str | Text]]:
+def _count_lines(run: PullRun) -> Iterator[tuple[str, str | Text]]:
     pulls = run.pulls
     yield "Feed", ", ".join(run.arguments.feeds)
     yield "Account", f"{one_line(pulls[0].account)}, snapshot of {pulls[0].snapshot_date}"
@@ -277,7 +277,7 @@ def _counts(run: PullRun) -> Iterator[tuple[str, str | Text]]:
         yield "Skipped", f"{counted(run.months_skipped, 'month')}, complete already"
     failures = f", {len(run.failed_ids):,} with failures" if run.failed_ids else ""
     yield "Campaigns", Text.assemble(f"{len(run.campaign_ids):,}", (failures, "red"))
-    yield "Rows", _rows(run)
+    yield "Rows", _rows_in_words(run)
     if run.resumed:
         yield "Resumed", f"{counted(run.resumed, 'report was', 'reports were')} stored already"
     requests = f"{run.stats.attempts:,}"
@@ -295,7 +295,7 @@ def _page_sizes_in_words(page_sizes: Mapping[str, int]) -> str:
     return f", pages of {max(page_sizes.values()):,} rows"
 
 
-def _rows(run: PullRun) -> str:
+def _rows_in_words(run: PullRun) -> str:
     total = f"{run.rows:,}"
     feeds = run.pulls[0].feeds
     if len(feeds) == 1:
@@ -305,7 +305,7 @@ def _rows(run: PullRun) -> str:
     return f"{total} ({by_feed})"
 
 
-def _files(run: PullRun) -> Iterator[tuple[str, str]]:
+def _file_lines(run: PullRun) -> Iterator[tuple[str, str]]:
     paths = list(dict.fromkeys(path for pull in run.pulls for path in pull.paths))
     feed_count = len(run.arguments.feeds)
     label = "File"
@@ -373,14 +373,14 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
             counts = f"{counts}, {facts_of_error(run.ended_by)['kind']}"
             # a refused key is the cause of all failures so far
             if run.code is not ExitCode.AUTHENTICATION:
-                counts += run.place
+                counts += run.position
     return f"{_now()}: {one_line(account)}, night of {night}: {counts}; exit code {code:d}"
 
 
 def show_unbegun_line(error: BaseException, code: int, arguments: Sequence[str]) -> None:
     """Print the closing line of a run that failed before its first pull."""
     kind = facts_of_error(error)["kind"]
-    # the error may be of the parser, so the options are read from the words of the command
+    # the error may come from the parser, so the options are read from the words of the command
     values = dict(pairwise(arguments))
     facts = [_now()]
     if "--account" in values and "--snapshot-date" in values:

@@ -91,7 +91,7 @@ async def _check_file(
     window: Days,
     account: str | None,
 ) -> None:
-    # The checks are those of a real pull before its first request. Without an account name, a
+    # A real pull makes the same checks before its first request. Without an account name, a
     # database with two names for this account would be refused before its nights are checked.
     options: ExportOptions = {"account": account or client.account}
     request = ExportRequest.of(client, None, window, options)
@@ -108,7 +108,7 @@ async def _check_file(
     except ExportError as error:
         if not error.retryable:
             raise
-        # a night that is being pulled is no fault
+        # a night that is being pulled is not a fault
         await _note_in_use(findings, client, out, account, error.message)
         return
     except TimeoutError:
@@ -120,7 +120,7 @@ async def _check_file(
         await _note_in_use(findings, client, out, account, words)
         return
     has_pulls = isinstance(checked_target, Database) and bool(checked_target.accounts)
-    findings.ok("target", await asyncio.to_thread(_state_of, out, has_pulls=has_pulls))
+    findings.ok("target", await asyncio.to_thread(_state_in_words, out, has_pulls=has_pulls))
     if has_pulls:
         today = client.now().date()
         await asyncio.to_thread(add_nights, findings, out, account, today)
@@ -159,7 +159,7 @@ def _add_other_staged(findings: Findings, database: Database) -> None:
             findings.note("staged", staged_in_words(attrs.asdict(staged)))
 
 
-def _state_of(out: str, *, has_pulls: bool) -> str:
+def _state_in_words(out: str, *, has_pulls: bool) -> str:
     path = Path(out)
     if not has_content(path):
         return f"{out} will be new"
@@ -167,7 +167,7 @@ def _state_of(out: str, *, has_pulls: bool) -> str:
     if path.suffix.lower() != ".duckdb":
         return f"{out} ({size}) will be replaced"
     if not has_pulls:
-        return f"{out} ({size}) has no pull yet; what it has will be kept"
+        return f"{out} ({size}) has no pull yet; its contents will be kept"
     query = "SELECT count(*), max_by(version, started_at) FROM pulls"
     # another doctor may have it open for a moment
     with opened(out) as database:

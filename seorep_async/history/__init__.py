@@ -1,4 +1,4 @@
-"""Questions to the databases of pulls. Nothing here contacts the service (extra `duckdb`)."""
+"""Query databases of pulls (extra `duckdb`). Nothing here contacts the service."""
 
 from seorep_async.history.change_file import write_changes
 from seorep_async.history.comparing import Change, ChangeKind, Changes, Engine, changes

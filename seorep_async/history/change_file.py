@@ -15,7 +15,7 @@ from seorep_async.errors import ExportError
 from seorep_async.export.files import check_file, has_content, refusal, replacing
 from seorep_async.export.formats import SHEET_ROWS
 from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
-from seorep_async.history.comparing import ENGINES, KINDS, Change, Changes, limit_of_moves
+from seorep_async.history.comparing import ENGINES, KINDS, Change, Changes, smallest_move_in_words
 from seorep_async.history.counting import CampaignChanges, CountedChanges
 from seorep_async.resources.arguments import check_engine_names, names_unknown_arguments
 from seorep_async.tables.columns import Column, Columns, ColumnType, Table, columns_of_model
@@ -33,17 +33,18 @@ _NOT_COMPARED = Table(
     key=("campaign_id",),
 )
 _LONGEST_HEADER = 1024
-"""The longest first line, in characters, that is read to see whether a CSV file holds changes."""
+"""The maximum length of the first line of a CSV file of changes."""
 _DESCRIPTIONS: dict[str, str] = {
     "company": "Company of the campaign, as it was last pulled.",
     "keyword_phrase": "Phrase of the keyword.",
     "location": "Search location of the keyword.",
-    "engine": "Search engine; empty for a keyword that is ranked in none.",
+    "engine": "Search engine; empty for a keyword that is ranked in no engine.",
     "before": "Rank on the earlier day; empty if the keyword was not ranked.",
     "after": "Rank on the later day; empty if the keyword is not ranked.",
     "moved": "Places by which the rank became better (+) or worse (-); empty without both ranks.",
     "kinds": "Kinds of the change, such as fell or left_top_3.",
-    "url": "Ranked address of the later day, or of the earlier one if it is no longer ranked.",
+    "url": "Ranked address of the later day, or of the earlier day if the keyword is no longer "
+    "ranked.",
     "campaign_id": "Id of the campaign.",
     "keyword_id": "Id of the keyword.",
     "account": "Name of the account.",
@@ -51,8 +52,8 @@ _DESCRIPTIONS: dict[str, str] = {
     "after_date": "Later day.",
     "changes": "Number of changed ranks, of the requested kinds and engines: a keyword counts once "
     "in each engine.",
-    "places": "Places by which these ranks became better, minus those by which they became worse; "
-    "without found and lost.",
+    "places": "Places by which these ranks became better, minus the places by which they became "
+    "worse; found and lost do not count.",
     **{kind: f"Number of changes of the kind {kind}." for kind in KINDS},
 }
 _COLUMNS_OF_CHANGES = (
@@ -97,7 +98,7 @@ def write_changes(
 
     A result of `changes_by_campaign` becomes a row of counts for each campaign. An existing file is
     replaced only if `write_changes` or `seorep changes` wrote it. A workbook has a sheet of winners
-    and one of losers.
+    and a sheet of losers.
 
     Args:
         changes: the result of `changes(…)` or `changes_by_campaign(…)`, or a part of it, such as
@@ -107,7 +108,7 @@ def write_changes(
 
     Raises:
         ConfigurationError: the path or the names are wrong, or the file contains something else.
-        ExportError: the file can't be written, or a sheet can't hold the changes.
+        ExportError: the file can't be written, or the changes don't fit a sheet.
         ImportError: the extra `excel` is missing.
     """
     names = {} if engine_names is None else names_of_engines(engine_names)
@@ -160,16 +161,16 @@ class ChangeFile:
 
     @classmethod
     def of(cls, out: str) -> Self:
-        """Check that a file can be written, and that it replaces only changes.
+        """Check that a file of changes can be written, and replaces nothing else.
 
         Raises:
-            ConfigurationError: it can't be written, or it contains something else.
+            ConfigurationError: the file can't be written, or contains something else.
         """
         file = cls(Path(out), Path(os.path.realpath(out)))
         if file.path.suffix.lower() not in (".xlsx", ".csv"):
             raise refusal(out, "the name must end in .xlsx or .csv")
         check_file(file.out, file.path)
-        if has_content(file.path) and not file._holds_changes():
+        if has_content(file.path) and not file._contains_changes():
             advice = "name another file, or delete this one first"
             problem = f"{file.path.name} exists, and was edited, or not written by seorep changes"
             raise refusal(out, f"{problem}; {advice}")
@@ -179,10 +180,11 @@ class ChangeFile:
     def _is_workbook(self) -> bool:
         return self.path.suffix.lower() == ".xlsx"
 
-    def _holds_changes(self) -> bool:
+    def _contains_changes(self) -> bool:
         if self._is_workbook:
-            counts = _table(CampaignChanges)
-            keys = {counts.name: counts.key} | dict.fromkeys((*_SHEETS, _EMPTY), _table(Change).key)
+            counts = _table_of(CampaignChanges)
+            key_of_changes = _table_of(Change).key
+            keys = {counts.name: counts.key} | dict.fromkeys((*_SHEETS, _EMPTY), key_of_changes)
             is_ours = any(
                 read_sheet(self.path, name).keys() >= set(key) for name, key in keys.items()
             )
@@ -191,7 +193,10 @@ class ChangeFile:
             # another file may have a very long first line
             header = file.readline(_LONGEST_HEADER).rstrip("\r\n")
         names = header.split(",")
-        return names in (_names(_table(Change)), _names(_table(CampaignChanges)))
+        return names in (
+            _column_names(_table_of(Change)),
+            _column_names(_table_of(CampaignChanges)),
+        )
 
     def write(
         self, rows: Sequence[Row], model: type[Row], result: Changes | CountedChanges | None
@@ -200,11 +205,11 @@ class ChangeFile:
 
         Args:
             rows: all of one type.
-            model: the type of the rows, because there may be none.
-            result: the comparison that returned them, if they are not a caller's own list.
+            model: the type of the rows, because there may be no rows.
+            result: the comparison that returned the rows, or None for a caller's own list.
 
         Raises:
-            ExportError: it can't be written, or a sheet can't hold the rows.
+            ExportError: the file can't be written, or the rows don't fit a sheet.
         """
         if self._is_workbook and len(rows) > SHEET_ROWS:
             advice = "choose fewer changes, or name a .csv file"
@@ -215,14 +220,15 @@ class ChangeFile:
                 # Excel's times have no zone
                 created = dt.datetime.now(dt.UTC).replace(tzinfo=None, microsecond=0)
                 sheets = _sheets(model, rows, result)
-                # `replacing` created this folder only for the new file
+                # xlsxwriter may write temporary files beside `file`, in the folder that `replacing`
+                # made for it alone
                 write_workbook(file, sheets, created)
             else:
-                _write_csv(file, _table(model), rows)
+                _write_csv(file, _table_of(model), rows)
         return self.out
 
 
-def _table(model: type[Row]) -> Table:
+def _table_of(model: type[Row]) -> Table:
     """Return the table of changes, or of their numbers, in a file. Its key is always shown."""
     name = "changes"
     column_names: Sequence[str] = _COLUMNS_OF_CHANGES
@@ -254,12 +260,12 @@ def _value(row: Row, name: str) -> object:
     return ", ".join(value) if isinstance(value, tuple) else value
 
 
-def _in_words(row: Row, name: str) -> object:
+def _value_in_words(row: Row, name: str) -> object:
     value = _value(row, name)
     return str(value).replace("_", " ") if name == "kinds" else value
 
 
-def _names(table: Table) -> list[str]:
+def _column_names(table: Table) -> list[str]:
     return [column.name for column in table.columns]
 
 
@@ -270,12 +276,12 @@ def _sheets(
     left_out: Mapping[int, str] = {}
     # a caller's own list may join several comparisons, so it has no heading
     if result is not None:
-        limit = limit_of_moves(result.moved)
-        heading = f"{result.before} to {result.after}, {result.account}{limit}"
+        smallest_move = smallest_move_in_words(result.moved)
+        heading = f"{result.before} to {result.after}, {result.account}{smallest_move}"
         left_out = result.left_out
-    table = _table(model)
+    table = _table_of(model)
     if not rows:
-        sheets = [_sheet(attrs.evolve(_table(Change), name=_EMPTY), (), heading)]
+        sheets = [_sheet(attrs.evolve(_table_of(Change), name=_EMPTY), (), heading)]
     elif model is CampaignChanges:
         sheets = [_sheet(table, rows, heading)]
     else:
@@ -300,16 +306,18 @@ def _is_winner(change: Change) -> bool:
 
 def _sheet(table: Table, rows: Sequence[Any], heading: str) -> Sheet:
     def parts() -> Iterator[Columns]:
+        # one part at most, because the rows are in memory anyway
         if rows and table is _NOT_COMPARED:
-            yield [*zip(*rows, strict=True)]
+            yield list(zip(*rows, strict=True))
         elif rows:
-            yield [[_in_words(row, name) for row in rows] for name in _names(table)]
+            names = _column_names(table)
+            yield [[_value_in_words(row, name) for row in rows] for name in names]
 
     return Sheet(table, table.columns, parts, heading=heading, engine_names=())
 
 
 def _write_csv(file: Path, table: Table, rows: Iterable[Row]) -> None:
-    names = _names(table)
+    names = _column_names(table)
     with open(file, "w", encoding="utf-8", newline="") as opened:
         writer = csv.writer(opened)
         writer.writerow(names)

@@ -64,8 +64,8 @@ _SHOWN_COLUMNS = (
     "keyword_id",
     "url",
 )
-"""The columns of a notebook's table, and the first of a frame. The account and the days are in the
-table's caption.
+"""The columns of a notebook's table, and the first columns of a frame. The account and the days are
+in the table's caption.
 """
 
 _CAMPAIGNS = f"""
@@ -245,21 +245,22 @@ class Change:
             keyword has no rank in any of them.
         kind: the first of `kinds`. Count with `kinds`: a keyword that fell out of the top 10 is
             `left_top_10` here.
-        kinds: all that apply, in this order; in a frame, a list:
+        kinds: all kinds that apply, in this order; in a frame, a list:
             `new` or `removed`, and no other: only the later or only the earlier report has the
             keyword.
-            `found` or `lost`: both reports have the keyword, and only the later or only the
-            earlier one has a rank of it.
+            `found` or `lost`: both reports have the keyword, but only the later or only the
+            earlier report has a rank for it.
             `entered_top_3`, `entered_top_10`, `entered_top_20`: the later rank is at most this
-            number; the earlier one was greater, or there was none.
+            number; the earlier rank was greater or missing.
             `left_top_3`, `left_top_10`, `left_top_20`: the other way round.
             `rose` or `fell`: by `moved` places or more; both reports have a rank.
         moved: the places by which the rank became better, negative if it became worse; None
             without both ranks.
-        url: the ranked address of the later report, or of the earlier one if it is no longer
-            ranked; None for places, which have none.
-        company: the campaign's, as it was last pulled; None if the campaigns could not be listed.
-        keyword_phrase: as in the later report that has it; likewise `location`, its canonical name.
+        url: the ranked address of the later report, or of the earlier report if the keyword is no
+            longer ranked; None for places, which have no address.
+        company: the campaign's company in its latest pull; None if campaigns could not be listed.
+        keyword_phrase: the phrase in the later of the reports that have the keyword.
+        location: the canonical name of its search location in the same report.
     """
 
     account: str
@@ -279,7 +280,7 @@ class Change:
     after_date: dt.date
 
 
-_PLACE_OF_KINDS = [*attrs.fields_dict(Change)].index("kinds")
+_INDEX_OF_KINDS = [*attrs.fields_dict(Change)].index("kinds")
 
 
 class Changes(ModelList[Change]):
@@ -419,8 +420,8 @@ def changes(
     return result
 
 
-def limit_of_moves(moved: int) -> str:
-    """Return which moves count, as the end of a heading; nothing if all of them do."""
+def smallest_move_in_words(moved: int) -> str:
+    """Return the end of a heading: the smallest move that counts, or nothing if all moves count."""
     return f"; rose, fell: by {moved} places or more" if moved > 1 else ""
 
 
@@ -475,7 +476,7 @@ class ComparisonRequest:
         limit: Any = None,
         moved: Any = 3,
     ) -> ComparisonRequest:
-        """Check the arguments. A wrong one raises a ConfigurationError."""
+        """Check the arguments. A wrong argument raises a ConfigurationError."""
         check_group(group, campaign)
         return cls(
             account=account,
@@ -560,7 +561,7 @@ def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
     """Return the days and the campaigns that a request compares."""
     account = history.account(request.account)
     selection = Selection.of(history, account, request.campaign, request.group)
-    days = _days(selection, request.before, request.after)
+    days = _days_to_compare(selection, request.before, request.after)
     notes = []
     # a caller who names a day needs no notes on how it was chosen
     if request.after is None:
@@ -575,29 +576,30 @@ def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
     )
 
 
-def _days(
+def _days_to_compare(
     selection: Selection, requested_before: Days | None, requested_after: Days | None
 ) -> Days:
     """Return the days to compare.
 
     Raises:
-        ConfigurationError: there are no rankings of a day, or none before the later one.
+        ConfigurationError: a day has no rankings, or there is no day before the later day.
     """
     days = selection.days()
     before = _last_ranking_day(requested_before or _month_before(requested_after), days)
     after = _last_ranking_day(requested_after, days)
-    # a day that a person named is never replaced by another
+    # a day that a person named is never replaced by another day
     for argument, day in {"before": before, "after": after}.items():
         if day is not None and day not in days:
             raise selection.error_for_day(argument, day, days)
     if after is None:
         after = selection.last_day()
     if before is None:
-        # a day on which only a few campaigns were pulled is used only if there is no other
-        earlier = [day for day in [*selection.usual_days(), *reversed(days)] if day < after]
-        if not earlier:
-            raise _nothing_before(selection, after, days)
-        before = earlier[0]
+        # a day on which only a few campaigns were pulled is used only if there is no other day
+        all_days = [*selection.usual_days(), *reversed(days)]
+        earlier_days = [day for day in all_days if day < after]
+        if not earlier_days:
+            raise _error_for_no_earlier_day(selection, after, days)
+        before = earlier_days[0]
     if before >= after:
         problem = f"before must be a day before {after}, got {before}"
         raise ConfigurationError(problem, argument="before")
@@ -607,7 +609,7 @@ def _days(
 def _month_before(window: Days | None) -> Days | None:
     """Return the month before a requested month, or None for a single day.
 
-    A month is compared with the one before, not with its own earlier days.
+    A month is compared with the month before, not with its own earlier days.
     """
     if window is None or window[0] == window[1]:
         return None
@@ -624,17 +626,17 @@ def _last_ranking_day(window: Days | None, days: Sequence[dt.date]) -> dt.date |
     return max(days_of_window, default=last_day)
 
 
-def _nothing_before(
+def _error_for_no_earlier_day(
     selection: Selection, after: dt.date, days: Sequence[dt.date]
 ) -> ConfigurationError:
-    ranking_days = f"{selection.history.label} has rankings of {selection.name} for {listed(days)}"
-    problem = f"there is no day before {after} to compare it with: {ranking_days}"
-    # with several days, the caller can name another one; with a single day, only more pulls help
+    known_days = f"{selection.history.label} has rankings of {selection.name} for {listed(days)}"
+    problem = f"there is no day before {after} to compare it with: {known_days}"
+    # with several days, the caller can name another day; with a single day, only more pulls help
     if len(days) == 1:
         advice = (
             selection.advice_on_failures(days[0])
             or selection.note_on_nights()
-            or f"To have more, pull another period, or {selection.advice_on_days}."
+            or f"For more days, pull another period, or {selection.advice_on_days}."
         )
         problem = f"{problem}. {advice}"
     return ConfigurationError(problem)
@@ -701,7 +703,7 @@ def changes_between(
     for row in iter(rows.fetchone, None):
         # each row has the number of all changes, including those beyond the limit
         *values, result.total = row
-        values[_PLACE_OF_KINDS] = _kinds_in(values[_PLACE_OF_KINDS])
+        values[_INDEX_OF_KINDS] = _kinds_in(values[_INDEX_OF_KINDS])
         result.append(Change(*values))
     return result
 

@@ -60,16 +60,16 @@ _COUNTS = f"""
 @final
 @attrs.frozen
 class CampaignChanges:
-    """How many ranks of a campaign changed between two days.
+    """The numbers of changes of a campaign's ranks between two days.
 
     Each changed rank of a keyword in an engine counts once in `changes`, and once in the field of
     each kind that applies to it.
 
     Attributes:
-        company: the campaign's, as it was last pulled; None if the campaigns could not be listed.
+        company: the campaign's company in its latest pull; None if campaigns could not be listed.
         changes: the number of changes of the requested kinds, in the requested engines.
-        places: the places by which the ranks of these changes became better, minus those by which
-            they became worse. Changes without both ranks, such as found and lost, do not count.
+        places: the places by which the ranks of these changes became better, minus the places by
+            which they became worse. Changes without both ranks, such as found and lost, do not.
         new: the number of changes of this kind, even if another kind was requested; the same holds
             for the following fields.
     """
@@ -107,8 +107,8 @@ class CountedChanges:
         after: the later ranking day.
         total: the number of changes of the requested kinds, in the requested engines. A keyword
             counts once in each engine in which its rank changed.
-        campaigns: a table with a row for each campaign with changes. The most `places`, gained or
-            lost, come first, then the most changes.
+        campaigns: a table with a row for each campaign with changes, sorted by the number of
+            `places` that it gained or lost, then by the number of changes, largest first.
         filters: the kinds and engines that were requested, if not all of them.
         moved: the fewest places by which a keyword rose or fell.
         left_out: why some campaigns were not compared, by campaign.
@@ -162,7 +162,7 @@ def changes_by_campaign(
     engine: Engine | Sequence[Engine] | None = None,
     moved: int = 3,
 ) -> CountedChanges:
-    """Count the changes between two days for each campaign, for example to see which lost most.
+    """Count the changes between two days for each campaign, to see which campaign lost most.
 
     The campaigns with the most places, gained or lost, come first.
 

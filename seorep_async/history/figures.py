@@ -25,7 +25,7 @@ from seorep_async.history.source import listed
 BANDS = ("1 to 3", "4 to 10", "11 to 20", "21 to 50", "51+", "not ranked")
 """The bands of ranks that a standing counts. A rank of null, 0 or less means "not ranked"."""
 _MOST_DAYS = 90
-"""The most days, besides the first, that a chart shows."""
+"""The maximum number of days that a chart shows besides the first day."""
 _MOST_LISTED = 10
 
 _MOVES: dict[str, Sequence[ChangeKind]] = {
@@ -235,7 +235,7 @@ class Figures:
     """The content of a report.
 
     Attributes:
-        subject: the account, or None if the page does not name it.
+        account: the name of the account, or None if the page does not name it.
         days: the days in the charts.
         first, last: the first and the last of all days.
         earlier: the days with which the last day is compared.
@@ -244,12 +244,12 @@ class Figures:
         ranked: the engines in which any keyword is ranked.
         moves: lists of changes, by title.
         groups: the groups with the most keywords, by kind: campaigns, tags and locations.
-        names_campaigns: whether each change names its campaign, because there are several.
+        names_campaigns: whether changes name their campaigns, because there are several campaigns.
         warnings: sentences about campaigns and days that are missing or hard to compare.
         notes: sentences about omissions in the charts and figures.
     """
 
-    subject: str | None
+    account: str | None
     days: Sequence[Day]
     first: Day
     last: Day
@@ -272,11 +272,11 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     """
     dates = _dates(selection, first, last)
     ends = (dates[0], dates[-1])
-    drawn = _drawn(dates)
-    # the last day is compared with the day before it, even if the charts leave that one out
+    drawn = _dates_to_draw(dates)
+    # the last day is compared with the day before it, even if the charts omit that day
     standings = _standings(selection, sorted({*drawn, *dates[-2:]}))
     drawn_standings = [day for day in standings if day["as_of"] in drawn]
-    # the last day is also compared with the first day, if that is another one
+    # the last day is also compared with the first day, if that is another day
     earlier = standings[-2:-1]
     if len(dates) > 2:
         earlier.append(standings[0])
@@ -294,7 +294,7 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
         warnings.append(selection.note_on_nights())
     warnings += [selection.note_on_windows(day["as_of"], dates[-1]) for day in earlier]
     return Figures(
-        subject=selection.account,
+        account=selection.account,
         days=drawn_standings,
         first=standings[0],
         last=standings[-1],
@@ -316,7 +316,7 @@ def _dates(selection: Selection, first: dt.date | None, last: dt.date | None) ->
     end = last
     if end is None:
         end = selection.last_day()
-        # the caller wants days that are later than the usual last one
+        # the caller wants days that are later than the last usual day
         if first is not None and first > end:
             end = all_days[-1]
     days = [day for day in all_days if day <= end]
@@ -329,13 +329,13 @@ def _dates(selection: Selection, first: dt.date | None, last: dt.date | None) ->
         bounds += f" from {first}"
     if last is not None:
         bounds += f" to {last}"
-    ranking_days = f"it has some for {listed(all_days)}"
+    known_days = f"it has rankings for {listed(all_days)}"
     problem = f"{selection.history.label} has no rankings of {selection.name}{bounds}"
-    raise ConfigurationError(f"{problem}; {ranking_days}")
+    raise ConfigurationError(f"{problem}; {known_days}")
 
 
-def _drawn(dates: Sequence[dt.date]) -> set[dt.date]:
-    """Return the first day, and evenly spaced days that end with the last one."""
+def _dates_to_draw(dates: Sequence[dt.date]) -> set[dt.date]:
+    """Return the first day, and evenly spaced days that end with the last day."""
     # counted from the end, because readers look for the last day
     distance = math.ceil(len(dates) / _MOST_DAYS)
     return {dates[0], *dates[::-distance]}
@@ -374,7 +374,7 @@ def _ranked_engines(days: Sequence[Day]) -> list[str]:
 
 
 def _moves(selection: Selection, ends: Days) -> dict[str, Changes]:
-    """Return the largest changes of each list: of lost keywords, those that ranked best."""
+    """Return the largest changes for each list. Lost keywords that ranked best come first."""
     # all lists share the reasons, because finding them reads all rows of two days
     reasons = reasons_not_to_compare(selection, ends)
     compared = ComparedDays(selection, ends, reasons, notes=())
@@ -385,7 +385,7 @@ def _moves(selection: Selection, ends: Days) -> dict[str, Changes]:
 
 
 def _groups(selection: Selection, engine: str, ends: Days) -> dict[str, list[dict[str, Any]]]:
-    """Return the largest groups of each kind on the last day. `total` counts all of that kind."""
+    """Return the largest groups of each kind on the last day. `total` counts all of the kind."""
     first, last = ends
     rows = selection.execute(_GROUPS, engine=engine, first=first, last=last).fetchall()
     groups: dict[str, list[dict[str, Any]]] = {"campaign": [], "tag": [], "location": []}
@@ -400,7 +400,7 @@ def _notes(dates: Sequence[dt.date], drawn: Collection[dt.date], incomplete: int
     if len(dates) == 1:
         notes.append("One day is shown; changes appear once there is a second day.")
     if incomplete:
-        notes.append(f"{incomplete:,} of {len(dates):,} days lack a campaign that others have.")
+        notes.append(f"{incomplete:,} of {len(dates):,} days lack a campaign that other days have.")
     if len(drawn) < len(dates):
         notes.append(f"The charts show {len(drawn):,} of {len(dates):,} days, evenly spaced.")
     return notes

@@ -30,7 +30,7 @@ _log = logging.getLogger("seorep_async")
 _MADE_BY = '<meta name="generator" content="seorep report">'
 """Marks a page as a report, near its beginning."""
 _LONGEST_BEGINNING = 1024
-"""How many bytes of a page are searched for this mark."""
+"""The number of bytes at the beginning of a page that are searched for this mark."""
 _NOT_IN_HTML = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 
@@ -88,7 +88,7 @@ def report(
         figures = figures_of(selection, first, last)
     if title is not None:
         # the title was chosen for readers who need not see the account's name
-        figures = attrs.evolve(figures, subject=None)
+        figures = attrs.evolve(figures, account=None)
     for warning in figures.warnings:
         _log.warning("%s", warning)
     page = _page(figures, title or f"Search rankings: {selection.name}", names)
@@ -135,11 +135,11 @@ def _beside(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
-def _words(text: str, most: int = 80) -> str:
-    """Shorten a text, and replace characters that HTML can't hold."""
+def _words(text: str, longest: int = 80) -> str:
+    """Shorten a text, and replace characters that HTML can't contain."""
     # both ends of a long address say more than its beginning alone
-    if len(text) > most:
-        text = f"{text[: most // 2]}…{text[1 - most // 2 :]}"
+    if len(text) > longest:
+        text = f"{text[: longest // 2]}…{text[1 - longest // 2 :]}"
     return _NOT_IN_HTML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -151,14 +151,16 @@ def _number(value: float | None) -> str:
     return f"{value:,}"
 
 
-def _figure(standing: Mapping[str, Any] | None, bands: int | None) -> Any:
-    """Return the number of keywords in the first `bands` bands; with None, the average rank."""
-    # the group did not exist on that day
+def _figure(standing: Mapping[str, Any] | None, band_count: int | None) -> float | None:
+    """Return the number of keywords in the first bands, or the average rank for a count of None."""
+    # there was no such group on that day
     if standing is None:
         return 0
-    if bands is None:
-        return standing["average"]
-    return sum(standing["bands"][:bands])
+    if band_count is None:
+        average: float | None = standing["average"]
+        return average
+    keyword_counts: Sequence[int] = standing["bands"]
+    return sum(keyword_counts[:band_count])
 
 
 def marks(lowest: float, highest: float, *, steps: int = 4, first: int = 0) -> list[int]:

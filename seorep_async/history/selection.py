@@ -75,7 +75,7 @@ REPORTS = f"""
             AND campaign_id IS NOT NULL
     )
 """
-"""The reports of an account, in SQL, with the error of those that failed. A query follows."""
+"""The reports of an account, in SQL, with the errors of failed reports. A query follows."""
 _FAILED_DAYS = f"""
     {REPORTS}
     SELECT DISTINCT as_of
@@ -156,7 +156,7 @@ class Selection:
         history: the database.
         account: the name of the account.
         campaign_ids: the campaigns, or None for every campaign.
-        name: their name in messages.
+        name: the name of these campaigns in messages.
     """
 
     history: History
@@ -231,7 +231,7 @@ class Selection:
         return self.first_column(_USUAL_DAYS)
 
     def last_day(self) -> dt.date:
-        """Return the last usual day with an earlier one. A single day is returned as it is."""
+        """Return the last usual day that has an earlier day. Return a single day as it is."""
         days = self.usual_days()
         return next((day for day in days if day > min(days)), days[0])
 
@@ -244,11 +244,11 @@ class Selection:
         nearest = [*earlier[-1:], *later[:1]]
         problem = f"{self.history.label} has no rankings of {self.name} for {day}"
         problem += f"; the nearest: {' and '.join(map(str, nearest))}"
-        # a pull of a whole month has the ranks of its last day, once that is past
+        # a pull of a whole month has the ranks of its last day, once that day is past
         is_end_of_month = (day + dt.timedelta(1)).day == 1
         if is_end_of_month and day < dt.datetime.now(dt.UTC).date():
             command = f"seorep pull --month {day:%Y-%m} -o {shlex.quote(self.history.label)}"
-            problem += f"; to have it, pull its month ({command})"
+            problem += f"; to add that day, pull its month ({command})"
         return ConfigurationError(problem, argument=argument)
 
     @property
@@ -279,7 +279,7 @@ class Selection:
         return f"{problem} To have a day for each night, {self.advice_on_days}."
 
     def note_on_a_later_day(self, after: dt.date) -> str | None:
-        """Return a sentence on a day after `after`, which was chosen as the last one."""
+        """Return a sentence on a day after `after`, which was chosen as the last day."""
         row = self.execute(_LATER_DAY, after=after).fetchone()
         if row is None:
             return None
@@ -294,7 +294,7 @@ class Selection:
             return None
         first, last, later_first, later_last = row
         return (
-            f"The ranks of {before} are of a window from {first} to {last}, those of {after} of "
-            f"one from {later_first} to {later_last}: windows of different lengths are hard to "
+            f"The ranks of {before} are of the window {first} to {last}, the ranks of {after} of "
+            f"the window {later_first} to {later_last}: windows of different lengths are hard to "
             "compare."
         )

@@ -41,7 +41,7 @@ _SETTINGS = {
 }
 _RETRY_SECONDS = 0.1
 WAIT_SECONDS = 10.0
-"""How long `changes`, `report` and other questions wait while a pull writes the database."""
+"""The time that `changes`, `report` and other questions wait while a pull writes the database."""
 
 RANKING_DAYS = """
     SELECT DISTINCT least(end_date, greatest(start_date, snapshot_date)) AS as_of
@@ -80,7 +80,7 @@ _PULLED_WINDOWS = """
         LEFT JOIN requested_failures AS failures
             USING (account, snapshot_date, start_date, end_date, table_name)
         WHERE pulls.account = $account
-            -- a pull of all campaigns includes those that remain when some are excluded
+            -- a pull of all campaigns includes the campaigns that remain when some are excluded
             AND (selection IS NOT DISTINCT FROM $selection OR (selection IS NULL AND $is_listed))
             AND (pulls.compared OR NOT $compared)
         GROUP BY ALL
@@ -120,12 +120,12 @@ class History:
     connection: duckdb.DuckDBPyConnection
 
     def accounts(self) -> list[str]:
-        """Return the names of its accounts."""
+        """Return the names of the accounts in the database."""
         rows = self.connection.execute("SELECT DISTINCT account FROM pulls ORDER BY account")
         return [name for (name,) in rows.fetchall()]
 
     def account(self, name: str | None) -> str:
-        """Return the account with this name; without a name, the only account.
+        """Return the account with this name. The default is the only account.
 
         Raises:
             ConfigurationError: there is no account of this name, or no name and several accounts.
@@ -144,7 +144,7 @@ class History:
         )
 
     def days(self, account: str | None = None) -> list[dt.date]:
-        """Return the ranking days of an account, in order; without a name, of the only account.
+        """Return the ranking days of an account, in order. The default is the only account.
 
         The ranking day of a report of the campaign feed is the last day of its window, or the
         night of its pull if that is earlier.
@@ -265,14 +265,14 @@ def _check_tables(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _provide_views(connection: duckdb.DuckDBPyConnection) -> None:
-    """Hide stored views, which another version may have made, behind temporary ones."""
+    """Hide stored views behind temporary views, because another version may have stored them."""
     for name, query in VIEWS.items():
         connection.execute(f"CREATE TEMP VIEW {name} AS {query}")
 
 
 def _refusal(path: Path, problem: str) -> ConfigurationError:
     command = "seorep pull -o rankings.duckdb --month 2023-02..2023-03"
-    advice = f"name a database that pulls wrote, such as by {command}"
+    advice = f"name a database that pulls wrote, for example with {command}"
     return ConfigurationError(f"can't read {path}: {problem}; {advice}", argument="database")
 
 
@@ -363,7 +363,7 @@ def pulled_windows(
 
 
 def listed(names: Iterable[object]) -> str:
-    """Return names for a message. Of more than ten, only the first five and last five appear."""
+    """Return names for a message. If there are more than ten, only five from each end appear."""
     words = [str(name) for name in names]
     # an account may have thousands of campaigns
     if len(words) > 10:

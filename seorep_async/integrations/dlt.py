@@ -46,7 +46,7 @@ _KEY_OF_FAILURES = (
 _ROW_ID = Column(
     "row_id",
     ColumnType.STRING,
-    "The table and the key of the report, as JSON: most failures have no keyword.",
+    "Table and key of the failed report, as JSON. It is the key, because keyword_id may be null.",
     nullable=False,
 )
 
@@ -79,10 +79,10 @@ def dlt_source(
         size: the number of campaigns in memory at once, at least 1.
 
     Raises:
-        ConfigurationError: an argument is wrong; nothing was sent. In a run, as its cause: the
-            destination is a filesystem, and `table_format` was not given.
-        SeoRepError: in a run, as its cause: a feed gave no rows because of failures, or the key was
-            refused.
+        ConfigurationError: an argument is wrong; nothing was sent. As the cause of a failed run:
+            the destination is a filesystem, and `table_format` was not given.
+        SeoRepError: as the cause of a failed run: a feed gave no rows because of failures, or the
+            key was refused.
         ImportError: the extra `dlt` is missing.
     """
     dlt = require("dlt")
@@ -147,21 +147,22 @@ def _items(
     hints_of_failures = _table_hints(failures, [_ROW_ID.name], columns_of_failures)
     row_count = 0
     failure_count = 0
-    example: dict[str, Any] = {}
+    first_failure: dict[str, Any] = {}
     with _no_warning_of_json():
         for campaign_ids in parts:
             rows, failed = _rows_and_failures(feed, pull(campaign_ids))
             row_count += rows.num_rows
             failure_count += failed.num_rows
             for failure in failed.slice(length=1).to_pylist():
-                example = example or failure
+                first_failure = first_failure or failure
             # yielded even without rows, because this creates the tables
             yield dlt.mark.with_hints(rows, hints, create_table_variant=True)
             yield dlt.mark.with_hints(failed, hints_of_failures, create_table_variant=True)
     # a run that loads only failures would look like a success
     if failure_count and not row_count:
         reports = counted(failure_count, "report")
-        problem = f"{reports} failed, such as {example['error']}: {example['message']}"
+        example = f"{first_failure['error']}: {first_failure['message']}"
+        problem = f"{reports} failed, such as {example}"
         raise SeoRepError(f"{table.name} has no rows, because {problem}; nothing was loaded")
 
 
@@ -174,8 +175,8 @@ def _require_table_format() -> None:
     has_format = dlt.current.resource().table_format in ("delta", "iceberg")
     if kind.endswith(".filesystem") and not has_format:
         raise ConfigurationError(
-            "a filesystem needs a table format, as dlt appends without one: pipeline.run(…, "
-            "table_format='delta')",
+            "a filesystem needs a table format, because dlt only appends without it: "
+            "pipeline.run(…, table_format='delta')",
             argument="table_format",
         )
 

@@ -91,8 +91,8 @@ def pull_table(
             such as `api.example.com`. Name the accounts if there are two on one service, because
             nothing keeps their rows apart.
         base_url: the service. Default: the worker's environment variable `SEOREP_BASE_URL`.
-        api_key_env: the name of the worker's environment variable that holds the key.
-        settings: those of this worker's client. Divide `max_concurrency` and
+        api_key_env: the name of the worker's environment variable that contains the key.
+        settings: the settings of this worker's client. Divide `max_concurrency` and
             `requests_per_second` among the workers.
         on_error: "raise" raises the first failure. "rows" turns a failed report into one row with
             `error` (class name), `message`, `status` and `attempts`, and logs a warning.
@@ -129,7 +129,7 @@ def pull_table(
         # a caller may have passed the key instead of a name
         name = API_KEY if api_key_env == API_KEY else "that api_key_env names"
         raise _not_set(name, "api_key_env")
-    # the client's own message would advise a stored profile, and those are not read here
+    # the client's own message would advise a stored profile, but profiles are not read here
     if base_url is None and not os.environ.get(BASE_URL):
         raise _not_set(BASE_URL, "base_url")
     table = _run(partial(_pull, table_pull, base_url, api_key_env, settings, account))
@@ -148,7 +148,7 @@ def table_schema(
 ) -> pa.Schema:
     """Return the columns of `pull_table`.
 
-    With "rows" there are four more, and any column that a failure lacks may be null.
+    With "rows" there are four more columns, and any column that a failure lacks may be null.
 
     Raises:
         ConfigurationError: an argument is wrong.
@@ -220,7 +220,7 @@ async def _pull(
 
 @contextlib.contextmanager
 def _limits_of(service: str, settings: Settings) -> Iterator[Limits]:
-    """Yield limits that no other call is using: those of an earlier call, or new ones."""
+    """Yield limits that no other call is using: the limits of an earlier call, or new limits."""
     free = _free_limits.setdefault((service, settings), [])
     # several threads of a worker may call this, so a check before the pop would be a race
     try:
@@ -273,7 +273,7 @@ class _TablePull:
         for id_, error in errors.items():
             for campaign_id in owners[id_]:
                 # an id that can't be sent may not fit its column either
-                self._fail(error, campaign_id, id_ if fits(id_) else None)
+                self._store_failure(error, campaign_id, id_ if fits(id_) else None)
         forbidden = None
         async with self.client.rankings.pull(
             valid_ids, *self.dates, feed=feed, ordered=True, **self.options
@@ -295,7 +295,7 @@ class _TablePull:
     ) -> None:
         if outcome.report is None:
             keyword_id = outcome.id if feed is Feed.KEYWORD_BY_DATE else None
-            self._fail(outcome.error, campaign_id, keyword_id)
+            self._store_failure(outcome.error, campaign_id, keyword_id)
         elif feed is self.feed:
             self._add(outcome.report, campaign_id)
         else:
@@ -310,16 +310,16 @@ class _TablePull:
             rows = record_batch(table_of(self.feed), values)
         except (OverflowError, RecursionError) as problem:
             error = DecodeError(f"a value does not fit its column: {problem}")
-            self._fail(error, campaign_id, report.keyword_id)
+            self._store_failure(error, campaign_id, report.keyword_id)
             return
         pa = require("pyarrow")
-        # the last columns are those of failures; they are null in a successful report
+        # the last columns describe failures, so they are null for a successful report
         columns_of_failures = self.schema.types[rows.num_columns :]
         nulls = [pa.nulls(rows.num_rows, kind) for kind in columns_of_failures]
         batch = pa.RecordBatch.from_arrays([*rows.columns, *nulls], schema=self.schema)
         self.batches.append(batch)
 
-    def _fail(self, error: SeoRepError, campaign_id: int, keyword_id: int | None) -> None:
+    def _store_failure(self, error: SeoRepError, campaign_id: int, keyword_id: int | None) -> None:
         """Store a failure as a row, or raise it."""
         if not self.failures_are_rows:
             raise error
@@ -346,7 +346,7 @@ def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
         loop = asyncio.get_running_loop()
     if loop is None:
         return asyncio.run(work())
-    # In a notebook, an event loop runs in this thread, so the coroutine runs in another one.
+    # In a notebook, an event loop runs in this thread, so the coroutine runs in another thread.
     cancels: list[Callable[[], object]] = []
 
     async def cancellable() -> pa.Table:
@@ -354,7 +354,7 @@ def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
         cancels.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
         return await task
 
-    # the caller's context holds the current span of a trace, for example
+    # the caller's context contains the current span of a trace, for example
     context = contextvars.copy_context()
     with ThreadPoolExecutor(1) as executor:
         running = executor.submit(context.run, asyncio.run, cancellable())

@@ -74,9 +74,9 @@ if TYPE_CHECKING:
 
 _LONGEST_ERROR = 2_000
 _MOST_QUESTIONS = 4
-"""The most processes that answer questions at the same time. Each may use a gigabyte."""
+"""The maximum number of processes that answer questions. Each may use a gigabyte."""
 _MOST_UNKNOWN = 10
-"""The most unknown campaigns that an error names."""
+"""The maximum number of unknown campaigns that an error names."""
 _PROGRESS_SECONDS = 1.0
 _ANSWER_SECONDS = 20.0
 """The longest wait for the service's answer, because a host waits only a minute."""
@@ -97,7 +97,7 @@ _CAMPAIGN_COLUMNS = (
     "date_deleted",
     "account_id",
 )
-"""The columns of the tool campaigns. The table of campaigns has all of them."""
+"""The columns of the tool campaigns. The table of campaigns has all columns."""
 _RANKING_COLUMNS = (
     "keyword_id",
     "keyword_phrase",
@@ -132,8 +132,8 @@ def mcp_server(
         account: the account's name in the database; by default, the client's. If the database has
             only one account, the tool changes compares that by default, whatever its name.
         engine_names: the names of engine A and engine B, such as `("Google", "Bing")`. The
-            descriptions of the tools contain them, so that an agent knows which one is Google, and
-            `engine` takes them.
+            descriptions of the tools contain them, so that an agent knows which engine is Google,
+            and `engine` takes them.
 
     Raises:
         ConfigurationError: an argument is wrong.
@@ -154,7 +154,7 @@ def mcp_server(
     calls = _Calls()
 
     async def list_tools(_: Any, __: Any) -> Any:
-        tools = [_described(name, tool, engines) for name, tool in _TOOLS.items()]
+        tools = [_definition_of(name, tool, engines) for name, tool in _TOOLS.items()]
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(context: Any, params: Any) -> Any:
@@ -185,7 +185,7 @@ def _checked_path(database: object) -> str:
     return os.path.abspath(database)
 
 
-def _described(name: str, tool: _Tool, engines: str) -> Any:
+def _definition_of(name: str, tool: _Tool, engines: str) -> Any:
     """Return a tool as hosts see it. `engines` is a sentence about engines, or empty."""
     description = tool.description
     if tool.has_engines:
@@ -195,11 +195,11 @@ def _described(name: str, tool: _Tool, engines: str) -> Any:
     schema = definitions[tool.arguments.__name__]
     # the name of a class is useless to an agent, and costs tokens
     del schema["title"]
-    for described in schema["properties"].values():
+    for argument in schema["properties"].values():
         # null is accepted, but describing it costs tokens, and an agent can omit the argument
-        if "anyOf" in described:
-            described |= described.pop("anyOf")[0]
-            del described["default"]
+        if "anyOf" in argument:
+            argument |= argument.pop("anyOf")[0]
+            del argument["default"]
     hints = types.ToolAnnotations(
         read_only_hint=tool.only_reads,
         destructive_hint=False,
@@ -290,7 +290,7 @@ class _Agent:
     account: str | None
     engines_by_name: Mapping[str, str]
     pulling: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
-    """Held by a pull until it has cleaned up, because two can't stage into one folder."""
+    """Locked by a pull until it has cleaned up, because two pulls can't stage into one folder."""
     processes: asyncio.Semaphore = attrs.field(
         factory=partial(asyncio.Semaphore, _MOST_QUESTIONS), init=False
     )
@@ -307,7 +307,7 @@ class _Agent:
 
 async def _campaigns(agent: _Agent, arguments: CampaignsArguments, _: object) -> str:
     listing = agent.client.campaigns.list(filter=arguments.filter, limit=arguments.limit)
-    return await _page(agent, listing, arguments.page, Campaign, _CAMPAIGN_COLUMNS)
+    return await _answer_with_page(agent, listing, arguments.page, Campaign, _CAMPAIGN_COLUMNS)
 
 
 async def _rankings(agent: _Agent, arguments: RankingsArguments, _: object) -> str:
@@ -321,7 +321,7 @@ async def _rankings(agent: _Agent, arguments: RankingsArguments, _: object) -> s
         # None leaves the parameter out
         compare_previous_period=any(map(is_change, columns)) or None,
     )
-    return await _page(agent, listing, arguments.page, KeywordRanking, columns)
+    return await _answer_with_page(agent, listing, arguments.page, KeywordRanking, columns)
 
 
 def _ranking_columns(names: Sequence[str] | None) -> Sequence[str]:
@@ -359,14 +359,16 @@ async def _history(agent: _Agent, arguments: HistoryArguments, _: object) -> str
 async def _pull(agent: _Agent, arguments: PullArguments, report: ReportProgress) -> str:
     async with _Progress(report) as progress, agent.pulling:
         try:
-            summary = await _pulled(agent, arguments, progress)
+            summary = await _pull_into_database(agent, arguments, progress)
         except SeoRepError as error:
             # a database is written in one step, at the end
             raise ConfigurationError(f"{error}; nothing was pulled into the database") from error
-    return _summarised(summary)
+    return _answer_with_summary(summary)
 
 
-async def _pulled(agent: _Agent, arguments: PullArguments, progress: _Progress) -> PullSummary:
+async def _pull_into_database(
+    agent: _Agent, arguments: PullArguments, progress: _Progress
+) -> PullSummary:
     progress.message = "looking up campaigns"
     await _require_answer(agent.client)
     if arguments.campaign_ids is not None:
@@ -400,7 +402,8 @@ async def _require_answer(client: SeoRepClient) -> None:
 async def _refuse_unknown_campaigns(client: SeoRepClient, ids: Sequence[int]) -> None:
     """Refuse ids that the service does not know, because an agent may have invented them.
 
-    Only a 404 proves it. After any other error, the pull continues and records a failure.
+    Only a 404 proves that an id is unknown. After any other error, the pull continues and records a
+    failure.
     """
     campaigns, _ = await look_up(client, ids)
     listed_ids = {campaign.id for campaign in campaigns}
@@ -446,7 +449,7 @@ class _Progress:
         await asyncio.wait([self._task])
 
     def note(self, progress: PullProgress) -> None:
-        """Take the progress of a step, as `on_progress` of a pull."""
+        """Take the progress of a step. A pull calls this as its `on_progress`."""
         self.message = in_words(progress)
 
     async def _run(self) -> None:
@@ -455,7 +458,7 @@ class _Progress:
             await asyncio.sleep(_PROGRESS_SECONDS)
 
 
-def _summarised(summary: PullSummary) -> str:
+def _answer_with_summary(summary: PullSummary) -> str:
     rows = _failures_by_reason(summary.failures)
     any_retryable = any(row["retryable"] for row in rows)
     if summary.failures and not summary.received:
@@ -513,7 +516,7 @@ def _failures_by_reason(failures: Iterable[PullFailure]) -> list[dict[str, Any]]
     return rows
 
 
-async def _page(
+async def _answer_with_page(
     agent: _Agent, listing: Listing[Any, Any], number: int, model: type[Any], names: Sequence[str]
 ) -> str:
     """Return a tool's answer: the named columns of a page."""
@@ -528,12 +531,12 @@ async def _page(
     if pages is not None and page.number < pages:
         left_out.append(f"page {page.number + 1} of {pages} and on; ask with page")
     if page.number > 1 and not rows:
-        left_out.append(f"all rows: page {page.number} is beyond the last one; ask with page 1")
+        left_out.append(f"all rows: page {page.number} is beyond the last page; ask with page 1")
     return excerpt(
         names,
         rows,
         left_out=left_out,
-        # even one row may be too long for an answer, but a page has at least one
+        # even one row may be too long for an answer, but a page has at least one row
         advice=lambda count: f"ask with limit {max(count, 1)}, page 1 and on",
         page=page.number,
         pages=pages,

@@ -1,4 +1,4 @@
-"""Questions about a database. A separate process, which can be killed, answers each.
+"""Answer questions about a database, each in a separate process that can be killed.
 
 A query may exceed DuckDB's own memory limit, and can't always be interrupted. The operating system
 limits a process, and when it is killed, nothing that it opened stays open.
@@ -71,7 +71,7 @@ _COLUMNS_OF_COUNTS = (
     "removed",
 )
 MOST_IDS = 20
-"""The most campaigns that an answer names for each reason why they were not compared."""
+"""The maximum number of campaigns that an answer names for each reason."""
 MOST_CHANGES = 100
 _IN_TOOL_WORDS = (
     (
@@ -109,7 +109,7 @@ _IN_TOOL_WORDS = (
 _PLAIN_TYPES = re.compile("BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|VARCHAR")
 """The types of DuckDB whose values are values of JSON."""
 _QUOTED_LINE = re.compile(r"\n+LINE ")
-"""Where DuckDB's errors begin to quote a line of our query."""
+"""The beginning of a line that DuckDB's errors quote from our query."""
 
 
 class SqlQuestion(msgspec.Struct, tag="sql", kw_only=True):
@@ -125,7 +125,7 @@ class ChangesQuestion(msgspec.Struct, tag="changes", kw_only=True):
     Attributes:
         account: the account to compare. Without it, `default_account` is used if the database has
             it, otherwise the only account of the database.
-        options: those of `changes`.
+        options: the options of `changes`.
         by_campaign: whether the changes of each campaign are counted instead of listed.
     """
 
@@ -150,8 +150,8 @@ def in_tool_words(problem: str, database: str) -> str:
     """Return a message for an agent, which has tools but no options and paths."""
     folder = os.path.join(os.path.dirname(database), "")
     problem = problem.replace(folder, "")
-    for words, ours in _IN_TOOL_WORDS:
-        problem = re.sub(words, ours, problem)
+    for pattern, replacement in _IN_TOOL_WORDS:
+        problem = re.sub(pattern, replacement, problem)
     return problem
 
 
@@ -209,15 +209,15 @@ def main() -> None:
     require("duckdb")
     question: Question = msgspec.json.decode(sys.stdin.buffer.read(), type=Question)
     # A query can't always be interrupted. This also ends a process whose server was killed.
-    limit = threading.Timer(QUERY_SECONDS, os._exit, [_OUT_OF_TIME])
-    limit.daemon = True
-    limit.start()
+    timer = threading.Timer(QUERY_SECONDS, os._exit, [_OUT_OF_TIME])
+    timer.daemon = True
+    timer.start()
     _limit_memory()
     sys.stdout.buffer.write(msgspec.json.encode(reply_to(question)))
 
 
 def _limit_memory() -> None:
-    if sys.platform != "win32":  # there, only DuckDB's own limit applies
+    if sys.platform != "win32":  # on Windows, only DuckDB's own limit applies
         _, hard_limit = resource.getrlimit(resource.RLIMIT_DATA)
         limit = _MEMORY if hard_limit == resource.RLIM_INFINITY else min(_MEMORY, hard_limit)
         resource.setrlimit(resource.RLIMIT_DATA, (limit, hard_limit))
@@ -245,9 +245,10 @@ def _out_of_memory(problem: str) -> str:
 
 
 def _answer_query(history: History, question: SqlQuestion) -> str:
-    # before the query, because this is one as well
+    # read first, because `accounts()` runs a query of its own on this connection
     accounts = history.accounts()
     notes = None
+    # a rough check, which does not parse the query
     if len(accounts) > 1 and "account" not in question.sql.lower():
         notes = [f"not filtered by account; the database has {listed(accounts)}"]
     if len(history.connection.extract_statements(question.sql)) > 1:
@@ -255,30 +256,33 @@ def _answer_query(history: History, question: SqlQuestion) -> str:
     relation = history.connection.sql(question.sql)
     if relation is None:
         raise ConfigurationError("sql must be a query, such as one SELECT")
-    # Python has no months and no infinite days, so DuckDB itself writes other types as JSON.
-    # `#1` is the first column, whose name another one may have as well.
+    # Only plain types reach Python unchanged: it has no months and no infinite days. DuckDB itself
+    # turns all other types into JSON. Columns are named by number, such as `#1`, because two may
+    # have the same name.
     columns = []
-    json_places = []
-    for number, kind in enumerate(map(str, relation.types), 1):
-        if _PLAIN_TYPES.fullmatch(kind):
+    json_indexes = []
+    for number, type_name in enumerate(map(str, relation.types), 1):
+        if _PLAIN_TYPES.fullmatch(type_name):
             columns.append(f"#{number}")
         else:
             columns.append(f"to_json(#{number})")
-            json_places.append(number - 1)
+            json_indexes.append(number - 1)
     query = relation.project(", ".join(columns)).sql_query()
     result = history.connection.execute(query)
-    rows = _with_nested(iter(result.fetchone, None), json_places)
+    rows = _with_nested(iter(result.fetchone, None), json_indexes)
     return excerpt(relation.columns, rows, advice=_select_less, notes=notes)
 
 
-def _with_nested(rows: Iterator[Sequence[Any]], places: Sequence[int]) -> Iterator[Sequence[Any]]:
-    """Yield rows whose values at some places are JSON as rows with nested values."""
+def _with_nested(
+    rows: Iterator[Sequence[Any]], json_indexes: Sequence[int]
+) -> Iterator[Sequence[Any]]:
+    """Yield rows with nested values in place of JSON strings. Some columns contain JSON."""
     for row in rows:
         values = list(row)
-        for place in places:
-            if values[place] is not None:
+        for index in json_indexes:
+            if values[index] is not None:
                 # JSON has no infinite numbers
-                values[place] = json.loads(values[place], parse_constant=str)
+                values[index] = json.loads(values[index], parse_constant=str)
         yield values
 
 
@@ -313,7 +317,7 @@ def _answer_comparison(history: History, question: ChangesQuestion) -> str:
     left_out = []
     if omitted:
         left_out.append(
-            f"{omitted} smaller ones; raise limit (to at most {MOST_CHANGES}), or filter"
+            f"{omitted} smaller rows; raise limit (to at most {MOST_CHANGES}), or filter"
         )
     if len(result.left_out) > MOST_IDS:
         left_out.append(f"not_compared names at most {MOST_IDS} campaigns for each reason")

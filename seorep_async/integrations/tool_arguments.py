@@ -183,7 +183,7 @@ def _converted(field: FieldInfo, value: object, engines: Mapping[str, str]) -> o
     name = field.name
     # the type of each field is Annotated[type, description]
     expected_type, _ = get_args(field.type)
-    # of `type | None`, only the type is left, because the value is not None
+    # the value is not None, so `type | None` becomes `type`
     if isinstance(expected_type, UnionType):
         expected_type, _ = get_args(expected_type)
     converted = value
@@ -197,14 +197,16 @@ def _converted(field: FieldInfo, value: object, engines: Mapping[str, str]) -> o
             raise ValueError
         return msgspec.convert(converted, field.type, strict=False)
     except (ValueError, msgspec.ValidationError):
-        problem = f"{name} must be {_in_words(field, expected_type)}, got {short_repr(value)}"
+        problem = (
+            f"{name} must be {_accepted_values(field, expected_type)}, got {short_repr(value)}"
+        )
         if name in _ADVICE:
             problem = f"{problem}; {_ADVICE[name]}"
         raise ConfigurationError(problem) from None
 
 
-def _in_words(field: FieldInfo, expected_type: Any) -> str:
-    """Return the values that an argument takes."""
+def _accepted_values(field: FieldInfo, expected_type: Any) -> str:
+    """Describe the values that an argument accepts, such as `a number from 1 to 100`."""
     _, limits = get_args(field.type)
     words = _IN_WORDS[expected_type]
     if limits.ge is not None:
@@ -224,7 +226,7 @@ def _documented_item(name: str, item: object, engines: Mapping[str, str]) -> obj
 
 
 def _as_list(value: object) -> list[object]:
-    """Return the items of a list. Some hosts send one as JSON, or separated by commas."""
+    """Return the items of a list. Some hosts send a list as JSON, or separated by commas."""
     items = value
     if isinstance(value, str):
         try:

@@ -149,7 +149,7 @@ class Endpoint(Generic[M]):
     ) -> Request[T]:
         path = f"{self._path}/{check_id('id', id)}{subpath}"
         subject = f"{self._object_name} {id}"
-        # The id is in the path, so `extra_params` may not give another one.
+        # The id is in the path, so `extra_params` may not give another id.
         params = build_params({**(values or {}), "id": None}, extra_params)
         if method == "PUT" and not params:
             problem = f"{subject}: there is nothing to change; give at least one value"

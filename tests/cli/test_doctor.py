@@ -277,7 +277,7 @@ def test_nights_that_would_fail_again_have_one_line(tmp_path: Path) -> None:
     incomplete(tmp_path, (1,), nights=9, error="NotFoundError")
     *_, line = lines_of_nights()
     assert "a b: 9 pulls with reports that would fail again (campaigns: 1); --json " in line
-    assert "when the cause is gone" in line
+    assert "once the cause is gone" in line
     assert "seorep pull -o a.duckdb --account 'a b' --snapshot-date 2023-03-13 " in line
 
 

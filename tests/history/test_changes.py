@@ -238,7 +238,7 @@ def test_a_campaign_is_compared_on_its_own_days(days_of_their_own: Path) -> None
     [
         (
             {"campaign": 3},
-            f"no day before {day(-9)} .*: .*a.duckdb has rankings of Company 3 for {day(-9)}. To",
+            f"no day before {day(-9)} .*: .*a.duckdb has rankings of Company 3 for {day(-9)}. For",
         ),
         (
             {"campaign": 2, "after": day(1)},

@@ -88,7 +88,7 @@ def test_windows_of_other_lengths_are_told(
     ]
     database = database_of(tmp_path / "a.duckdb", pulls)
     changes(database)
-    words = f"of a window from {day(-27)} to {day(0)}, those of {day(30)} of one from"
+    words = f"of the window {day(-27)} to {day(0)}, the ranks of {day(30)} of the window"
     assert (words in caplog.text) is is_told
 
 

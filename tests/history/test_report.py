@@ -172,7 +172,7 @@ def test_several_campaigns_are_compared(tmp_path: Path) -> None:
 
 def test_days_without_all_campaigns_are_told(tmp_path: Path) -> None:
     page = page_of(database_of(tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1})))
-    assert "1 of 2 days lack a campaign that others have." in page
+    assert "1 of 2 days lack a campaign that other days have." in page
     assert [row[0] for row in panel(page, "By campaign")] == ["Company 1 (1)"]
 
 
@@ -261,7 +261,7 @@ def test_a_page_allows_no_request_and_only_its_own_style(page_of_two_days: str) 
     [
         (
             {"campaign": 1, "start_date": day(5)},
-            "no rankings of Company 1 from 2026-03-06; it has some for 2026-03-01, 2026-03-02$",
+            "no rankings of Company 1 from 2026-03-06; it has rankings for 2026-03-01, 2026-03-02$",
         ),
         ({"group": ""}, "has no rankings of group ''; it has Retail"),
         ({"group": "Retail", "campaign": 1}, "campaign=… and group=… can't be combined"),
@@ -271,9 +271,9 @@ def test_a_page_allows_no_request_and_only_its_own_style(page_of_two_days: str) 
         ({"title": ""}, "title must be"),
         (
             {"start_date": "2026-03-03"},
-            r"of acme from 2026-03-03; it has some for 2026-03-01, 2026-03-02$",
+            r"of acme from 2026-03-03; it has rankings for 2026-03-01, 2026-03-02$",
         ),
-        ({"end_date": "2026-02-28"}, "no rankings of acme to 2026-02-28; it has some for"),
+        ({"end_date": "2026-02-28"}, "no rankings of acme to 2026-02-28; it has rankings for"),
         (
             {"start_date": "2026-03-02", "end_date": "2026-03-01"},
             "no rankings of acme from 2026-03-02 to 2026-03-01",

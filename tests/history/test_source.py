@@ -74,7 +74,7 @@ def test_sql_can_not_leave_the_database(database: Path, tmp_path: Path, statemen
     ("name", "words"),
     [
         (3, "must be the path of a file, got 3"),
-        ("missing.duckdb", "there is no such file; .* by seorep pull -o rankings.duckdb"),
+        ("missing.duckdb", "there is no such file; .* with seorep pull -o rankings.duckdb"),
         ("text.duckdb", "it is not a DuckDB database"),
         ("sqlite.duckdb", "it is not a DuckDB database"),
         ("own.duckdb", "it has no table keyword_rankings"),

@@ -216,7 +216,7 @@ ADVICE = [
         "pull another period, or call pull for 30 days that end on another day.",
     ),
     ("start over with restart=True, which drops it", "start over with restart true"),
-    ("no pull wrote it; name a database that pulls wrote, such as by X", "call pull first"),
+    ("no pull wrote it; name a database that pulls wrote, for example with X", "call pull first"),
     ("pull its month (seorep pull --month 2023-02 -o a.duckdb)", "pull its month"),
     (
         "has several accounts; name one with account=…: 'a'",
@@ -520,7 +520,7 @@ async def test_a_page_beyond_the_last_is_called_so(database: Path) -> None:
     async with agent(database) as host:
         answer = json.loads(await host.ask("campaigns", page=99))
     assert answer["rows"] == []
-    assert answer["left_out"] == ["all rows: page 99 is beyond the last one; ask with page 1"]
+    assert answer["left_out"] == ["all rows: page 99 is beyond the last page; ask with page 1"]
 
 
 async def test_an_outage_is_an_error_that_says_so(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_rows_have_few_columns_and_the_omitted_are_counted(
     assert answer["columns"] == columns.split()
     assert len(answer["rows"]) == 3
     advice = "raise limit (to at most 100), or filter"
-    assert answer["left_out"] == [f"{omitted} smaller ones; {advice}"]
+    assert answer["left_out"] == [f"{omitted} smaller rows; {advice}"]
 
 
 def test_campaigns_that_were_not_compared_are_named(tmp_path: Path) -> None:
