@@ -273,7 +273,7 @@ class _Run(Generic[R]):
         return None
 
     def on_complete(self, reading: Reading[R]) -> None:
-        item = self._begun[reading.place]
+        item = self._begun[reading.position]
         self.key.accept()
         self._request.accepted.query = reading.query
         try:
@@ -290,8 +290,8 @@ class _Run(Generic[R]):
         await self.key.refuse(error, self.crawl.other_workers)
         if self.key.refusal is None:
             return
-        item = self._begun.get(reading.place)
-        # This id ends with the error of its own request, all others with that of a stopped one.
+        item = self._begun.get(reading.position)
+        # This id ends with the error of its own request, all others with that of a stopped pull.
         if item is not None and item.reading is reading:
             self._stop(item, error)
         for other_item in [*self._begun.values(), *self._deferred]:
@@ -299,7 +299,7 @@ class _Run(Generic[R]):
         self._deferred.clear()
 
     def on_failure(self, reading: Reading[R], error: SeoRepError) -> Reading[R] | None:
-        item = self._begun.get(reading.place)
+        item = self._begun.get(reading.position)
         if item is None or item.reading is not reading:
             # The id has ended, or another reading has replaced this one.
             return None

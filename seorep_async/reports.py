@@ -104,7 +104,7 @@ class RankingReport(Model, Tabular, Generic[R_co]):
             raise TypeError("a report is not a list: use its .rows, or .to_pandas() for a frame")
 
     def _parts(self) -> tuple[Table, Iterable[Columns]]:
-        return _table(self.feed), [column_values(self)]
+        return _table_in_memory(self.feed), [column_values(self)]
 
     def _frame_columns(self, table: Table) -> Sequence[Column]:
         return _constants_last(table, ())
@@ -263,7 +263,7 @@ class PullOutcomes(TableList[Outcome[R]]):
             return item.report.feed is self._kind
         return isinstance(item, FailedReport)
 
-    def _rows(self, skip_failures: bool) -> _Rows:
+    def _rows_of_reports(self, skip_failures: bool) -> _Rows:
         if not skip_failures and self.failures:
             error = self.failures[0].error
             # The same error may be raised several times, but needs only one note.
@@ -281,23 +281,23 @@ class PullOutcomes(TableList[Outcome[R]]):
         Raises:
             SeoRepError: the first failed outcome's own error.
         """
-        return self._rows(skip_failures).to_dicts()
+        return self._rows_of_reports(skip_failures).to_dicts()
 
     def to_jsonl(self, *, skip_failures: bool = False) -> bytes:
         """Return all rows as JSON lines; see `to_dicts` for arguments and errors."""
-        return self._rows(skip_failures).to_jsonl()
+        return self._rows_of_reports(skip_failures).to_jsonl()
 
     def to_arrow(self, *, skip_failures: bool = False) -> pa.Table:
         """Return all rows as an Arrow table; see `to_dicts` for arguments and errors."""
-        return self._rows(skip_failures).to_arrow()
+        return self._rows_of_reports(skip_failures).to_arrow()
 
     def to_pandas(self, *, skip_failures: bool = False) -> pd.DataFrame:
         """Return all rows as a pandas frame; see `to_dicts` for arguments and errors."""
-        return self._rows(skip_failures).to_pandas()
+        return self._rows_of_reports(skip_failures).to_pandas()
 
     def to_polars(self, *, skip_failures: bool = False) -> pl.DataFrame:
         """Return all rows as a polars frame; see `to_dicts` for arguments and errors."""
-        return self._rows(skip_failures).to_polars()
+        return self._rows_of_reports(skip_failures).to_polars()
 
     def __repr__(self) -> str:
         return f"<{self._summary()}>"
@@ -308,7 +308,7 @@ class PullOutcomes(TableList[Outcome[R]]):
         columns_of_reports = (column_values(report)[_SHARED_COLUMNS:] for report in first_rows)
         rows = chain.from_iterable(zip(*columns, strict=True) for columns in columns_of_reports)
         row_count = sum(len(report.rows) for report in reports)
-        columns = _table(self._kind).columns[_SHARED_COLUMNS:]
+        columns = _table_in_memory(self._kind).columns[_SHARED_COLUMNS:]
         # Otherwise the id's column would come last if all shown rows have the same id.
         first_columns = [f"{self._kind.object_name}_id"]
         return html_table(self._summary(), columns, rows, row_count, first=first_columns)
@@ -357,7 +357,7 @@ class _Rows(Tabular):
     feed: Feed
 
     def _parts(self) -> tuple[Table, Iterable[Columns]]:
-        return _table(self.feed), map(column_values, self.reports)
+        return _table_in_memory(self.feed), map(column_values, self.reports)
 
     def _frame_columns(self, table: Table) -> Sequence[Column]:
         return _constants_last(table, ("campaign_id", "keyword_id"))
@@ -386,7 +386,7 @@ def _order_in_frame(column: Column) -> int:
 
 
 @cache
-def _table(feed: Feed) -> Table:
+def _table_in_memory(feed: Feed) -> Table:
     """Return the table for reports in memory, where a keyword's campaign is unknown."""
     table = table_of(feed)
     if feed is not Feed.KEYWORD_BY_DATE:

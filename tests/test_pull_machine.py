@@ -305,7 +305,7 @@ class AnyPull(RuleBasedStateMachine):
         assert all(reading.requested - reading.checked <= self.window for reading in readings)
         # Each report that has begun is requested by a worker, or waits for one behind another.
         workers_readings = {id(reading) for reading in workers.values()}
-        waiting = {id(reading) for reading in run.crawl._with_more}
+        waiting = {id(reading) for reading in run.crawl._unfinished}
         assert {id(reading) for reading in readings} <= workers_readings | waiting
         assert workers or not readings
         return len(readings)

@@ -56,7 +56,7 @@ def list_objects(
     names = _chosen_columns(columns, MODELS[resource], default)
     arguments = {name: value for name, value in filters.items() if value not in (None, ())}
     arguments |= {"limit": page_size, "extra_params": _by_name(param) or None}
-    _wait_for(_list(connect(service), resource, arguments, names, format, limit))
+    _wait_for(_write_list(connect(service), resource, arguments, names, format, limit))
 
 
 def _wait_for(work: Coroutine[Any, Any, T]) -> T:
@@ -70,7 +70,7 @@ def _wait_for(work: Coroutine[Any, Any, T]) -> T:
         note.cancel()
 
 
-async def _list(
+async def _write_list(
     connection: Connection,
     resource: str,
     arguments: Any,

@@ -29,7 +29,7 @@ class ExitCode(enum.IntEnum):
     EMPTY = 8, "no campaign was found; nothing is written"
     REFUSED = 9, "some reports failed, and would fail again (403, 404): don't repeat it"
     CHANGED = 10, "--exit-code: changes found a change, or doctor found a night to pull"
-    BUSY = 11, "another pull into this target is at work: repeat it later"
+    BUSY = 11, "another pull into this target is running: repeat it later"
     INTERRUPTED = 130, "interrupted (Ctrl-C, SIGTERM, SIGHUP): repeat it to resume"
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:

@@ -44,9 +44,9 @@ def format_objects(
         The text; empty for a table without objects.
     """
     if format == "json":
-        return as_json([_values(item, columns) for item in objects])
+        return as_json([_values_of(item, columns) for item in objects])
     if format == "jsonl":
-        return "".join(as_json(_values(item, columns), indent=None) for item in objects)
+        return "".join(as_json(_values_of(item, columns), indent=None) for item in objects)
     if format == "csv":
         return _csv(objects, columns, header=header)
     return _table(objects, columns) if objects else ""
@@ -55,12 +55,12 @@ def format_objects(
 def format_object(item: Any, columns: Sequence[str], format: str) -> str:
     """Format one object. A table has a line for each field that has a value."""
     if format == "json":
-        return as_json(_values(item, columns))
+        return as_json(_values_of(item, columns))
     if format != "table":
         return format_objects([item], columns, format)
     cells = {
         one_line(name): cell(value)
-        for name, value in _values(item, columns).items()
+        for name, value in _values_of(item, columns).items()
         if value is not None
     }
     # not wrapped, so that a long address can be copied
@@ -106,7 +106,7 @@ def _table(objects: Sequence[Any], columns: Sequence[str]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
-def _values(item: Any, columns: Sequence[str]) -> dict[str, Any]:
+def _values_of(item: Any, columns: Sequence[str]) -> dict[str, Any]:
     """Return fields of an object. Unknown fields replace `extra`, under the service's names."""
     values = {name: getattr(item, name) for name in columns if name != EXTRA}
     if EXTRA not in columns:

@@ -1,6 +1,6 @@
-"""Pulls into files and databases: written whole and in a fixed order, or not (guide: exports).
+"""Pulls into files and databases, written completely or not at all (guide: exports).
 
-`request` holds what is requested. `opening` checks the target. `fetch` stores the reports in
+`request` describes what is requested. `opening` checks the target. `fetch` stores the reports in
 `staging` (the file `pieces`), encoded by `formats`. `files`, `workbook` or `database` (`schema`,
 `replacement`) write the tables.
 """

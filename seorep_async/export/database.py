@@ -185,7 +185,7 @@ class Database(Target):
         Any other new name begins an account, with a warning.
         """
         name = self.request.account
-        own_names = self.names_of(account_ids)
+        own_names = self.names_of_ids(account_ids)
         problem = f"the database has no account {name} yet"
         if own_names:
             problem += f", and has these campaigns under {' and '.join(own_names)}"
@@ -200,8 +200,8 @@ class Database(Target):
             advice = f"; to go on with {names} instead, stop it, and pass that name as account=…"
         _log.warning("%s; this pull begins account %s%s", problem, name, advice)
 
-    def names_of(self, account_ids: Iterable[int]) -> list[str]:
-        """Return the names that the database has for these accounts of the service."""
+    def names_of_ids(self, account_ids: Iterable[int]) -> list[str]:
+        """Return the names under which the database has any of these account ids."""
         return [
             name
             for name, account in self.accounts.items()
@@ -214,7 +214,7 @@ class Database(Target):
         There is something to retry only if one of these pulls requested all that is requested now.
         """
         request = self.request
-        # a retry of a pull of all campaigns may exclude those that can't succeed
+        # a retry of a pull of all campaigns may exclude campaigns that can't succeed
         is_listed = request.campaigns is None and not request.groups and request.filter is None
         parameters = {
             **request.labels,
@@ -284,7 +284,7 @@ class Database(Target):
     ) -> duckdb.DuckDBPyConnection | None:
         """Open the database until the stack is closed. Return None if another pull has the lock.
 
-        A database that was removed meanwhile is read as an empty one in memory.
+        A database that was removed meanwhile is read as an empty database in memory.
         """
         if not use.pull.acquire(timeout=_RETRY_SECONDS):
             return None
@@ -326,7 +326,7 @@ class Database(Target):
                     _fill(database, contents, self.format)
                     self._checkpoint(database)
         except duckdb.Error as error:
-            # DuckDB passes on only the text of our errors, such as that of a damaged piece
+            # DuckDB passes on only the text of our errors, such as the error about a damaged piece
             for original in self.format.problems:
                 raise original from error
             problem = f"can't write {self.out}: {reason_in_one_line(error)}"
@@ -393,8 +393,8 @@ class KnownAccount:
 
     Attributes:
         ids: its ids in the service.
-        service, night, row_options: those of its last pull. The row options are None if an older
-            version made that pull, because it did not record them.
+        service, night, row_options: the values of its last pull. The row options are None if an
+            older version made that pull, because it did not record them.
     """
 
     ids: set[int] = attrs.field(converter=set)
@@ -461,7 +461,7 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
     for statement in (MONTH_RULE, OUTDATED_REPORTS):
         _ask(database, statement, parameters)
     for table in request.tables:
-        database.register("incoming", format_.reader(contents.table(table)))
+        database.register("incoming", format_.reader(contents.source_of(table)))
         for statement in STATEMENTS[table.name]:
             _ask(database, statement, parameters)
     database.execute("COMMIT")

@@ -23,10 +23,10 @@ from seorep_async.errors import (
 )
 from seorep_async.export.lookups import (
     concerns_all,
-    listed,
+    list_campaigns,
+    list_selected,
     look_up,
     require_begun,
-    selected,
 )
 from seorep_async.export.pieces import Failure
 from seorep_async.export.progress import PullFailure, Stage, Tracker
@@ -183,7 +183,7 @@ class Fetcher:
             await self._require_all(feed)
 
     async def _require_all(self, feed: Feed) -> None:
-        """Raise an error if a report was neither stored nor failed."""
+        """Raise an error if some reports were never tried."""
         staging = self.staging
         missing = await self.run(staging.missing, feed)
         untried = set(missing) - staging.failed_ids(feed)
@@ -193,7 +193,8 @@ class Fetcher:
         if self.tracker.requests_left() == 0:
             total = stored + len(missing)
             done = f"with {stored:,} of {total:,} {feed.value} reports stored"
-            if any(map(staging.failed_ids, staging.request.fetched_feeds)):
+            has_failures = any(map(staging.failed_ids, staging.request.fetched_feeds))
+            if has_failures:
                 done += "; failed reports are tried again last"
             raise PullPausedError(
                 f"stopped at max_requests={self.tracker.max_requests}, {done}; run the same pull "
@@ -212,7 +213,7 @@ class Fetcher:
         self.tracker.start(Stage.LISTING, request.feeds[0])
         error = None
         if request.campaigns is None:
-            campaigns = await selected(self.client, request)
+            campaigns = await list_selected(self.client, request)
             campaign_ids = [campaign.id for campaign in campaigns]
         else:
             campaigns, error = await look_up(self.client, request.campaigns)
@@ -233,7 +234,7 @@ class Fetcher:
         await self.run(staging.add_plan, plan, campaigns, error)
 
     async def _check_staged_account(self, plan: Plan) -> None:
-        """Refuse the key of another account, whose rows would mix with the staged ones."""
+        """Refuse the key of another account, whose rows would mix with the staged rows."""
         visible = Plan.of((), await self._visible_campaigns(plan))
         owners = plan.account_ids or visible.account_ids
         # campaigns without account ids may belong to the same account
@@ -260,11 +261,11 @@ class Fetcher:
             return []
         # a service without a list can't tell us who owns its other campaigns
         with suppress(NotFoundError):
-            return await listed(self.client)
+            return await list_campaigns(self.client)
         return []
 
     async def _fetch_feed(self, feed: Feed, *, retried: set[int]) -> None:
-        """Fetch the missing reports of a feed. Of failed ones, fetch only those in `retried`."""
+        """Fetch the missing reports of a feed. Skip failed reports unless they are in `retried`."""
         request = self.staging.request
         skipped = self.staging.failed_ids(feed) - retried
         missing = await self.run(self.staging.missing, feed)
@@ -338,7 +339,7 @@ class OrderedFetcher:
     """Fetches the reports of a request in order, without staging them.
 
     The request has exactly one feed. If that is a keyword feed, the reports of the campaign feed
-    are fetched first, to find the keywords. If one of these fails, its failure counts as one of the
+    are fetched first, to find the keywords. If one of these fails, this counts as a failure of the
     requested feed.
 
     In its methods, `owners` maps the id of each report to its campaigns. A keyword may be in

@@ -89,7 +89,7 @@ class Target:
         return self.path.with_name(f".{shortened(self.path.name)}.pull")
 
     def check_accounts(self, account_ids: Sequence[int]) -> None:
-        """Do nothing: files hold one pull, so no account can mix with another."""
+        """Do nothing: a file contains one pull, so no account can mix with another."""
 
     def replaced_pull(self) -> Mapping[str, Any]:
         """Return the row of the pull that this one replaces. A database replaces none."""
@@ -169,17 +169,17 @@ def check_file(out: Path, file: Path) -> None:
     """Refuse a path that can't be a target.
 
     Raises:
-        ConfigurationError: it is not a regular file, or there is no folder for it.
-        ExportError: it, or its folder, is read-only.
+        ConfigurationError: the path is not a regular file, or there is no folder for it.
+        ExportError: the file or its folder is read-only.
     """
     if not os.path.isdir(file.parent):
         raise refusal(out, f"there is no folder {file.parent}; create it first")
     problem = _problem_with(file)
     if problem is not None:
         raise refusal(out, problem)
-    place = file if file.exists() else file.parent
+    existing_path = file if file.exists() else file.parent
     # the folder must also be writable: a new file or a database's log is created there
-    for needed in (place, file.parent):
+    for needed in (existing_path, file.parent):
         if not os.access(needed, os.W_OK):
             raise ExportError(
                 f"can't write {out}: {needed} is read-only for this user; make it writable, or "
@@ -192,7 +192,7 @@ def _problem_with(file: Path) -> str | None:
     """Return why a file can't be replaced, and what to do. Return None if it can be replaced."""
     try:
         if not stat.S_ISREG(file.stat().st_mode):
-            return f"{file.name} is no regular file; name another"
+            return f"{file.name} is not a regular file; name another file"
         if is_mounted(file):
             return f"{file.name} is a mount of a single file; mount its folder instead"
     except FileNotFoundError:
@@ -221,7 +221,7 @@ def _mount_point(line: str) -> str:
 
 
 def shortened(name: str) -> str:
-    """Return a name of at most 200 bytes. A longer one is cut and gets a checksum."""
+    """Return a name of at most 200 bytes. A longer name is cut and gets a checksum."""
     data = name.encode()
     if len(data) <= _LONGEST_NAME:
         return name
@@ -267,7 +267,7 @@ class Files(Target):
                 raise overwriting(self.out, file, "exists, and no pull wrote it")
 
     def _is_from_a_pull(self, file: Path) -> bool:
-        names = list(self.format.read(file))[:COMMON_COLUMNS]
+        names = list(self.format.read_first_row(file))[:COMMON_COLUMNS]
         return any(
             names == [column.name for column in table.columns[:COMMON_COLUMNS]]
             for table in all_tables()
@@ -277,7 +277,7 @@ class Files(Target):
         files = [pulls_table(), *map(table_of, self.request.feeds)]
         if not all(self.file(table).is_file() for table in files):
             return {}
-        return self.format.read(self.file(pulls_table()))
+        return self.format.read_first_row(self.file(pulls_table()))
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write each table to a file, and put all files in place. Return them, feeds first.
@@ -304,7 +304,7 @@ class Files(Target):
     def _write_table(self, contents: Contents, table: Table, folder: Path) -> Path | None:
         """Write a table in the staging folder. Return None if it has no rows and needs no file."""
         file = unfinished_path(folder, f"{table.name}{self.path.suffix}")
-        rows = self.format.write(file, contents.table(table))
+        rows = self.format.write(file, contents.source_of(table))
         if not rows and not isinstance(table, FeedTable):
             discard(file)
             return None
@@ -313,7 +313,7 @@ class Files(Target):
 
 
 def put(new: Path, file: Path, *, permissions_of: Path) -> None:
-    """Replace a file in one step. Give the new one the permissions of an older file."""
+    """Replace a file in one step. Give the new file the permissions of an older file."""
     # the older file may be missing, or the file system may have no permissions
     with suppress(OSError):
         shutil.copymode(permissions_of, new)
@@ -334,7 +334,7 @@ def replacing(out: Path, path: Path) -> Iterator[Path]:
     """
     try:
         # A folder of its own, because xlsxwriter also creates temporary files. On Windows, a virus
-        # scanner may hold one of them after the file was replaced.
+        # scanner may keep one of them open after the file was replaced.
         prefix = f".{path.name[-50:]}."
         with TemporaryDirectory(
             prefix=prefix, dir=path.parent, ignore_cleanup_errors=True

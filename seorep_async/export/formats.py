@@ -1,8 +1,8 @@
 """The formats of a target. Each encodes reports for the staging file and reads them back.
 
-A *piece* holds the rows of several reports of one table. A report is a slice of a piece: some bytes
-of text, or some rows of a record batch. When the table is written, the slices are put in the order
-of the campaigns, and nothing is encoded again.
+A *piece* contains the rows of several reports of one table. A report is a slice of a piece: some
+bytes of text, or some rows of a record batch. When the table is written, the slices are put in the
+order of the campaigns, and nothing is encoded again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _ROW_GROUP = 10_000
 """The rows in memory while a table is written, and in a row group of Parquet."""
 _LOOK_BYTES = 1 << 24
-"""How much of a text file is read to find its first row."""
+"""The number of bytes of a text file that are read to find its first row."""
 _WRITE_BUFFER = 1 << 18
 _SHEET_PART = 2_000
 """The rows of a sheet that are decoded at once."""
@@ -88,7 +88,7 @@ class Format:
     Attributes:
         ending: the ending of the target's name.
         needs: the libraries of extras that it uses.
-        most_rows: rows of a table that a target can hold, or None for any number.
+        most_rows: rows of a table that a target can store, or None for any number.
     """
 
     ending: ClassVar[str]
@@ -98,14 +98,14 @@ class Format:
     def encode(
         self, table: Table, columns: Columns, sizes: Sequence[int]
     ) -> tuple[bytes, list[Slice]]:
-        """Encode the rows of several reports as one piece. Return it and the slice of each report.
+        """Encode the rows of several reports as one piece. Return it with the slice of each report.
 
         Args:
             columns: the values of the rows of all reports.
             sizes: the number of rows of each report.
 
         Raises:
-            OverflowError, ValueError, RecursionError: the format can't hold a value.
+            OverflowError, ValueError, RecursionError: the format can't store a value.
         """
         raise NotImplementedError
 
@@ -150,7 +150,7 @@ class Text(Format):
                 row_count += report.record.rows
         return row_count
 
-    def read(self, file: Path) -> dict[str, Any]:
+    def read_first_row(self, file: Path) -> dict[str, Any]:
         """Return the first row of a file, by column.
 
         If the file has only a header, all values are None. If it has another format, the result is
@@ -183,7 +183,7 @@ class Csv(Text):
     def header(self, table: Table) -> bytes:
         return csv_header(table)
 
-    def read(self, file: Path) -> dict[str, Any]:
+    def read_first_row(self, file: Path) -> dict[str, Any]:
         # An editor may have saved the file with a byte order mark.
         with open(file, encoding="utf-8-sig", errors="replace", newline="") as opened:
             reader = csv.DictReader(io.StringIO(opened.read(_LOOK_BYTES), newline=""))
@@ -208,7 +208,7 @@ class JsonLines(Text):
     def text(self, rows: Sequence[msgspec.Struct]) -> bytes:
         return as_json_lines(rows)
 
-    def read(self, file: Path) -> dict[str, Any]:
+    def read_first_row(self, file: Path) -> dict[str, Any]:
         with open(file, "rb") as opened:
             try:
                 return msgspec.json.decode(opened.readline(_LOOK_BYTES), type=dict[str, Any])
@@ -320,8 +320,8 @@ class Parquet(Arrow):
                 row_count += table.num_rows
         return row_count
 
-    def read(self, file: Path) -> dict[str, Any]:
-        """Return the first row of a file, as `Text.read` does."""
+    def read_first_row(self, file: Path) -> dict[str, Any]:
+        """Return the first row of a file, as `Text.read_first_row` does."""
         parquet = require("pyarrow.parquet")
         row = {}
         try:

@@ -29,7 +29,7 @@ from seorep_async.resources.rankings import FeedOptions
 from seorep_async.session import cancel_all
 
 _MOST_SAMPLES = 3
-"""The most campaigns to try as samples, until the service returns one."""
+"""The maximum number of campaigns to try as samples, until the service returns one."""
 _FAILS_ALONE = (StatusError, DecodeError, PaginationError)
 """Errors that concern one campaign of a pull, not the whole pull."""
 
@@ -41,7 +41,7 @@ def concerns_all(error: SeoRepError) -> bool:
     return isinstance(error, ConfigurationError)
 
 
-async def listed(client: SeoRepClient, filter: str | None = None) -> list[Campaign]:
+async def list_campaigns(client: SeoRepClient, filter: str | None = None) -> list[Campaign]:
     """List the campaigns. Repeat it up to three times if the list changed while it was read."""
     for _ in range(MAX_REPULLS):
         with suppress(PaginationError):
@@ -49,9 +49,9 @@ async def listed(client: SeoRepClient, filter: str | None = None) -> list[Campai
     return await client.campaigns.list(filter=filter).fetch_patiently()
 
 
-async def selected(client: SeoRepClient, request: ExportRequest) -> list[Campaign]:
+async def list_selected(client: SeoRepClient, request: ExportRequest) -> list[Campaign]:
     """List the campaigns that a request's groups, filter and exclusions choose."""
-    return request.select(await listed(client, request.filter))
+    return request.select(await list_campaigns(client, request.filter))
 
 
 async def requested_ids(
@@ -59,13 +59,13 @@ async def requested_ids(
     request: ExportRequest,
     check_accounts: Callable[[Sequence[int]], object] | None = None,
 ) -> tuple[int, ...]:
-    """Return the ids that a request names, or those of the campaigns that it chooses.
+    """Return the ids that a request names, or the ids of the campaigns that it selects.
 
     `check_accounts` may refuse the owners of chosen campaigns.
     """
     if request.campaigns is not None:
         return request.campaigns
-    campaigns = await selected(client, request)
+    campaigns = await list_selected(client, request)
     plan = Plan.of((campaign.id for campaign in campaigns), campaigns)
     if check_accounts is not None and campaigns:
         await asyncio.to_thread(check_accounts, plan.account_ids)
@@ -77,8 +77,8 @@ async def look_up(
 ) -> tuple[list[Campaign], SeoRepError | None]:
     """Return the campaigns with these ids, and the last error if any could not be fetched.
 
-    They are read from the list of all campaigns. If that has more pages than there are ids, each
-    campaign is fetched by itself.
+    They are read from the list of all campaigns. If the list has more pages than there are ids,
+    each campaign is fetched by itself.
 
     Raises:
         SeoRepError: the key was refused, or the service can't be reached at all.
@@ -90,7 +90,7 @@ async def look_up(
             return _among(page.items, ids), None
         # if the number of pages is unknown, the list is read
         if (page.total_pages or 0) <= len(ids):
-            return _among(await listed(client), ids), None
+            return _among(await list_campaigns(client), ids), None
     except SeoRepError as error:
         # in an outage, all reports would fail as well, one after the other
         if concerns_all(error) or isinstance(error, ConnectionFailedError):
@@ -219,7 +219,7 @@ async def _samples(
     feeds: Iterable[Feed],
     options: FeedOptions,
 ) -> AsyncGenerator[tuple[int, dict[Feed, Page[Any]]], None]:
-    """Try a few campaigns. Yield the id and the first page of each feed of those that succeed."""
+    """Try a few campaigns. Yield the id and the first page of each feed, if they succeed."""
     dates = (request.start_date, request.end_date)
     listing_of: dict[Feed, Callable[..., Listing[Any, Any]]] = {
         Feed.CAMPAIGN: client.rankings.campaign,

@@ -63,21 +63,23 @@ async def opened_target(
         request = target.request
         folder = target.staging_folder
         with errors_of(folder):
-            requests = [request]
+            # The staged pull may be of any of these. If none is staged, the last one begins.
+            resumable_requests = [request]
             retry = Retry()
             if opening.retry_failed:
                 retry = await run(target.failed)
             if retry.campaign_ids is not None:
-                requests.append(request.only(retry.campaign_ids))
+                resumable_requests.append(request.only(retry.campaign_ids))
             stack = ExitStack()
             try:
-                folder_opening = opened(folder, target.format, requests, opening, retry.refusal)
-                staging = await run(stack.enter_context, folder_opening)
-                has_earlier_pull = retry.campaign_ids is not None or staging.plan.ids
-                if opening.retry_failed and not has_earlier_pull:
+                staged = opened(folder, target.format, resumable_requests, opening, retry.refusal)
+                staging = await run(stack.enter_context, staged)
+                # either the target or the staging folder knows an earlier pull of this request
+                found_pull = retry.campaign_ids is not None or bool(staging.plan.ids)
+                if opening.retry_failed and not found_pull:
                     _log.warning(
-                        "retry_failed=…: there is no such pull of %s to %s with the snapshot date "
-                        "%s (for a file, also from the same address); everything is fetched",
+                        "retry_failed=…: found no earlier pull of %s to %s with the snapshot date "
+                        "%s (for a file, from the same address); everything is fetched",
                         request.start_date,
                         request.end_date,
                         request.snapshot_date,
@@ -175,7 +177,7 @@ async def _under_known_name(
             raise
         return target, ()
     account_ids = {campaign.account_id for campaign in page.items if campaign.account_id}
-    names = target.names_of(account_ids)
+    names = target.names_of_ids(account_ids)
     if not names:
         return target, ()
     host = target.request.account

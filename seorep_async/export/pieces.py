@@ -10,8 +10,8 @@ A block is written in one step, and synced before the next one begins:
 A crash can therefore damage only the last block. When the file is opened, everything is checked:
 
 - The head has a checksum of itself, so its lengths can be trusted.
-- The checksum of a record continues that of the record before. So a block that is missing,
-  repeated or from another file is noticed.
+- The checksum of a record continues the checksum of the previous record. A block that is missing,
+  repeated or from another file is therefore noticed.
 - A record has the checksum of each of its pieces.
 
 A last block that was cut off is dropped, and its reports are fetched again. Any other difference is
@@ -50,13 +50,13 @@ RECENT = 8
 UNFINISHED = "made-"
 """The prefix of the names of unfinished files, which no later pull reads."""
 _FAR_BYTE = 1 << 62
-"""The byte that is locked on Windows, far behind the end, because a locked byte can't be read."""
+"""The byte that is locked on Windows, far past the end, because a locked byte can't be read."""
 _READ_BYTES = 1 << 20
 _HEAD = struct.Struct("<IQI")
 _HEAD_CHECKSUM = struct.Struct("<I")
 _HEAD_SIZE = _HEAD.size + _HEAD_CHECKSUM.size
 _HELD = (
-    "another pull into this target is at work (it has {} open); run this again when it has ended"
+    "another pull into this target is running (it has {} open); run this again when it has finished"
 )
 _ELSEWHERE = "write to a local disk, and move the file"
 _NO_LOCKS = f"the file system of {{}} refuses locks; {_ELSEWHERE}"
@@ -87,7 +87,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True):
-    """The reason why a report is missing. Its `ids` are those that its record would have.
+    """The reason why a report is missing. Its `ids` are the ids that its record would have.
 
     They are empty if the list of campaigns could not be fetched.
     """
@@ -113,7 +113,7 @@ class Block(msgspec.Struct, omit_defaults=True):
     Attributes:
         pieces: the size and the checksum of each piece.
         records, failures: by the name of their table.
-        request, plan: the pull's request and plan, in a block with the records of its campaigns.
+        request, plan: the pull's request and plan, only in the block that lists its campaigns.
         ended: whether the pull has ended with failures, so that only `retry_failed` resumes it.
     """
 
@@ -126,7 +126,7 @@ class Block(msgspec.Struct, omit_defaults=True):
 
 
 class DamagedError(Exception):
-    """Stored bytes differ from the written ones."""
+    """Stored bytes differ from what was written."""
 
 
 class _Position(NamedTuple):
@@ -191,11 +191,11 @@ class BlockFile:
             record_start = start + _HEAD_SIZE
             end = record_start + record_size + pieces_size
             number = len(self._positions)
-            # added before the checks, because `block` and `read` need the position
+            # added before the checks, because `block` and `read_piece` need the position
             self._positions.append(_Position(record_start, record_size, end, checksum))
             try:
                 if not is_head or end > size:
-                    raise DamagedError(f"block {number} is not as it was written")
+                    raise DamagedError(f"block {number} has changed since it was written")
                 block = self.block(number)
                 self._check_pieces(number, block)
             except DamagedError:
@@ -213,8 +213,8 @@ class BlockFile:
 
     def _check_pieces(self, number: int, block: Block) -> None:
         for piece, (_, checksum) in enumerate(block.pieces):
-            if zlib.crc32(self.read(number, piece)) != checksum:
-                raise DamagedError(f"a piece of block {number} is not as it was written")
+            if zlib.crc32(self.read_piece(number, piece)) != checksum:
+                raise DamagedError(f"a piece of block {number} has changed since it was written")
 
     def _is_zero(self, start: int, end: int) -> bool:
         return not any(any(self._read(at, _READ_BYTES)) for at in range(start, end, _READ_BYTES))
@@ -252,12 +252,12 @@ class BlockFile:
     def _read_block(self, number: int) -> Block:
         position = self._positions[number]
         record = self._read(position.record_start, position.record_size)
-        # each checksum continues that of the block before
+        # each checksum continues the checksum of the previous block
         if zlib.crc32(record, self._positions[number - 1].checksum) != position.checksum:
-            raise DamagedError(f"block {number} is not as it was written")
+            raise DamagedError(f"block {number} has changed since it was written")
         return _decode_block(record)
 
-    def read(self, number: int, piece: int) -> bytes:
+    def read_piece(self, number: int, piece: int) -> bytes:
         """Return a piece of a block."""
         sizes = [size for size, _ in self.block(number).pieces]
         position = self._positions[number]
@@ -330,7 +330,7 @@ def drop_staged(folder: Path) -> None:
 def drop_unfinished(folder: Path) -> None:
     """Remove the unfinished files of a killed run."""
     for path in folder.glob(f"{UNFINISHED}*"):
-        # of a link, only the link itself is removed, not the folder behind it
+        # if this is a link, remove only the link, not the folder behind it
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:

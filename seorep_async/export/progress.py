@@ -68,7 +68,7 @@ PERMANENT_ERRORS = [
     "NotFoundError",
     "InvalidRequestError",
     "DecodeError",
-    "ExportError",  # a value that the format of the target can't hold
+    "ExportError",  # a value that the format of the target can't store
 ]
 RETRYABLE_STATUSES = [status for status in range(400, 500) if cause_of_status(status).retryable]
 
@@ -100,7 +100,7 @@ class PullFailure:
         error: the name of the error's class, such as `NotFoundError`.
         message: what happened, with the service's own reason if it gave one.
         status: HTTP status of the last response, or None if there was none.
-        attempts: requests that were sent for the page that failed.
+        attempts: attempts made to fetch the failed page.
     """
 
     feed: Feed
@@ -131,16 +131,16 @@ class PullSummary:
     """The result of a pull.
 
     Attributes:
-        started_at: when the pull began, in UTC; unchanged when a pull is resumed.
+        started_at: when the pull began, in UTC. Resuming a pull does not change it.
         compared: whether changes from the previous period were requested.
         paths: the finished files, rows first. Empty if every campaign failed: older files are
             unchanged then, and a database gets rows of `pulls` and `failures` only.
-        outcomes: one for each campaign, in their order.
+        outcomes: the outcome of each campaign, in their order.
         resumed: reports that an earlier run had stored.
         seconds: how long the pull took.
         stats: what the client did during the pull: requests, retries by cause, responses with
             status 429, waits by reason.
-        notes: sentences about what may surprise the caller, for example that the file held
+        notes: sentences about what may surprise the caller, for example that the file had
             another period, or that the database has another name for the account.
     """
 
@@ -240,7 +240,7 @@ class Tracker:
     """Counts what a pull has done and sent, and reports it to `on_progress`.
 
     Attributes:
-        progress: the current state. Its rows and failures are those of all stages so far.
+        progress: the current state. Its rows and failures count all stages so far.
         resumed: reports that an earlier run had stored.
         written: the summary, once the target is written.
         max_requests: how many requests may be sent, or None for any number.

@@ -48,7 +48,7 @@ def _display_of_one_pull() -> Callable[[PullProgress], None]:
     if _is_in_notebook():
         return _notebook_bar() or _notebook_line()
     if sys.stderr is not None and sys.stderr.isatty():
-        return _line(sys.stderr)
+        return _terminal_line(sys.stderr)
     return _nowhere
 
 
@@ -117,7 +117,7 @@ def _notebook_line() -> Callable[[PullProgress], None]:
     return show
 
 
-def _line(stream: TextIO) -> Callable[[PullProgress], None]:
+def _terminal_line(stream: TextIO) -> Callable[[PullProgress], None]:
     """Return a function that rewrites a line of a stream."""
 
     def show(progress: PullProgress) -> None:

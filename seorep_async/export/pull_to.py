@@ -87,7 +87,7 @@ async def pull_to(
         retry_failed: finish this night's last pull of these days: fetch what failed or was not
             requested yet. If there was no such pull, everything is fetched, with a warning.
         force: also replace files that no pull wrote, and workbooks that a person changed; or begin
-            a new account in a database that has the same one under a similar name.
+            a new account in a database that has the same account under a similar name.
         max_requests: stop after this number of requests, retries included. Reports that have begun
             are finished. A resumed pull first looks up one campaign; that request doesn't count.
         engine_names: the names of engine A and engine B for the headers of a workbook.
@@ -95,15 +95,15 @@ async def pull_to(
         groups: without ids, only campaigns of groups with these titles, in any case.
         filter: without ids, only campaigns that the service's filter finds.
         exclude: campaign ids to leave out.
-        account: the account's name in every row. Default: the client's, or the name that the
+        account: the account's name in every row. Default: the client's name, or the name that the
             database has for this account of the service.
-        snapshot_date: the night of every row. Default: the UTC day on which the pull began.
+        snapshot_date: the snapshot date of every row. Default: the UTC day on which the pull began.
         options: the arguments from `feeds` on, and those of the feeds (see `Rankings`), such as
             `limit`.
 
     Raises:
-        ConfigurationError, ImportError: an argument is wrong, the target holds something else, or
-            an extra is missing.
+        ConfigurationError, ImportError: an argument is wrong, the target contains something else,
+            or an extra is missing.
         SeoRepError: the key was refused, or the campaigns could not be listed. Reports that arrived
             before are staged.
         PullPausedError: the pull stopped at `max_requests`; the same call resumes it.
@@ -146,7 +146,7 @@ async def _pulled(
             await fetcher.fetch()
         except ExportError:
             if staging.is_too_large:
-                # the format can't hold the staged rows, so they are useless
+                # the format can't store the staged rows, so they are useless
                 await target.run(staging.file.clear)
             raise
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
@@ -183,7 +183,7 @@ async def stream(
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
     if len(request.feeds) != 1 or format not in ("csv", "jsonl"):
         raise ConfigurationError(
-            "a stream holds one feed, as csv or jsonl; name a file for more", argument="feeds"
+            "a stream contains one feed, as csv or jsonl; name a file for more", argument="feeds"
         )
     (feed,) = request.feeds
     table = table_of(feed)
@@ -265,13 +265,13 @@ async def preview(
 ) -> PullPreview:
     """Estimate a pull with a few requests: for the campaigns, and for each feed of one campaign.
 
-    The arguments and errors are those of `pull_to`, or those of `stream` if there is no `out`.
+    It has the arguments and errors of `pull_to`, or of `stream` if there is no `out`.
     """
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
     target = None
     staged = None
-    # the campaigns of the staged pull that would be resumed
-    staged_ids: tuple[int, ...] = ()
+    # the campaigns of the staged pull, if this one would resume it
+    campaign_ids: tuple[int, ...] = ()
     missing: dict[Feed, Collection[int]] = {}
     if out is not None:
         opening = Opening(
@@ -284,13 +284,12 @@ async def preview(
                 raise staging.refusal
             request = staging.request
             staged = staging.earlier_pull
-            staged_ids = staging.plan.ids
+            campaign_ids = staging.plan.ids
             for feed in request.fetched_feeds:
                 missing[feed] = await opened.run(staging.missing, feed)
-    campaign_ids = staged_ids
+    is_new = not campaign_ids
     listing_requests = 0
-    # nothing is staged, so the campaigns are not known yet
-    if not campaign_ids:
+    if is_new:
         attempts_before = client.stats.attempts
         check_accounts = None if target is None else target.check_accounts
         campaign_ids = await requested_ids(client, request, check_accounts)
@@ -298,6 +297,7 @@ async def preview(
         # campaigns that the caller named are not listed here, but the pull will list them
         if campaign_ids and not listing_requests:
             listing_requests = 1
+        # the keywords are not known yet, so `estimate` counts their reports by the sample
         feeds = [feed for feed in request.fetched_feeds if feed is not Feed.KEYWORD_BY_DATE]
         missing = dict.fromkeys(feeds, campaign_ids)
     notes: tuple[str, ...] = ()
@@ -310,7 +310,7 @@ async def preview(
         requests=listing_requests + requests,
         sampled=sampled,
         staged=staged,
-        resumes=bool(staged_ids),
+        resumes=not is_new,
         account=request.account,
         page_sizes=client.stats.page_sizes,
         notes=notes,
@@ -381,10 +381,10 @@ def _pull_row(request: ExportRequest, summary: PullSummary) -> list[Any]:
         summary.rows,
         stats.attempts,
         stats.retries,
-        stats.throttled,
+        stats.throttled,  # the column `refusals`
         waited,
         len(summary.failures),
         request.compared,
-        request.row_options,
+        request.row_options,  # the column `reading`
         __version__,
     ]

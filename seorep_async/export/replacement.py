@@ -10,17 +10,17 @@ A pull replaces these rows:
   discarded.
 - **Rows of a failed report** stay, unless they are from an earlier pull of the same night and the
   same dates with other row options: beside the new rows, their values could mean something else.
-- **Failures**: those of the same night and the same dates, of the pull's feeds and campaigns.
-- **Campaigns, keywords and pulls**: rows with an incoming key, but not those of a later night.
+- **Failures**: failures of the same night and the same dates, of the pull's feeds and campaigns.
+- **Campaigns, keywords and pulls**: rows with an incoming key, but not rows of a later night.
 
 The statements read these relations about the pull:
 
 - `pulled_campaigns (campaign_id)`: the requested campaigns.
 - `pulled_reports (table_name, campaign_id)`: the campaigns whose report for a table arrived. For
-  `keyword_periods`, those whose keywords are known.
+  `keyword_periods`, the campaigns whose keywords are known.
 - `failed_reports (table_name, feed, campaign_id, keyword_id)`: the reports that failed. The keyword
   is null if all reports of a campaign are meant.
-- `outdated_reports (table_name, campaign_id, keyword_id)`: those failed reports whose rows of this
+- `outdated_reports (table_name, campaign_id, keyword_id)`: the failed reports whose rows of this
   night are from a pull with other row options.
 - `incoming`: the new rows of the table. It can be read only once, so `arriving` is a copy.
 

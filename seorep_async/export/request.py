@@ -35,11 +35,11 @@ from seorep_async.version import __version__
 
 _log = logging.getLogger("seorep_async")
 _ROW_OPTIONS = ("options", "compared", "engine_names", "feed_search_param")
-"""The fields that change how a response becomes rows. Pulls that differ in one of them don't mix in
+"""The fields that change how a response becomes rows. Pulls that differ in one of them can't share
 a target.
 """
 _GROUPS_SHOWN = 5
-"""The most groups that the error about an unknown group names."""
+"""The maximum number of groups listed in the error about an unknown group."""
 _LONGEST_VALUE = 200
 
 
@@ -83,7 +83,8 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         version: of this package; a pull never resumes what another version has staged.
         service: the address of the service.
         names_account, names_snapshot_date: whether the caller gave `account` and `snapshot_date`.
-        campaigns: the ids that the caller named and did not exclude. None: the service lists them.
+        campaigns: the ids that the caller named and did not exclude, or None if the service lists
+            the campaigns.
         options: a digest of each option of the feeds, by name. Values may be secret.
         engine_names: the engines' names in responses, as `Settings.engine_names` has them.
         feed_search_param: the parameter that carries the search string; None without a search.
@@ -170,7 +171,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def fetched_feeds(self) -> tuple[Feed, ...]:
-        """The feeds to fetch: the campaign feed finds the keywords of `keyword-by-date`."""
+        """The feeds to fetch. `keyword-by-date` needs the campaign feed, to find the keywords."""
         needed = set(self.feeds)
         if Feed.KEYWORD_BY_DATE in needed:
             needed.add(Feed.CAMPAIGN)
@@ -178,7 +179,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The tables of the export, those of its feeds first."""
+        """The tables of the export. The tables of its feeds come first."""
         return tuple(
             table
             for table in all_tables()
@@ -235,7 +236,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         )
 
     def select(self, campaigns: Sequence[Campaign]) -> list[Campaign]:
-        """Return those of the account's campaigns that are requested.
+        """Return the requested ones among the account's campaigns.
 
         Raises:
             ConfigurationError: no campaign has a requested group.
@@ -303,7 +304,7 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> dict[str, Any]
     are_titles = all(isinstance(title, str) and not SURROGATE.search(title) for title in titles)
     if isinstance(groups, str) or not are_titles:
         raise ConfigurationError(
-            f"groups must hold titles of groups, got {short_repr(groups)}", argument="groups"
+            f"groups must contain titles of groups, got {short_repr(groups)}", argument="groups"
         )
     (filter_text,) = optional_strings(filter=options.get("filter")).values()
     excluded = frozenset(check_ids("campaign", options.get("exclude") or ()))
@@ -340,7 +341,7 @@ def _unknown_group(group: str, titles: Mapping[str, str]) -> str:
     if guess:
         return f"there is no group {group!r}.{guess}"
     names = ", ".join(map(repr, list(titles.values())[:_GROUPS_SHOWN]))
-    return f"there is no group {group!r}; there are, for example: {names}"
+    return f"there is no group {group!r}; some that exist: {names}"
 
 
 def _snapshot_date(value: object, today: dt.date) -> dt.date:
@@ -357,7 +358,7 @@ def _snapshot_date(value: object, today: dt.date) -> dt.date:
 
 
 def _difference(name: str, before: Any, now: Any) -> str:
-    """Describe how one field of a request differs from that of the staged one."""
+    """Describe how one field of a request differs from the staged request."""
     if name == "version":
         return "another version of seorep"
     if name == "campaigns":
@@ -380,7 +381,7 @@ def _in_words(value: object) -> str:
 def _digests(options: FeedOptions) -> dict[str, str]:
     """Return a digest of each option that changes rows.
 
-    `extra_params` may hold secrets and any kind of object, so values are never stored.
+    `extra_params` may contain secrets and any kind of object, so values are never stored.
     """
     # the page size changes no row
     values = {name: value for name, value in options.items() if name != "limit"}

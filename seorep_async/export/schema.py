@@ -42,8 +42,8 @@ COUNTED_REPORTS = f"""
         ORDER BY snapshot_date DESC, start_date, end_date DESC
     ) = 1
 """
-"""The report that counts for each account, campaign and ranking day: among those of the latest
-night, the one with the longest window.
+"""The report that counts for each account, campaign and ranking day: the latest night's report with
+the longest window.
 """
 
 VIEWS = {
@@ -66,8 +66,8 @@ VIEWS = {
 
 COMMENTS = {
     "keyword_rankings_by_day": (
-        "The rows of the report that counts for each campaign and ranking day (as_of): among those "
-        "of the latest night, the one with the longest window."
+        "The rows of the report that counts for each campaign and ranking day (as_of): the latest "
+        "night's report with the longest window."
     ),
     "keyword_rankings_latest": (
         "The rows of each campaign's latest day (as_of). A campaign that was deleted, or has no "
@@ -76,8 +76,8 @@ COMMENTS = {
     ),
 }
 _AS_OF_DESCRIPTION = (
-    "Ranking day of the row: the last day of its window, or its night if that is earlier, but not "
-    "before the first day of the window."
+    "Ranking day of the row: end_date, or snapshot_date if that is earlier, but not before "
+    "start_date."
 )
 _START_OF_OUR_COMMENTS = "The rows of "
 """The comments on views begin like this in every version."""
@@ -144,7 +144,7 @@ _MEANINGS = {
     "newer DuckDB version": _NEWER,
 }
 """The meaning of words in DuckDB's messages, and what to do about it."""
-_NO_DATABASE = ("not a valid DuckDB database", "Cannot launch in-memory database")
+_WORDS_FOR_NO_DATABASE = ("not a valid DuckDB database", "Cannot launch in-memory database")
 NO_DATABASE = "it is not a DuckDB database"
 _TABLE_NAMES = """
     SELECT format('"{}"."{}"', schema_name, table_name)
@@ -248,7 +248,7 @@ def _process_of(error: Exception) -> str:
 def reason_in_one_line(error: Exception) -> str:
     """Return DuckDB's description of a problem as one line."""
     message = str(error)
-    if any(words in message for words in _NO_DATABASE):
+    if any(words in message for words in _WORDS_FOR_NO_DATABASE):
         return NO_DATABASE
     # DuckDB ends some messages with an exclamation mark
     return message.partition("\n")[0].rstrip("!")
@@ -297,7 +297,8 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
     existing = found_columns(database)
     tables = {table.name: table for table in all_tables()}
     if "pulls" not in existing and existing.keys() & tables.keys():
-        yield "its table pulls is missing; only that table says whose rows it holds, so restore it"
+        problem = "its table pulls is missing"
+        yield f"{problem}; only that table says whose rows the database has, so restore it"
     if "as_of" in existing.get("keyword_rankings", {}):
         yield (
             "its table keyword_rankings has a column as_of, but only the views may have one; "

@@ -50,9 +50,9 @@ from seorep_async.tables.output_tables import (
 
 CANCELLED = "the pull was cancelled; run it again to write what is staged"
 UNSTORABLE = (OverflowError, RecursionError, ValueError)
-"""The errors that a format raises for a value that it can't hold."""
+"""The errors that a format raises for a value that it can't store."""
 _PIECE_ROWS = 2_000
-"""The rows of a piece. More would be slower, because the processor's cache can't hold them."""
+"""The rows of a piece. More would be slower, because they would not fit the processor's cache."""
 _ROWS_AT_ONCE = 1 << 12
 """The rows of a part of a table that is not staged: failures, totals and the pull itself."""
 LeadIds: TypeAlias = Mapping[int, Sequence[tuple[int, ...]]]
@@ -69,7 +69,7 @@ class StagedPull:
 
     Attributes:
         account: the account's name.
-        snapshot_date: the night of its rows.
+        snapshot_date: the snapshot date of its rows.
         started_at: its start, in UTC.
         start_date, end_date: the first and the last day that it requests.
         reports: the number of staged reports.
@@ -85,8 +85,8 @@ class StagedPull:
     ended: bool
 
 
-class _Place(NamedTuple):
-    """The place of a report: its block's number, and the index in that block's list of records."""
+class _Location(NamedTuple):
+    """Where a report is staged: the number of its block, and its index in the block's records."""
 
     block: int
     record_index: int
@@ -96,7 +96,7 @@ class Staging:
     """An open staging folder, used by one thread at a time.
 
     Attributes:
-        file: holds the pieces.
+        file: contains the pieces.
         request: the request of the pull's first run.
         plan: the campaigns to pull; empty until they are known.
         ended: whether the pull ended with failures, so that only `retry_failed` resumes it.
@@ -112,7 +112,7 @@ class Staging:
         self.plan: Plan = Plan()
         self.ended: bool = False
         self.rows: Counter[str] = Counter()
-        self._stored: defaultdict[str, dict[tuple[int, ...], _Place]] = defaultdict(dict)
+        self._stored: defaultdict[str, dict[tuple[int, ...], _Location]] = defaultdict(dict)
         self._failed: defaultdict[str, dict[tuple[int, ...], Failure]] = defaultdict(dict)
         self.earlier_pull: StagedPull | None = None
         self.refusal: ConfigurationError | None = None
@@ -149,7 +149,7 @@ class Staging:
             self._failed[name].update((failure.ids, failure) for failure in failures)
         for name, records in block.records.items():
             for index, record in enumerate(records):
-                self._stored[name][record.ids] = _Place(number, index)
+                self._stored[name][record.ids] = _Location(number, index)
                 # a report that failed before has succeeded in a retry
                 self._failed[name].pop(record.ids, None)
                 self.rows[name] += record.rows
@@ -171,10 +171,10 @@ class Staging:
             _, *columns = model_columns(Campaign, part)
             group.add(table, [*self._lead(table, ids, sizes), *columns], ids, sizes)
 
-        # no report of a longer id can be requested, and few formats could hold it
+        # no report of a longer id can be requested, and few formats could store it
         storable = [campaign for campaign in campaigns if fits(campaign.id)]
         for part in in_groups(storable, lambda _: 1, _PIECE_ROWS):
-            # a campaign that the format can't hold only lacks its record
+            # a campaign that the format can't store only lacks its record
             _add_without_unstorable(add, part)
         failures = {}
         if error is not None:
@@ -191,7 +191,7 @@ class Staging:
     ) -> tuple[int, int]:
         """Store reports, and the errors of failed ones. After a crash, all or none are stored.
 
-        A report that the format can't hold becomes a failure. Return the number of stored reports
+        A report that the format can't store becomes a failure. Return the number of stored reports
         and of their rows.
         """
         name = table_of(feed).name
@@ -243,7 +243,7 @@ class Staging:
         ]
         known_totals = [values for values in totals if values is not None]
         if known_totals:
-            # their table is written last, and a value that it can't hold would end the whole pull
+            # their table is written last, and a value that it can't store would end the whole pull
             totals_columns = list(zip(*known_totals, strict=True))
             self._format.encode(metrics_of_totals(), totals_columns, [len(known_totals)])
         keywords: Iterable[tuple[int, ...]] = repeat(())
@@ -273,12 +273,12 @@ class Staging:
 
     @property
     def is_too_large(self) -> bool:
-        """Whether a table has more rows than the target can hold."""
+        """Whether a table has more rows than the target can store."""
         most_rows = self._format.most_rows
         return most_rows is not None and max(self.rows.values(), default=0) > most_rows
 
     def require_room(self) -> None:
-        """Raise an error if a table has more rows than the target can hold."""
+        """Raise an error if a table has more rows than the target can store."""
         if self.is_too_large:
             table, _ = self.rows.most_common(1)[0]
             raise ExportError(
@@ -302,10 +302,10 @@ class Staging:
 
     def records(self, table: Table) -> Iterator[StagedReport]:
         """Yield the staged reports of a table in the order of the campaigns."""
-        places = self._stored[table.name]
+        locations = self._stored[table.name]
         for ids in self._ids_of(table):
-            if ids in places:
-                block, record_index = places[ids]
+            if ids in locations:
+                block, record_index = locations[ids]
                 records = self.file.block(block).records[table.name]
                 yield StagedReport(block, records[record_index])
 
@@ -386,7 +386,7 @@ class _Group:
 def _add_without_unstorable(
     add: Callable[[Sequence[T]], None], items: Sequence[T]
 ) -> list[tuple[T, Exception]]:
-    """Add items as one piece. If the format can't hold some, leave these out, and add the rest.
+    """Add items as one piece. If the format can't store some, leave these out, and add the rest.
 
     Return the items left out, each with the format's error. The rest may need several pieces.
     """
@@ -450,8 +450,8 @@ def opened(
     Raises:
         ConfigurationError: reports of an unfinished pull of another request are staged, or
             `refusal`.
-        DamagedError, ExportError, OSError: another pull uses the folder, or the staged one is
-            damaged or of another version.
+        DamagedError, ExportError, OSError: another pull uses the folder, or the staged pull
+            is damaged or of another version.
     """
     file = opened_in(folder)
     only_look = opening.only_look
@@ -461,7 +461,7 @@ def opened(
         if not opening.restart:
             staging.load()
         differences = [request.differences(staging.request) for request in requests]
-        # every request differs from the staged one
+        # every request differs from the staged request
         is_another = all(differences)
         is_resumed = not is_another and staging.earlier_pull is not None
         if is_another:
@@ -490,8 +490,8 @@ def staged_in(folder: Path, format_: Format, request: ExportRequest) -> StagedPu
     Raises:
         ExportError: another pull uses the folder, or its reports are damaged.
     """
-    look = Opening(folder, only_look=True)
-    with errors_of(folder), opened(folder, format_, [request], look) as staging:
+    opening = Opening(folder, only_look=True)
+    with errors_of(folder), opened(folder, format_, [request], opening) as staging:
         return staging.earlier_pull
 
 
@@ -554,8 +554,11 @@ class Contents:
     def request(self) -> ExportRequest:
         return self.staging.request
 
-    def table(self, table: Table) -> Source:
-        """Return the rows of one table for a format."""
+    def source_of(self, table: Table) -> Source:
+        """Return the rows of one table for a format.
+
+        Pulls, failures and totals are made here. All other tables come from staged reports.
+        """
         rows: Iterable[Sequence[Any]] = ()
         reports: Iterable[StagedReport] = ()
         if table.name == "pulls":
@@ -566,6 +569,7 @@ class Contents:
             rows = self._totals()
         elif self.received:
             reports = self.staging.records(table)
+        # each row counts 1
         parts = in_groups(rows, lambda _: 1, _ROWS_AT_ONCE)
         columns = (list(zip(*part, strict=True)) for part in parts)
         return Source(table, columns, reports, self._read)
@@ -573,7 +577,7 @@ class Contents:
     def _read(self, block: int, piece: int) -> bytes:
         if self.stop.is_set():
             raise ExportError(CANCELLED)
-        return self.staging.file.read(block, piece)
+        return self.staging.file.read_piece(block, piece)
 
     def _failures(self) -> Iterator[tuple[Any, ...]]:
         for table, campaign_id, keyword_id, failure in self.staging.failed_reports():
@@ -582,7 +586,7 @@ class Contents:
             if not fits(campaign_id):
                 lead = self._lead(table, None)
             yield (*lead, *failure.facts)
-        # the list of campaigns concerns no single one
+        # the list of campaigns concerns no single campaign
         for failure in self.staging.failures(campaigns_table()).values():
             yield (*self._lead(campaigns_table(), None), *failure.facts)
 

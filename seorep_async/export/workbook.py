@@ -50,7 +50,7 @@ from seorep_async.tables.output_tables import (
 )
 
 _LARGEST_INTEGER = 2**53
-"""The largest integer that Excel holds exactly: all its numbers are floating-point."""
+"""The largest integer that Excel stores exactly: all its numbers are floating-point."""
 _FIRST_YEAR = 1900
 """The first year of Excel's dates."""
 _LONGEST_TEXT = 32_767
@@ -109,7 +109,7 @@ _ORDER = (
     r"engine_\w+_ranking_url|engine_\w+_rankings_\w+",
     "engine|before|after|moved|kinds|changes|places",
 )
-"""The first columns of a sheet, in this order. Of the other columns, constant ones come last."""
+"""The first columns of a sheet, in this order. Constant columns come last."""
 _PROPERTIES = "docProps/core.xml"
 _TITLE = "&L&B&A&B "
 """The name of the sheet, in bold, at the top of a page."""
@@ -167,7 +167,7 @@ class WorkbookFile(Target):
             self.check()
             put(file, self.path, permissions_of=self.path)
         finally:
-            # on Windows, a virus scanner may hold its files; the next pull removes what is left
+            # on Windows, a virus scanner may keep files open; the next pull removes what is left
             shutil.rmtree(temporary_folder, ignore_errors=True)
         sync_folder(self.path.parent)
         return [self.out]
@@ -233,7 +233,7 @@ class Sheet:
             if lookup.id_name in table_columns and lookup.column.name not in table_columns
         ]
         columns = [*(lookup.column for lookup in missing_names), *table.columns]
-        columns.sort(key=lambda column: _place(column.name))
+        columns.sort(key=lambda column: _sort_position(column.name))
 
         def parts() -> Iterator[Columns]:
             for part in read():
@@ -277,11 +277,11 @@ class _Names:
         return cls(columns[name], id_name, by_id)
 
 
-def _place(name: str) -> int:
-    """Return the place of a column in the order of a sheet: names, dates, ranks, then the rest."""
-    for place, pattern in enumerate(_ORDER):
+def _sort_position(name: str) -> int:
+    """Return the position of a column in a sheet: names, dates, ranks, then the rest."""
+    for position, pattern in enumerate(_ORDER):
         if re.fullmatch(pattern, name):
-            return place
+            return position
     return len(_ORDER)
 
 
@@ -291,7 +291,7 @@ def _sheets(
     """Yield the sheets. Rows with the id of a campaign or keyword also have its name."""
 
     def read(table: Table) -> Iterator[Columns]:
-        return format_.parts(contents.table(table))
+        return format_.parts(contents.source_of(table))
 
     campaigns = campaigns_table()
     names = [_Names.of(campaigns, "company", "campaign_id", read(campaigns))]
@@ -359,7 +359,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
     worksheet.set_row(0, _HEADER_HEIGHT)
     _set_heading(worksheet, sheet.heading)
     worksheet.autofilter(0, 0, row_count, len(indexes) - 1)
-    for place, index in enumerate(indexes):
+    for position, index in enumerate(indexes):
         column = sheet.columns[index]
         layout: dict[str, Any] = {"indent": 1}
         if column.type in _ALIGNED_TO_THE_RIGHT:
@@ -372,13 +372,13 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
             for criteria, color in _COLORS.items():
                 color_format = workbook.add_format({"font_color": color})
                 rule = {"type": "cell", "criteria": criteria, "value": 0, "format": color_format}
-                worksheet.conditional_format(1, place, max(row_count, 1), place, rule)
+                worksheet.conditional_format(1, position, max(row_count, 1), position, rule)
         cell_format = workbook.add_format(layout | {"num_format": number_format})
         widest = _WIDEST_FROZEN_COLUMN if column.name in _FROZEN else _WIDEST_COLUMN
-        worksheet.set_column(place, place, min(surveys[index].width, widest), cell_format)
-        worksheet.write_string(0, place, sheet.in_words(column.name), header_format)
+        worksheet.set_column(position, position, min(surveys[index].width, widest), cell_format)
+        worksheet.write_string(0, position, sheet.in_words(column.name), header_format)
         note = sheet.in_words(column.description).replace("Null", "Empty").replace("null", "empty")
-        worksheet.write_comment(0, place, note, _note_options(note))
+        worksheet.write_comment(0, position, note, _note_options(note))
     _write_rows(worksheet, sheet, indexes)
 
 
@@ -391,7 +391,7 @@ def _shown(sheet: Sheet, surveys: Sequence[_Survey]) -> list[int]:
             indexes.append(index)
 
     def says_little(index: int) -> bool:
-        is_first = _place(sheet.columns[index].name) < len(_ORDER)
+        is_first = _sort_position(sheet.columns[index].name) < len(_ORDER)
         return len(surveys[index].sample) < 2 and not is_first
 
     return sorted(indexes, key=says_little)
@@ -409,7 +409,7 @@ def _write_rows(worksheet: Any, sheet: Sheet, indexes: Sequence[int]) -> None:
 def _set_heading(worksheet: Any, heading: str) -> None:
     """Print the heading, if any, at the top of each page, and page numbers at the bottom."""
     if heading:
-        # An & begins a code, such as that of the page number. A doubled & would be a plain one, but
+        # An & begins a code, such as the code of the page number. A doubled & would print one, but
         # openpyxl does not know that.
         plain_heading = heading.replace("&", "and")
         worksheet.set_header(f"{_TITLE}{plain_heading}")
@@ -431,17 +431,19 @@ def _set_printing(worksheet: Any, names: Sequence[str], row_count: int) -> None:
     worksheet.set_paper(_A4)
     worksheet.fit_to_pages(1, 0)
     # forty columns don't fit on a page, so the sheet of rankings is printed up to its last rank
-    printed_places = [place for place, name in enumerate(names) if _PRINTED.fullmatch(name)]
-    last_place = max(printed_places, default=len(names) - 1)
-    worksheet.print_area(0, 0, row_count, last_place)
+    printed_positions = [
+        position for position, name in enumerate(names) if _PRINTED.fullmatch(name)
+    ]
+    last_position = max(printed_positions, default=len(names) - 1)
+    worksheet.print_area(0, 0, row_count, last_position)
 
 
-def _write_string(worksheet: Any, row: int, place: int, text: str, *_: Any) -> int:
+def _write_string(worksheet: Any, row: int, column: int, text: str, *_: Any) -> int:
     """Write a string unchanged."""
     if text.startswith("<r>") and text.endswith("</r>"):
         # `write_string` would take such a string for rich text, and would not escape it
-        return int(worksheet.write_rich_string(row, place, text[0], text[1], text[2:]))
-    return int(worksheet.write_string(row, place, text))
+        return int(worksheet.write_rich_string(row, column, text[0], text[1], text[2:]))
+    return int(worksheet.write_string(row, column, text))
 
 
 def _note_options(description: str) -> dict[str, Any]:
@@ -453,7 +455,7 @@ def _note_options(description: str) -> dict[str, Any]:
 def cells_of(kind: ColumnType, values: Sequence[Any]) -> list[Any]:
     """Return the values of a column as cells: None, booleans, numbers, dates and strings.
 
-    A value that Excel can't hold with its type becomes text.
+    A value that Excel can't store with its type becomes text.
     """
     convert = _CELLS[kind]
     return [None if value is None else convert(value) for value in values]
@@ -495,9 +497,9 @@ _CELLS: dict[ColumnType, Callable[[Any], Any]] = {
 
 
 def _cut(text: str) -> str:
-    """Return a string that fits into a cell. A longer one is cut and marked.
+    """Return a string that fits into a cell. A longer string is cut and marked.
 
-    Excel counts UTF-16 units, of which a character has one or two.
+    Excel counts UTF-16 units. A character has one or two of them.
     """
     # nearly all texts are so short that nothing has to be counted
     if len(text) <= _LONGEST_TEXT // 2:

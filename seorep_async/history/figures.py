@@ -270,7 +270,7 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     Raises:
         ConfigurationError: there are no rankings in that range.
     """
-    dates = _dates(selection, first, last)
+    dates = _dates_between(selection, first, last)
     ends = (dates[0], dates[-1])
     drawn = _dates_to_draw(dates)
     # the last day is compared with the day before it, even if the charts omit that day
@@ -302,15 +302,17 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
         total=len(dates),
         engine=engine,
         ranked=_ranked_engines(drawn_standings),
-        moves=_moves(selection, ends) if earlier else {},
+        moves=_changes_by_title(selection, ends) if earlier else {},
         groups=groups,
         names_campaigns=has_several_campaigns,
         warnings=[warning for warning in warnings if warning is not None],
-        notes=_notes(dates, drawn, _count_incomplete_days(selection, ends)),
+        notes=_notes_on_omissions(dates, drawn, _count_incomplete_days(selection, ends)),
     )
 
 
-def _dates(selection: Selection, first: dt.date | None, last: dt.date | None) -> list[dt.date]:
+def _dates_between(
+    selection: Selection, first: dt.date | None, last: dt.date | None
+) -> list[dt.date]:
     """Return the ranking days between two bounds. By default, they end with the last usual day."""
     all_days = selection.days()
     end = last
@@ -373,7 +375,7 @@ def _ranked_engines(days: Sequence[Day]) -> list[str]:
     return [engine for engine in ENGINES if any(day[engine]["average"] is not None for day in days)]
 
 
-def _moves(selection: Selection, ends: Days) -> dict[str, Changes]:
+def _changes_by_title(selection: Selection, ends: Days) -> dict[str, Changes]:
     """Return the largest changes for each list. Lost keywords that ranked best come first."""
     # all lists share the reasons, because finding them reads all rows of two days
     reasons = reasons_not_to_compare(selection, ends)
@@ -394,7 +396,9 @@ def _groups(selection: Selection, engine: str, ends: Days) -> dict[str, list[dic
     return groups
 
 
-def _notes(dates: Sequence[dt.date], drawn: Collection[dt.date], incomplete: int) -> list[str]:
+def _notes_on_omissions(
+    dates: Sequence[dt.date], drawn: Collection[dt.date], incomplete: int
+) -> list[str]:
     """Return sentences about omissions; `incomplete` is the number of incomplete days."""
     notes = []
     if len(dates) == 1:

@@ -91,7 +91,7 @@ def report(
         figures = attrs.evolve(figures, account=None)
     for warning in figures.warnings:
         _log.warning("%s", warning)
-    page = _page(figures, title or f"Search rankings: {selection.name}", names)
+    page = _page_text(figures, title or f"Search rankings: {selection.name}", names)
     # if `out` is a link, the file behind it is replaced, and the link stays
     with replacing(target, Path(os.path.realpath(target))) as file:
         file.write_text(page, encoding="utf-8", newline="\n")
@@ -101,7 +101,7 @@ def report(
 # --- The page
 
 
-def _page(figures: Figures, title: str, names: Mapping[str, str]) -> str:
+def _page_text(figures: Figures, title: str, names: Mapping[str, str]) -> str:
     style = _beside("report.css")
     # the page's security policy allows only the style with this digest, and no script
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -125,7 +125,7 @@ def _template() -> Any:
     environment = jinja.Environment(
         autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["words"] = _words
+    environment.filters["words"] = _short_text
     environment.filters["number"] = _number
     environment.filters["figure"] = _figure
     return environment.from_string(_beside("report.html"))
@@ -135,7 +135,7 @@ def _beside(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
-def _words(text: str, longest: int = 80) -> str:
+def _short_text(text: str, longest: int = 80) -> str:
     """Shorten a text, and replace characters that HTML can't contain."""
     # both ends of a long address say more than its beginning alone
     if len(text) > longest:

@@ -27,7 +27,7 @@ _RANKED_CAMPAIGNS = """
 """
 FAILURE_REASON = """
     CASE status
-        WHEN 403 THEN 'not open to the API key'
+        WHEN 403 THEN 'the API key has no access to it'
         WHEN 404 THEN 'there is no such object'
         ELSE error
     END

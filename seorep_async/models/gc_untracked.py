@@ -54,9 +54,9 @@ def raw_row_struct(
 ) -> type[msgspec.Struct]:
     """Return a struct with the fields of a gc-untracked model and the types of the wire.
 
-    Once each field holds a value that the model allows, `become` turns raw rows into models. Raw
-    rows with fields for `unknown_names` are larger, so they can't become models. Other unknown
-    fields are refused, or ignored if `unknown_names` is None.
+    Once each field has a value that the model allows, `turn_into_models` makes models of the raw
+    rows. Raw rows with fields for `unknown_names` are larger, so they can't become models. Other
+    unknown fields are refused, or ignored if `unknown_names` is None.
     """
     declared = []
     rename = {}

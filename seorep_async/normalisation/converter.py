@@ -87,7 +87,7 @@ class ModelConverter:
             changes: dict[str, Any] = {}
             extra = {name: value[name] for name in value if name not in known_names}
             for name in splits:
-                # The attribute now holds the pair, or its default if the field was absent.
+                # The attribute now contains the pair, or its default if the field was absent.
                 changes[name], rest = getattr(instance, name) or (None, None)
                 if types[name] is UNFROZEN.date:
                     changes["date_precision"] = rest
@@ -104,7 +104,7 @@ class ModelConverter:
     ) -> Callable[[Any, Any], Any]:
         """Return a cattrs function that builds a model from its known fields.
 
-        A field in `splits` temporarily holds the pair that its function returns.
+        A field in `splits` temporarily contains the pair that its function returns.
         """
         overrides: dict[str, Any] = {}
         for field in attrs.fields(model):

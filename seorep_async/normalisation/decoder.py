@@ -116,8 +116,8 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
         with suppress(*REFUSALS):
             return self.decoder.readers[self.row].read_rows(json_rows)
         models = []
-        for place, json in enumerate(json_rows, first):
-            row_path = f"{path}[{place}]"
+        for index, json in enumerate(json_rows, first):
+            row_path = f"{path}[{index}]"
             row = envelopes.parse_json(json, row_path)
             models.append(self.decoder.converter.structure(row, self.row, row_path))
         return models
@@ -137,7 +137,7 @@ class ModelPage(msgspec.Struct, Generic[M], eq=False):
     def __call__(self, body: bytes) -> Page[M]:
         page = envelopes.read_page(body, self.subject, is_feed=False)
         items = [
-            self.decoder.converter.structure(item, self.model, f"{page.items_path}[{place}]")
-            for place, item in enumerate(page.items)
+            self.decoder.converter.structure(item, self.model, f"{page.items_path}[{index}]")
+            for index, item in enumerate(page.items)
         ]
         return page.completed(self.number, items, None)

@@ -24,7 +24,7 @@ allows any. Ids of rows, such as those of keywords in a campaign's feed, are not
 """
 
 _LARGEST_COUNT = 2**63 - 1
-"""The largest number of pages or records. A float can hold it, unlike 10**400."""
+"""The largest number of pages or records. It fits a float, unlike 10**400."""
 
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_COUNT)] | None
 _Value: TypeAlias = bool | int | float | str | list[msgspec.Raw] | None
@@ -165,7 +165,7 @@ def split_page(body: bytes, subject: Subject) -> tuple[RawPage, list[msgspec.Raw
     Raises:
         SeoRepError: the first error of the whole body, as `read_page` raises it.
     """
-    # An error in the rows may come before that of the envelope, so the whole body is read.
+    # An error in the rows may come before an error in the envelope, so the whole body is read.
     with suppress(ValueError, RecursionError, KeyError, SeoRepError):
         envelope = _split(body)
         holder = envelope
@@ -217,11 +217,11 @@ def refuse_another_row(rows: Iterable[Any], path: str, subject: Subject) -> None
         return
     kind, _requested_id = subject
     names = {f"{kind}_id", f"{kind}Id", kind}
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         fields = row if isinstance(row, dict) else getattr(row, "extra", None)
         # Few rows have such a field, and this check takes a tenth of the time of the one below.
         if fields and not names.isdisjoint(fields):
-            _refuse_another_id(fields, f"{path}[{place}].", *subject)
+            _refuse_another_id(fields, f"{path}[{index}].", *subject)
 
 
 def _refuse_another_id(value: object, path: str, kind: str, requested_id: int) -> None:

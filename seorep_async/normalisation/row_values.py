@@ -17,10 +17,10 @@ M = TypeVar("M")
 _FLAGS = {"true": True, "false": False}
 
 _MOST_VALUES = 4096
-"""The most values that a memo holds."""
+"""The maximum number of values in a memo."""
 
 _LONGEST_KEY = 1024
-"""The longest value to remember. Longer ones rarely recur, and would fill the memory."""
+"""The longest value to remember. Longer values rarely recur, and would fill the memory."""
 
 
 class Memo(dict[Any, Any]):

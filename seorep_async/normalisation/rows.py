@@ -10,7 +10,7 @@ readings:
    row. The types have fields for unknown names that slices of earlier pages had, so each row may
    have any of these.
 3. Any other page: its rows arrive as JSON, a slice at a time. A slice is read as current rows, or
-   else with the types of odd ones. If both fail because of unknown fields, it is read with types
+   else with the types of odd rows. If both fail because of unknown fields, it is read with types
    that ignore them, and its JSON is parsed once more to collect them.
 
 The reference converter reads rows that all three refuse, and names the bad field.
@@ -54,7 +54,7 @@ M = TypeVar("M")
 
 
 REFUSALS = (ValueError, RecursionError, OverflowError)
-"""The errors for refused pages and rows. Those of msgspec are ValueErrors."""
+"""The errors for refused pages and rows. msgspec's errors are ValueErrors."""
 
 CURRENT = {
     int: int,
@@ -95,8 +95,8 @@ _FORMATS: dict[str, Any] = {"current": CURRENT, "older": OLDER, "odd": ODD}
 """The types of each format of rows, from the narrowest to the widest."""
 
 _MOST_NAMES = 32
-"""The most unknown names that get fields. A new name needs new types, and making them takes as long
-as reading 500 rows. So names that differ in each row must not get fields.
+"""The maximum number of unknown names that get fields. A new name needs new types, and making them
+takes as long as reading 500 rows. So names that differ in each row must not get fields.
 """
 _MAY_BE_FIELD = re.compile(r"\w[\w.-]{0,63}")
 """The form of names that may get fields. Types are kept, so long names would fill the memory."""
@@ -153,9 +153,10 @@ class RowReader(Generic[M]):
         json = b"[" + b",".join(json_rows) + b"]"
         with suppress(*REFUSALS):
             return self._make_current(self._decoder(_list_of, "current")(json))
+        # Odd rows include older rows.
         with suppress(*REFUSALS):
             return self._make_models(self._decoder(_list_of, "odd")(json))
-        # Perhaps some of these rows have unknown fields.
+        # Both readings refuse unknown fields. Try again with types that ignore them.
         with suppress(*REFUSALS):
             return self._make_current(self._read_with_extra("current", json))
         return self._make_models(self._read_with_extra("odd", json))
@@ -227,7 +228,7 @@ class RowReader(Generic[M]):
     ) -> list[M]:
         """Make models of raw rows that can't become models.
 
-        A model holds only a part of some values, such as the day of a date-time. The original is
+        A model contains only a part of some values, such as the day of a date-time. The original is
         then in `extra`.
 
         Args:
@@ -242,18 +243,18 @@ class RowReader(Generic[M]):
         unknown_fields = list(enumerate(unknown_names, field_count))
         models = []
         for row in rows:
-            # Access by the place in a list takes half the time of `getattr`.
+            # Access by index takes half the time of `getattr`.
             row_values = astuple(row)
             fields = [*row_values[:field_count]]
             originals = {}
-            for place, name, parts in partial_values:
-                fields[place], original = parts[fields[place]]
+            for index, name, parts in partial_values:
+                fields[index], original = parts[fields[index]]
                 if original is not None:
                     originals[name] = original
-            for place, name in unknown_fields:
+            for index, name in unknown_fields:
                 # Null differs from a missing field.
-                if row_values[place] is not UNSET:
-                    originals[name] = row_values[place]
+                if row_values[index] is not UNSET:
+                    originals[name] = row_values[index]
             if originals:
                 # `extra` is the last field of every model. It is empty unless a slice was read.
                 fields[-1] = originals | fields[-1] if fields[-1] else originals
@@ -262,11 +263,11 @@ class RowReader(Generic[M]):
 
     @cached_property
     def _partial_values(self) -> list[tuple[int, str, Memo]]:
-        """The place, wire name and memo of each field whose value a model may hold only in part."""
+        """The index, wire name and memo of each field of which a model may contain only a part."""
         memos = {bool | None: Memo(values.flag), UNFROZEN.date | None: DayMemo(values.day)}
         return [
-            (place, self._names[name], memos[type_])
-            for place, (name, type_) in enumerate(self._types.items())
+            (index, self._names[name], memos[type_])
+            for index, (name, type_) in enumerate(self._types.items())
             if type_ in memos
         ]
 
@@ -288,7 +289,7 @@ def _list_of(row: Any) -> Any:
 def _envelope(row: Any) -> Any:
     """Return the type of pages of either shape, which refuses unknown fields anywhere."""
     struct = partial(msgspec.defstruct, forbid_unknown_fields=True, gc=False)
-    # They stay JSON, because they are strict even if the rows are not.
+    # Totals and metadata stay JSON, because they are strict even if the rows are not.
     totals = ("totals", msgspec.Raw, _ABSENT)
     metadata = ("metadata", msgspec.Raw, _ABSENT)
     # msgspec distinguishes the shapes by itself: `data` is an array, or an object with rows.

@@ -105,7 +105,7 @@ def date_time(value: object) -> dt.datetime | None:
 def day(value: Any) -> tuple[dt.date | None, str | None]:
     """Convert `YYYY-MM-DD`, or the day of a date-time, to a date. Null, "" and zero dates are None.
 
-    A time of day other than midnight would be lost.
+    If its time of day is not midnight, return the date-time as well.
     """
     moment = _read(_DATE_TIME, UNFROZEN.datetime, value)
     if moment is not None:
@@ -130,9 +130,9 @@ def period(value: object) -> tuple[dt.date, Literal["month", "day"]]:
 
 
 def total(value: Any) -> tuple[float | None, dict[str, Any] | None]:
-    """Return x from a total `{"value": x}`, an integer or a finite float. A null total is None.
+    """Return x of a total `{"value": x}`: None, an integer or a finite float. A null total is None.
 
-    Further fields of the object would be lost.
+    If the object has other fields, return it as well.
     """
     if value is None:
         return None, None

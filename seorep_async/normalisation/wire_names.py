@@ -23,7 +23,8 @@ def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:
     """Return the wire names of a model's attributes, by attribute.
 
     `engine_a_rankings_1_3` is `engineARankings_1_3` in the feeds' camelCase, and `engine_a_cid` is
-    `engineA_cid` in the snake_case of the records. `engine_names` has the names of the engines.
+    `engineA_cid` in the snake_case of the records. `engine_names` gives the engines' names in
+    responses.
     """
     tokens = {
         "engine_a": engine_names.engine_a,
@@ -52,6 +53,6 @@ def engine_warning(row: Any) -> str | None:
         return None
     return (
         f"rows have {short_repr(unknown_ranks[0])}, which has no column: its values are only in "
-        "`extra`, and rank columns may be null; if it is named after the account's search engine, "
+        "`extra`, and rank columns may be null. If it is named after the account's search engine, "
         "pass Settings(engine_names=…)"
     )

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def is_whole(page: Page[T], key: Callable[[T], Hashable]) -> bool:
-    """Return whether page 1 is the only page and adds up. A `Ledger` checks all other listings."""
+    """Return whether page 1 is the only page, and its rows add up. A `Ledger` checks the others."""
     rows = len(page.items)
     if page.total_pages != 1 or page.total_records != rows:
         return False
@@ -23,7 +23,7 @@ class Ledger(Generic[T]):
     """Checks the pages of one listing, in order.
 
     Attributes:
-        last_page: the number of the last page, or None if only reading on can find it.
+        last_page: the number of the last page, or None if it is known only at the end.
     """
 
     def __init__(
@@ -81,8 +81,8 @@ class Ledger(Generic[T]):
         if self._records is None:
             self._records = page.total_records
         if page.total_records is not None and page.total_records != self._records:
-            announced = f"{self._records} records were announced at first"
-            problem = f"{announced}, {page.total_records} by page {page.number}"
+            announced = f"{self._records} records were announced first"
+            problem = f"{announced}, but page {page.number} announced {page.total_records}"
             raise self._error(problem, page.number)
         if self.last_page is None or page.total_pages is None:
             return
@@ -119,8 +119,8 @@ class Ledger(Generic[T]):
         """Check the number of records after the last page.
 
         Raises:
-            PaginationError: it differs from the announced number; or none was announced, and a page
-                before the last is shorter than others.
+            PaginationError: it differs from the announced number; or no number was announced, and a
+                page before the last page is shorter than others.
         """
         if self._records is None:
             self._require_full_pages()

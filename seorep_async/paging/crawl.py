@@ -15,7 +15,7 @@ from seorep_async.session import Lane, Session, cancel_all
 T = TypeVar("T")
 
 
-_BY_PLACE = attrgetter("place")
+_BY_POSITION = attrgetter("position")
 
 Job: TypeAlias = tuple[Reading[T], int]
 """A page to request: its listing and its number."""
@@ -47,15 +47,15 @@ class Crawl(Generic[T]):
 
     1. The next page of the same listing, if it announced no number of pages: only this worker
        knows whether there is another.
-    2. A page of the first listing that has more to request. So each listing is read to its end
-       before much of the next. But a dead listing must neither hold others up nor look like a limit
-       of the service. So a listing is passed over while it has as many pages in progress as have
-       arrived, or while one of its pages is being tried again.
+    2. A page of the first listing that has more to request. Listings are thus finished in order, as
+       far as possible. A dead listing must neither hold others up nor look like a limit of the
+       service: a listing is passed over while it has as many pages in progress as have arrived, or
+       while one of its pages is being tried again.
     3. Page 1 of the next listing that begins.
     4. If there is no other work, a page of the first listing that was passed over.
 
-    There is a worker for each permit, and another in place of each one whose request is being tried
-    again. With more workers, nearly every request would wait in the queue for its permit, which
+    There is a worker for each permit, plus one for each worker whose request is being tried again.
+    With more workers, nearly every request would wait in the queue for its permit, which
     costs more than decoding its rows. The budget limits the workers to twice the number of permits.
     """
 
@@ -66,7 +66,7 @@ class Crawl(Generic[T]):
         self._permits = session.share.max_concurrency
         self.budget: int = 2 * self._permits
         # Listings with a known number of pages that have more to request, in order.
-        self._with_more: list[Reading[T]] = []
+        self._unfinished: list[Reading[T]] = []
         self._workers: dict[asyncio.Task[None], Reading[T]] = {}
         # The workers whose request is being tried again.
         self._retrying: set[asyncio.Task[None]] = set()
@@ -94,15 +94,15 @@ class Crawl(Generic[T]):
 
     @property
     def other_workers(self) -> int:
-        """The number of workers, not counting the calling one."""
+        """The number of workers, not counting the calling worker."""
         return len(self._workers) - 1
 
     def _next_page(self) -> Job[T] | None:
         """Return the next page to request, if there is any."""
-        healthy = self._with_more
+        healthy = self._unfinished
         if self._retrying:
             failing = {self._workers[worker] for worker in self._retrying}
-            healthy = [reading for reading in self._with_more if reading not in failing]
+            healthy = [reading for reading in self._unfinished if reading not in failing]
         for reading in healthy:
             if reading.wants_request and reading.in_progress < reading.arrived:
                 return self._take_page(reading)
@@ -110,7 +110,7 @@ class Crawl(Generic[T]):
         if next_reading is not None:
             return next_reading, next_reading.take_number()
         # Without other work, the listings that were passed over get their turn.
-        for reading in healthy or self._with_more:
+        for reading in healthy or self._unfinished:
             if reading.wants_request:
                 return self._take_page(reading)
         return None
@@ -118,7 +118,7 @@ class Crawl(Generic[T]):
     def _take_page(self, reading: Reading[T]) -> Job[T]:
         number = reading.take_number()
         if number == reading.last_page:
-            self._with_more.remove(reading)
+            self._unfinished.remove(reading)
         return reading, number
 
     async def _work(self, job: Job[T] | None) -> None:
@@ -130,7 +130,7 @@ class Crawl(Generic[T]):
         while job is not None:
             reading, number = job
             self._workers[worker] = reading
-            # Each worker starts the next one, one per iteration of the loop. Starting all of them
+            # Each worker starts the next one, one per turn of the event loop. Starting all of them
             # with their first attempts at once would block the loop.
             self.hire()
             try:
@@ -140,8 +140,8 @@ class Crawl(Generic[T]):
                 # If the client is closed now, the new reading has to fail.
                 self._workers[worker] = reading
             self._retrying.discard(worker)
-            # Other responses that have arrived free their permits first. Otherwise this request
-            # would wait in the queue for one of these permits, which costs more CPU time.
+            # First let responses that have already arrived free their permits. Otherwise this
+            # request would wait in the queue for one of these permits, which costs more CPU time.
             await asyncio.sleep(0)
             job = self._following(reading)
             # This reference would keep the listing's pages in memory until the next page arrives.
@@ -151,7 +151,7 @@ class Crawl(Generic[T]):
         """Return the page that a worker requests next, after a response of this listing."""
         if not self.is_open:
             return None
-        # Without a total, only this worker can go on with the listing.
+        # Without a total, only this worker may read on in the listing.
         if reading.wants_request and reading.last_page is None:
             return self._take_page(reading)
         # This worker ends if there are enough others.
@@ -170,7 +170,7 @@ class Crawl(Generic[T]):
         if reading.is_complete:
             self._source.on_complete(reading)
         elif number == 1 and reading.last_page is not None:
-            bisect.insort(self._with_more, reading, key=_BY_PLACE)
+            bisect.insort(self._unfinished, reading, key=_BY_POSITION)
 
     async def _fail(self, reading: Reading[T], error: SeoRepError) -> Reading[T]:
         """Hand a failure to the source. Return the reading that replaces this one, or this one."""
@@ -189,8 +189,8 @@ class Crawl(Generic[T]):
 
     def _give_up(self, reading: Reading[T]) -> None:
         reading.is_given_up = True
-        if reading in self._with_more:
-            self._with_more.remove(reading)
+        if reading in self._unfinished:
+            self._unfinished.remove(reading)
         reading.early.clear()
 
     def _on_retry(self) -> None:

@@ -119,13 +119,15 @@ class Listing(NotAwaited, Generic[T, R_co]):
         """Fetch everything; `Settings.call_timeout` limits each request. For exports."""
         return await self._read_whole(self._session.call_timeout.stream_deadline())
 
-    def reading(self, deadline: Deadline, lane: Lane | None = None, place: int = 0) -> Reading[T]:
-        """Begin to read the whole listing, perhaps for a crawl, in which it has this `place`."""
+    def reading(
+        self, deadline: Deadline, lane: Lane | None = None, position: int = 0
+    ) -> Reading[T]:
+        """Begin to read the whole listing, perhaps for a crawl, in which it has this `position`."""
         return Reading(
             self.query,
             deadline,
             lane,
-            place,
+            position,
             max_pages=self._session.settings.max_pages,
             # Shared limits may have more permits than the settings.
             most_ahead=2 * self._session.share.max_concurrency,

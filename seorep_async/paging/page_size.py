@@ -25,7 +25,7 @@ T = TypeVar("T")
 LIMIT = 1000
 """The number of records per page that the client asks for."""
 SHORTEST_PATIENCE = 5.0
-"""The least seconds that a listing waits for the answer to a question."""
+"""The minimum number of seconds that a listing waits for the answer to a question."""
 PATIENCE = 8
 """A listing waits for at least this multiple of the time that its own page 1 took."""
 CONFIRMATIONS = 3
@@ -33,12 +33,12 @@ CONFIRMATIONS = 3
 MOST_FAILURES = 3
 """The number of failures, perhaps because of the limit, after which default pages are used."""
 QUESTION_ATTEMPTS = 3
-"""The most attempts for a question. A random fault, or a refusal at a low rate, does not answer it.
-"""
+"""The attempts for a question. A random fault, or a refusal at a low rate, is no answer."""
 QUESTION_SECONDS = 90
-"""The most seconds that refusals may prolong a question.
+"""The maximum number of seconds by which refusals may prolong a question.
 
-It outlasts a limit per minute, but each pause that the service asks for stops all requests.
+This outlasts a limit per minute. It is not longer, because each pause that the service asks for
+stops all requests.
 """
 
 
@@ -53,13 +53,14 @@ class PageSizeState(enum.Enum):
 class PageSize:
     """Finds the page size of one endpoint, for all listings that one client reads in full.
 
-    If page 1 announces at least twice as many records as it holds, it is requested once more with
-    `limit=1000`: this is the question. The large page is accepted if it holds more rows, begins
-    with the same ones, and announces no fewer records. From then on, all listings of the endpoint
+    If page 1 announces at least twice as many records as it has, it is requested once more with
+    `limit=1000`: this is the question. The large page is accepted if it has more rows, begins
+    with the same rows, and announces no fewer records. From then on, all listings of the endpoint
     use this limit.
 
-    A service that cuts reports cuts all long ones to the same number of records. So page 1 of a
-    report that is at least as long as the longest confirmed one is also requested without a limit.
+    A service that cuts reports cuts all long reports to the same number of records. Page 1 of a
+    report that is at least as long as the longest confirmed report is therefore also requested
+    without a limit.
     If it then announces more records, the endpoint returns to default pages. A report of exactly
     1,000 records may be whole or cut, so its page 1 is also requested with `limit=999`, which must
     still announce 1,000.
@@ -69,7 +70,7 @@ class PageSize:
         self._session = session
         self._path = path
         self._state = PageSizeState.UNKNOWN
-        self._turn = asyncio.Lock()  # held by the listing that asks
+        self._turn = asyncio.Lock()  # locked by the listing that asks
         self._longest = 0  # records of the longest confirmed report
         self._confirmations = 0  # the number of confirmed reports of that length
         self._pages_are_limited = False  # a limit shortens pages, but not whole reports

@@ -15,7 +15,7 @@ from seorep_async.session import Deadline, Lane, Request
 T = TypeVar("T")
 
 ATTEMPTS = 5
-"""The most attempts for a page of the found size: a service may fail only on large pages."""
+"""The attempts for a page of the found size. A service may fail only on large pages."""
 
 
 class Query(msgspec.Struct, Generic[T], eq=False):
@@ -25,7 +25,7 @@ class Query(msgspec.Struct, Generic[T], eq=False):
         path: from `/v3` on.
         query: encoded, without `page`.
         decode: makes the decoder of a page from the page's number.
-        key: identifies an item, to detect repeated ones.
+        key: identifies an item, to detect repeated items.
         subject: its name in errors, such as `campaign 42`, or None.
         secrets: strings of the query that must not appear in an error.
     """
@@ -42,17 +42,17 @@ class Query(msgspec.Struct, Generic[T], eq=False):
         number: int,
         deadline: Deadline,
         lane: Lane | None = None,
-        place: int = 0,
+        position: int = 0,
         limit: int | None = None,
     ) -> Request[Page[T]]:
         """Return the request of a page.
 
         Args:
-            number: the page's.
+            number: the number of the page.
             deadline: the end of all requests of the listing (`Deadline.of_call`), or a rule for
-                each one (`Deadline.of_stream`).
-            lane: the pull's, or None for a single listing.
-            place: the listing's place among others. The lowest is read first.
+                each request (`Deadline.of_stream`).
+            lane: the lane of a pull, or None for a single listing.
+            position: the listing's position among others. The lowest is read first.
             limit: the requested number of records per page, or None for the service's default.
         """
         query = f"page={number}"
@@ -68,7 +68,7 @@ class Query(msgspec.Struct, Generic[T], eq=False):
             decode=self.decode(number),
             subject=self.subject,
             deadline=deadline,
-            priority=place,
+            priority=position,
             lane=lane,
             max_attempts=math.inf if limit is None else ATTEMPTS,
         )

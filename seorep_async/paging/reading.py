@@ -48,17 +48,17 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
     """One listing while it is being read.
 
     Attributes:
-        deadline, lane, place: see `Query.request`.
-        max_pages: the number of pages after which a listing without an end is given up.
-        most_ahead: the number of pages that may be requested beyond the last checked one.
+        deadline, lane, position: see `Query.request`.
+        max_pages: the maximum number of pages, in case the listing never ends.
+        most_ahead: the number of pages that may be requested beyond the last checked page.
         page_size: chooses the size of all pages when page 1 is requested. None keeps the default.
         limit: the size of all pages, or None for the service's default.
         blamed: the `page_size` whose large pages may have caused an earlier failure, or None.
         earlier_error: the failure of an earlier reading of this listing, or None.
         requested: the number of the last requested page.
         checked: the number of the last page that was received and checked.
-        early: pages that arrived before an earlier one, by number.
-        pages: page 1, and the other checked pages that hold any items. Only `receive` adds to them.
+        early: pages that arrived before an earlier page, by number.
+        pages: page 1, and the other checked pages with items. Only `receive` adds to them.
         ledger: checks the pages. None before page 1, and if page 1 is the only page.
         is_complete: whether all pages are there and add up.
         is_given_up: whether nobody waits for its pages any more.
@@ -67,7 +67,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
     query: Query[T]
     deadline: Deadline
     lane: Lane | None
-    place: int
+    position: int
     max_pages: int
     most_ahead: int
     page_size: SizeFinder | None = None
@@ -83,11 +83,11 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
     is_given_up: bool = False
 
     def may_be_too_large(self, error: SeoRepError) -> bool:
-        """Return whether larger pages than the default may have caused a failure."""
+        """Return whether pages larger than the default may have caused a failure."""
         return self.limit is not None and isinstance(error, _FAILURES_OF_LARGE_PAGES)
 
     def failure(self, error: SeoRepError) -> SeoRepError:
-        """Return the error of this reading, or the earlier one if nothing was sent since."""
+        """Return the error of this reading, or the earlier error if nothing was sent since."""
         was_sent = error.attempts > 0 or not isinstance(error, DeadlineExceededError)
         return error if was_sent else self.earlier_error or error
 
@@ -104,7 +104,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
             self.query,
             self.deadline,
             self.lane,
-            self.place,
+            self.position,
             self.max_pages,
             self.most_ahead,
             self.page_size,
@@ -128,7 +128,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         if self.ledger.last_page is None:
             # Without a total, each page says whether there is another.
             return self.requested == self.checked
-        # Pages that arrive before an earlier one take memory, and are wasted if that one fails.
+        # Pages that arrive before an earlier page take memory, and are wasted if that page fails.
         return self.requested < min(self.ledger.last_page, self.checked + self.most_ahead)
 
     @property
@@ -148,7 +148,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
 
     def request(self, number: int) -> Request[Page[T]]:
         """Return the request of a page, with the limit that this listing has now."""
-        return self.query.request(number, self.deadline, self.lane, self.place, self.limit)
+        return self.query.request(number, self.deadline, self.lane, self.position, self.limit)
 
     def fetch(self, session: Session, number: int) -> Coroutine[Any, Any, Page[T]]:
         """Request a page. Page 1 decides the size of all pages."""

@@ -26,7 +26,7 @@ _CACHED_RECORDS = 20_000
 
 
 class Records:
-    """Records of one kind: seeded ones, made on demand, and those written since."""
+    """Records of one kind: seeded records, made on demand, and records written since."""
 
     def __init__(self, make: Callable[[int], RecordData | None], seeded: range) -> None:
         self.seeded = seeded
@@ -44,7 +44,7 @@ class Records:
         return None
 
     def ids(self, seeded: Sequence[int] | None = None) -> list[int]:
-        """Return the ids that exist: first seeded ones (all, or those given), then added ones."""
+        """Return the existing ids: first seeded ids (all, or the given ones), then added ids."""
         if seeded is None:
             seeded = self.seeded
         added = [record_id for record_id in self._changes if record_id not in self.seeded]

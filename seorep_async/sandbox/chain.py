@@ -1,6 +1,6 @@
 """The chain of handlers that every request passes.
 
-Their order is: count, limit, latency, faults, refusals as JSON (first that of a wrong key),
+Their order is: count, limit, latency, faults, refusals as JSON (first the refusal of a wrong key),
 operation. A request over the limit is also answered after the latency.
 """
 
@@ -38,7 +38,7 @@ class Stats:
     Attributes:
         requests: requests that arrived, including refused ones.
         in_flight: requests being answered now.
-        most_in_flight: the most that were ever being answered at once.
+        most_in_flight: the largest number of requests ever being answered at once.
         per_operation: requests by method and path as the reference writes it (`GET
             /v3/campaigns/:id`); all others are "unknown".
         faults: requests that met a fault, by its kind.

@@ -49,7 +49,7 @@ class Faults:
         for kind, share in self.shares.items():
             if kind not in FAULT_KINDS and not _STATUS_KIND.fullmatch(kind):
                 kinds = ", ".join(FAULT_KINDS)
-                raise ValueError(f"faults: there is no kind {kind!r}: use {kinds}, or 400s to 599s")
+                raise ValueError(f"faults: unknown kind {kind!r}; use {kinds}, or 400s to 599s")
             if not 0 <= share <= 1:
                 raise ValueError(
                     f"faults: the share of {kind} must be from 0 to 1 (0% to 100%), not {share!r}"
@@ -134,7 +134,7 @@ class RawResponse(web.Response):
 async def inject_fault(
     kind: str, response: web.StreamResponse, connection: asyncio.Transport
 ) -> web.Response:
-    """Return the replacement of a response. The guide "testing" lists the kinds."""
+    """Return the replacement for a response. The guide "testing" lists the kinds."""
     if kind in _REPLACEMENTS:
         return web.Response(**_REPLACEMENTS[kind])
     body = b""
@@ -166,7 +166,7 @@ def _last_bytes(kind: str, head: bytes, body: bytes) -> bytes:
         return _GARBAGE
     if kind == "closes":
         return head + body
-    # A response without a body is cut in its head.
+    # A response without a body is cut off within its head.
     if not body:
         return head[: len(head) // 2]
     return head + body[: len(body) // 2]

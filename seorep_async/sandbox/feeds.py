@@ -101,7 +101,7 @@ class FeedEndpoint:
         """Return one page of a report in one of the two envelopes."""
         subject_id = request[self.id_name]
         self.check_campaign(service, subject_id)
-        # They depend on seed and id, so all pages of a report have the same format.
+        # The formats depend on seed and id, so all pages of a report have the same format.
         bits = mix(service.account.key ^ mix(subject_id))
         shape = service.options.shape
         if shape == "mixed":

@@ -1,11 +1,11 @@
 """The facts of the ranking feeds: the metrics of keywords at a given time, and their aggregates.
 
-All feeds report the same measures, so they agree. A keyword's rank in the campaign feed is that of
-the last month in its own feed. A campaign's month counts and averages the ranks of its keywords.
+All feeds report the same measures, so they agree. A keyword's rank in the campaign feed is its rank
+in the last month of its own feed. A campaign's month counts and averages the ranks of its keywords.
 
 The previous period of a month is the month before. The previous period of a range ends with the
-month before its first. If ranks change by day, a month has the ranks of its last day within the
-range, and the previous period ends on the day before the range.
+month before its first month. If ranks change by day, a month has the ranks of its last day within
+the range, and the previous period ends on the day before the range.
 """
 
 from calendar import monthrange
@@ -157,7 +157,7 @@ def aggregate(metric: str, values: Iterable[object]) -> int | None:
 
     Halves are rounded up. 0 counts, but None does not.
     """
-    # A test's own row may hold values of any type.
+    # A test's own row may have values of any type.
     present = [value for value in values if isinstance(value, int)]
     if not present:
         return None

@@ -1,4 +1,4 @@
-"""The options of a sandbox, and the errors for wrong ones."""
+"""The options of a sandbox, and the errors for wrong options."""
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -72,7 +72,7 @@ class Options:
             wrong_ids = [id_ for id_ in campaign_ids if id_ not in allowed]
         if wrong_ids:
             raise ValueError(
-                f"{attribute.name} must hold ids of campaigns, 1 to {self.campaigns}, "
+                f"{attribute.name} must contain ids of campaigns, 1 to {self.campaigns}, "
                 f"not {wrong_ids[0]!r}"
             )
 

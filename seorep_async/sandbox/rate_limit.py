@@ -30,16 +30,17 @@ _CHECK_COUNT = optional(check_integer(1))
 
 @frozen
 class RateLimit:
-    """How many requests are let through, and how the others are refused.
+    """A limit on requests, and the way in which further requests are refused.
 
     Attributes:
         per_second: requests a second in the long run. None limits no rate, only `at_once`.
         kind: the way in which requests are counted: "bucket", "fixed-window" or "sliding-window".
         window: a window's length in seconds; it lets `per_second * window` requests through.
         counts_refused: whether refused requests count in a sliding window.
-        burst: the requests that a bucket lets through at once after a pause; by default those of a
-            fifth of a second, but at least 1. A burst of 1 is nginx's `limit_req` without `burst`.
-        at_once: the most requests that are answered at the same time.
+        burst: the requests that a bucket lets through at once after a pause; by default the
+            requests of a fifth of a second, but at least 1. A burst of 1 is nginx's `limit_req`
+            without `burst`.
+        at_once: the maximum number of requests answered at the same time.
         status: the status of a refusal, 429 or 503.
         retry_after: "seconds" if a refusal says in Retry-After when to come back, or None.
 
@@ -102,7 +103,7 @@ class RateLimit:
 
 
 def _with_part_names(text: str) -> str:
-    """Replace the names of arguments with those of the parts of a string."""
+    """Replace the names of arguments with the names of the parts of a string."""
     return text.replace("per_second", "the rate").replace("_", "-")
 
 
@@ -172,27 +173,27 @@ class _Bucket:
 
 
 class _Window:
-    """The places of a window, one for each request that it lets through.
+    """The slots of a window, one for each request that it lets through.
 
-    A place is stored as the time when it is free again. In a sliding window, that is one window
-    after its request. In a fixed window, all places are free when the next window begins.
+    A slot is stored as the time when it is free again. In a sliding window, that is one window
+    after its request. In a fixed window, all slots are free when the next window begins.
     """
 
     def __init__(self, limit: RateLimit, per_second: float, now: float) -> None:
         self._limit = limit
-        places = max(1, round(per_second * limit.window))
-        self._free_at = deque([now] * places, maxlen=places)
+        slots = max(1, round(per_second * limit.window))
+        self._free_at = deque([now] * slots, maxlen=slots)
         self._started_at = now
 
     def wait(self, now: float) -> float:
         """Record a request and return 0, or return the seconds until one is accepted.
 
-        Another request may take that place in the meantime.
+        Another request may take that slot in the meantime.
         """
         in_window = 0.0
         if self._limit.kind == "fixed-window":
             in_window = (now - self._started_at) % self._limit.window
-        # The oldest place is free first.
+        # The oldest slot is free first.
         is_refused = self._free_at[0] > now
         if not is_refused or self._limit.counts_refused:
             self._free_at.append(now - in_window + self._limit.window)

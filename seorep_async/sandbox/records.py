@@ -26,7 +26,7 @@ class RecordEndpoints:
     Attributes:
         name: the service's word for a record of this kind.
         path: the path of the collection.
-        list_path: the path of its list, if that is another.
+        list_path: the path of its list, if it differs.
         visible: all fields of a record, in the order of responses.
         hidden: the fields that the responses of an operation leave out.
         searched: the fields in which a list searches; one must contain the string.
@@ -343,7 +343,7 @@ class BacklinkEndpoints(RecordEndpoints):
             return False
         if request["link_type"] not in ("", "all", record["link_type"]):
             return False
-        days = request["date_string"]
+        days = request["date_string"]  # already parsed into the first and the last day
         return days is None or days[0] <= record["date_published"] <= days[1]
 
     def values(

@@ -60,7 +60,7 @@ class Field:
     many: bool = False
 
     def value_of(self, name: str, string: str) -> Any:
-        """Return the value of a string. Refuse a string that is not one."""
+        """Return the value of a string. Refuse an invalid string."""
         try:
             return self.read(string)
         except (ValueError, KeyError):
@@ -133,7 +133,7 @@ def choice(allowed: Collection[str]) -> Field:
 class Operation:
     """One operation, with its path from the reference.
 
-    The handler takes the service and an `ApiRequest`. It returns data that JSON can hold, or None
+    The handler takes the service and an `ApiRequest`. It returns data for a JSON body, or None
     for no body, or raises `Refusal`. It never waits, so no request comes between.
     """
 
@@ -168,7 +168,7 @@ class ApiRequest:
             body_values = _read_form(body)
         elif body:
             raise Refusal(415, f"the body must be {FORM} or {JSON}")
-        # If both have a value, that of the body counts.
+        # If both have a value, the body's value counts.
         strings_by_name = {**query, **body_values}
         for name, expected in operation.fields.items():
             strings = [

@@ -62,7 +62,7 @@ class SeededRandom(random.Random):
         return self.random() < share
 
     def skewed(self, bound: int, power: float) -> int:
-        """Draw an integer from 0 to bound - 1; a higher power prefers smaller ones."""
+        """Draw an integer from 0 to bound - 1; a higher power prefers smaller numbers."""
         return int(self.random() ** power * bound)
 
     def pick(self, options: Sequence[T]) -> T:
@@ -129,8 +129,8 @@ def make_campaign(key: int, account_id: int, campaign_id: int) -> RecordData:
 def _company_name(key: int, campaign_id: int, trade: str) -> str:
     # A lap uses each name once, because their number is not a multiple of 7. Laps differ in the
     # suffix, and later also in a number, so companies and their addresses are unique.
-    lap, place = divmod(campaign_id - 1, len(vocabulary.NAMES))
-    name = vocabulary.NAMES[(place * 7 + key) % len(vocabulary.NAMES)]
+    lap, index = divmod(campaign_id - 1, len(vocabulary.NAMES))
+    name = vocabulary.NAMES[(index * 7 + key) % len(vocabulary.NAMES)]
     repetition, suffix = divmod(lap, len(vocabulary.SUFFIXES))
     company = f"{name} {trade}{vocabulary.SUFFIXES[suffix]}"
     if repetition:
@@ -252,11 +252,11 @@ def make_user(key: int, account_id: int, user_id: int) -> RecordData:
     drawn = SeededRandom(mix(key ^ mix(user_id + 2**33)))
     # The numbers of first and last names have no common divisor, so all pairs come before one
     # comes again.
-    place = user_id - 1 + key % 1000
+    index = user_id - 1 + key % 1000
     first_names = vocabulary.FIRST_NAMES
     last_names = vocabulary.LAST_NAMES
-    first_name = first_names[place % len(first_names)]
-    last_name = last_names[place % len(last_names)]
+    first_name = first_names[index % len(first_names)]
+    last_name = last_names[index % len(last_names)]
     username = f"{slug(first_name)}.{slug(last_name)}"
     pairs = len(first_names) * len(last_names)
     repetition = (user_id - 1) // pairs

@@ -27,13 +27,13 @@ class Sandbox(Options):
         campaigns: campaigns of the account at first; their ids are 1 to this.
         keywords: keywords of each campaign; their ids are campaign id x 100,000 + 1, 2, …
         users: users of the account at first; their ids are 1 to this.
-        backlinks: backlinks of each campaign at first; their ids are made like those of keywords.
-        seed: any integer; the same seed gives the same account, in whatever shape.
+        backlinks: backlinks of each campaign at first; their ids are made like keywords' ids.
+        seed: any integer; the same seed gives the same account, whatever the shape.
         shape: shape of the feeds' responses: nested (rows in `data.rows`), flat (in `data`), or
             mixed by id.
         rows: format of the feeds' rows: current, older, or mixed by id.
         daily: let ranks change by day; otherwise they change by month.
-        latency: seconds that each response takes at least.
+        latency: the minimum number of seconds that each response takes.
         rate_limit: the limit over which requests are refused: 20/s, 100/10s or at-once=8, and after
             commas fixed-window, sliding-window, burst=40, status=503, retry-after=seconds.
         failing: ids of campaigns whose requests always get a 500, or another status: 3:404, in
@@ -41,15 +41,15 @@ class Sandbox(Options):
         forbidden: ids of campaigns that the key has no access to: their requests get a 403.
         reports: rows in place of seeded ones, by feed ("campaign", "campaign-by-date",
             "keyword-by-date") and id, such as `{("campaign", 1): [{"keywordPhrase": "shoes"}]}`;
-            other fields are those of the seeded row. Rows with a `date` are sent if the requested
+            other fields come from the seeded row. Rows with a `date` are sent if the requested
             range touches its month.
         faults: shares of requests that fail, such as resets=5%,500s=5%,cut=2%.
         clock: returns the date and time of changes.
         default_limit: records of a page if a request names no limit, up to max_limit.
-        max_limit: most records of a page; a higher limit is lowered to it.
-        api_key: the key to let in; any other gets a 403.
+        max_limit: maximum number of records of a page; a higher limit is lowered to it.
+        api_key: the accepted key; any other key gets a 403.
         host: address to listen on.
-        port: port to listen on; 0 for any free one.
+        port: port to listen on; 0 for any free port.
 
     Raises:
         ValueError: an option is out of its range.

@@ -27,7 +27,7 @@ class SandboxService:
         self._recent: dict[Hashable, tuple[Sequence[Any], Any]] = {}
 
     def campaign(self, campaign_id: int) -> RecordData:
-        """Return a campaign. Refuse an unknown or a failing one."""
+        """Return a campaign. Refuse an unknown, forbidden or failing campaign."""
         failing = self.options.failing
         if campaign_id in self.options.forbidden:
             raise Refusal(403, f"campaign {campaign_id} is not one that this API key has access to")

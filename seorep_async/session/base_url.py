@@ -11,7 +11,7 @@ from yarl import URL
 _HOST = re.compile(
     r"(?=.{1,253}$)([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?|.*:.*", re.ASCII | re.IGNORECASE
 )
-"""A DNS name, an IPv4 address, or an IPv6 address, which was parsed."""
+"""A DNS name, an IPv4 address, or an IPv6 address, already parsed."""
 
 _ENDPOINT = re.compile(r"/v3/*(/(backlinks|campaigns|keywords|resources|users)(/.*)?)?$")
 """The path of the service, or of one of its endpoints, at the end of an address."""
@@ -61,7 +61,7 @@ def base_url_problem(  # noqa: C901, PLR0912, a list of checks
     if not isinstance(base_url, str) or not base_url.strip():
         return 'base_url must be a string such as "https://api.example.com"', ""
     if any(ord(character) <= 32 or ord(character) == 127 for character in base_url):
-        return "base_url must not hold spaces or control characters", ""
+        return "base_url must not contain spaces or control characters", ""
     try:
         parts = urllib.parse.urlsplit(base_url)
         host = parts.hostname
@@ -70,13 +70,13 @@ def base_url_problem(  # noqa: C901, PLR0912, a list of checks
     except ValueError:
         return "base_url is not a valid address: write it as https://host[:port]", ""
     if "@" in parts.netloc:
-        return "base_url must not hold credentials", "pass the key as api_key=… instead"
+        return "base_url must not contain credentials", "pass the key as api_key=… instead"
     if parts.scheme not in ("http", "https") or not host:
         return "base_url needs a scheme and a host: write it as https://host[:port]", ""
     if not _HOST.fullmatch(url.raw_host or ""):
         return "base_url is not a valid address: its host is neither a name nor an IP address", ""
     if parts.query or parts.fragment or base_url.endswith(("?", "#")):
-        return "base_url must not hold a query or a fragment", ""
+        return "base_url must not contain a query or a fragment", ""
     if _ENDPOINT.search(url.path):
         return "base_url must not include /v3, because every path starts with it", ""
     if parts.scheme == "http" and not allow_insecure_http and not _is_this_machine(host):

@@ -39,9 +39,9 @@ from seorep_async.session.request import Request, Response
 from seorep_async.session.secrets import Authentication, Scrubber
 
 _LONGEST_EXCERPT = 400
-"""The most bytes of a body in an error."""
+"""The maximum length of a body in an error, in bytes."""
 _LONGEST_QUOTE = 600
-"""The most bytes of a message, a path or an address in an error."""
+"""The maximum length of a message, a path or an address in an error, in bytes."""
 _MESSAGES = {
     401: "the API key was refused",
     403: "no access: the API key has no permission for this, or was refused",
@@ -50,17 +50,20 @@ _MESSAGES = {
     503: "the service is not available now",
 }
 """The messages for statuses."""
-_FORBIDDEN = "not open to this API key"
+_FORBIDDEN = "this API key has no access to it"
 """The message for a 403 about a subject, once the key has worked."""
-_PRIVATE = "the response is an error or has an unexpected value; it may hold secrets, so not shown"
+_PRIVATE = (
+    "the response is an error or has an unexpected value; it is not shown, because it may contain "
+    "secrets"
+)
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
 _LISTS = ("/v3/campaigns", "/v3/users", "/v3/keywords", "/v3/backlinks")
 """Paths that the service has for every key."""
 _UNREAD_ENCODINGS = ("br", "compress", "zstd")
-"""Encodings that the client never asks for. It does not understand a body in one of them."""
+"""Encodings that the client never asks for and can't decode."""
 _ONCE_MORE = 2
-"""The most attempts after a 425, or after an HTML page if the key has not worked before."""
+"""The attempts after a 425 in all, or after an HTML page if the key has not worked before."""
 
 
 def is_of_gateway(response: Response) -> bool:
@@ -112,7 +115,7 @@ class ErrorReader:
         status = response.status
         if status < 400:
             error = _redirect_error(request, response)
-            # Web applications send another status after they have carried out a form.
+            # Web applications send another status after they have processed a form.
             sent = Sent.RESPONDED if status in (301, 307, 308) else Sent.MAYBE
             return self._failure(sent, Cause.PERMANENT, error, request, response)
         # Before any success, the address may be wrong, or the page may concern the key.
@@ -198,7 +201,7 @@ class ErrorReader:
         """Add an excerpt of the response and its Retry-After to an error. Return the failure."""
         fields: dict[str, Any] = {"status": response.status}
         if not request.private:
-            # More bytes than the excerpt has, because secrets and spaces become shorter.
+            # More than the excerpt needs, because masking secrets and joining spaces shortens it.
             beginning = response.body[: 8 * _LONGEST_EXCERPT]
             is_cut = len(beginning) < len(response.body)
             text = beginning.decode(errors="replace")
@@ -248,7 +251,8 @@ def _redirect_error(request: Request[Any], response: Response) -> SeoRepError:
         return StatusError("the service answered with neither a success nor an error")
     location = None if request.private else location.partition("?")[0] or None
     advice = "the client never follows a redirect; pass the right address as base_url=…"
-    return RedirectError(f"{advice} (here to {location or 'another'})", location=location)
+    target = location or "another address"
+    return RedirectError(f"{advice} (this one leads to {target})", location=location)
 
 
 def _status_of(error: StatusError) -> int:

@@ -60,12 +60,12 @@ class Failure:
     Attributes:
         error: the caller's error, if this was the last attempt.
         retry_after: seconds that the service asked the client to wait, or None.
-        inconclusive: whether it says nothing about the service, because the call's time was over
-            or our event loop was blocked.
+        inconclusive: whether the failure says nothing about the service, because the call's time
+            was over or our event loop was blocked.
         no_room: whether our process, or the machine, has too many open files or threads.
         most_attempts: a limit on the request's attempts below `Settings.max_attempts`, if any.
-        is_own_json: whether the service itself reported it, in JSON.
-        by_gateway: whether a page of a server in front of the service reported it.
+        is_own_json: whether the service itself reported the failure, in JSON.
+        by_gateway: whether a page of a server in front of the service reported the failure.
     """
 
     sent: Sent

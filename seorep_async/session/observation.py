@@ -21,7 +21,7 @@ from seorep_async.session.timeouts import Block, Blocks
 
 N = TypeVar("N", int, float)
 
-# `Location`, `Link` and `Refresh` may hold a login URL
+# `Location`, `Link` and `Refresh` may contain a login URL
 _SECRET_HEADERS = re.compile(
     "cookie|authorization|authentication-info"
     "|(token|secret|password|api-?key)$|location$|^(link|refresh)$",
@@ -83,8 +83,8 @@ class RawAnswer:
     body: bytes = attrs.field(repr=False)
     """The complete, decompressed body. It may contain secrets, so it is not in the repr."""
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False, eq=False)
-    """Headers by case-insensitive name, without cookies, tokens and links. Repeated ones are joined
-    by commas, and the key is replaced by `***`."""
+    """Headers by case-insensitive name, without cookies, tokens and links. Repeated headers are
+    joined by commas, and the key is replaced by `***`."""
     number: int = 1
     """Number of the attempt within its request, from 1."""
     seconds: float = attrs.field(default=0.0, eq=False)
@@ -112,7 +112,7 @@ class Stats:
     in_flight: int
     """Attempts in flight now."""
     concurrency: int
-    """The most attempts in flight at once. A client begins with at most 8 of them."""
+    """The maximum number of attempts in flight. A client begins with at most 8."""
     pace: float | None
     """Attempts per second that may start, or None if no limit is known."""
     waited: Mapping[str, float]

@@ -38,12 +38,12 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         body: the encoded body of a write.
         subject: the object's name in errors, such as `campaign 42`.
         priority: the lowest gets its permit first.
-        deadline: the call's. With None, the request gets its own, like one of a stream.
+        deadline: the call's deadline. None gives the request its own, as in a stream.
         idempotent: whether it may be sent again although the service may have executed it.
         max_attempts: a limit below `Settings.max_attempts`, if any.
         attempt_seconds: a limit below `Settings.attempt_timeout`, if any. An attempt that takes
             this long is the last.
-        lane: the lane of its pull, or None for that of single calls and listings.
+        lane: the lane of its pull, or None for the lane of single calls and listings.
         secrets: strings of the request that must not appear in an error, such as a password.
         private: whether the response contains secrets, so that no error may quote it.
     """

@@ -20,15 +20,15 @@ from seorep_async.session.timeouts import TimeLimit, TimeLimits
 T = TypeVar("T")
 
 _LARGEST_ERROR = 4 * 1024
-"""The most bytes of a body that may be an error. A larger one counts as accepted by the service
-before it is decoded.
+"""The maximum size, in bytes, of a body that may be an error. A larger body counts as accepted by
+the service before it is decoded.
 """
 _LARGEST_AT_ONCE = 64 * 1024
-"""The most bytes of a body that is decoded immediately. A larger one would delay other work, so it
-waits for its turn.
+"""The maximum size, in bytes, of a body that is decoded immediately. A larger body would delay
+other work, so it waits for its turn.
 """
 _LARGEST_IN_LOOP = 2 * 1024 * 1024
-"""The most bytes of a feed's page that is decoded in the loop if its rows are alike."""
+"""The maximum size, in bytes, of a feed's page to decode in the loop if its rows are alike."""
 _BYTES_BETWEEN_RESTS = 1024 * 1024
 """The bytes of large bodies that are decoded between two rests. A rest before each body would cost
 as much as a body of 100 rows.
@@ -85,7 +85,7 @@ class ResponseReader:
         except SeoRepError as error:
             return self.errors.failure_of_body(error, request, response)
         except TimeoutError:
-            return self._late()
+            return self._undecoded_failure()
         self.errors.knows_service = True
         return result
 
@@ -93,7 +93,7 @@ class ResponseReader:
         # There are three cases:
         # 1. A page whose rows are alike: in the loop. Nearly all the time is one step of C code,
         #    during which a thread would also hold up the loop.
-        # 2. Any other page of a feed, and a very large one: in a thread.
+        # 2. Any other page of a feed, and any very large page: in a thread.
         # 3. A list: in a thread, because its records take ten times as long as rows.
         decode = call.request.decode
         size = response.size
@@ -141,7 +141,7 @@ class ResponseReader:
             async with self._thread_lock:
                 yield
 
-    def _late(self) -> Failure:
+    def _undecoded_failure(self) -> Failure:
         cause = Cause.OVERLOAD
         error: SeoRepError
         error = AttemptTimeoutError("the response was received, but not decoded in time")

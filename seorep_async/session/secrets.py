@@ -13,7 +13,7 @@ from typing import NoReturn
 _HEAD_LENGTH = 8
 """The number of characters that identify the beginning of a secret."""
 _SHORTEST = 4
-"""The fewest characters of a secret that is looked for. Shorter ones occur in ordinary words."""
+"""The minimum length of a secret to look for. Shorter strings occur in ordinary words."""
 _LONG_RUN = re.compile(r"[A-Za-z0-9_-]{8,}")
 """Consecutive characters that no kind of escaping changes."""
 
@@ -30,7 +30,7 @@ def key_problem(api_key: str) -> str | None:
         # The user can't see such a character, for example a byte order mark.
         if not character.isprintable():
             code = f"U+{ord(character):04X}"
-            return f"api_key holds an invisible character, {code}: copy the key again"
+            return f"api_key contains an invisible character, {code}: copy the key again"
     return None
 
 
@@ -81,7 +81,7 @@ class Scrubber:
         self._heads = re.compile("|".join(map(_pattern, heads)), re.IGNORECASE)
 
     def scrub(self, string: str, *, cut: bool = False) -> str:
-        """Replace every form of the secrets in a string, including beginnings of them.
+        """Replace every form of the secrets in a string, and every beginning of a secret.
 
         Args:
             string: the string.

@@ -237,13 +237,13 @@ class Session:
                 is_retry=call.attempts > 0,
             )
         except WaitTimeout as timeout:
-            late = self._late(call, timeout.seconds, timeout.reason)
+            error = self._timeout_error(call, timeout.seconds, timeout.reason)
             # The cause remains the last failure, not the `WaitTimeout`.
-            raise late from late.__cause__
+            raise error from error.__cause__
         except ClientClosed:
             raise self._closed_error(call.failure) from None
 
-    def _late(
+    def _timeout_error(
         self, call: Call[Any], seconds: float, reason: WaitReason | None
     ) -> DeadlineExceededError:
         """Return the error for a call that timed out.
@@ -319,7 +319,7 @@ class Session:
             settings=self.settings,
         )
         if decision is None:
-            decision = self._late(call, permit.seconds_waited, permit.reason)
+            decision = self._timeout_error(call, permit.seconds_waited, permit.reason)
         if isinstance(decision, SeoRepError):
             raise decision
         return decision

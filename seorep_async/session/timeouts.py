@@ -21,7 +21,7 @@ LATE = 0.05
 _EXTENSION = 0.15
 """After a stop, attempts go on for this many seconds, to read data that has already arrived."""
 EXTENSIONS = 3
-"""The most stops that prolong an attempt. In a program that always blocks, it must end as well."""
+"""The number of stops that may prolong an attempt. It must end in a program that always blocks."""
 
 
 class Deadline(msgspec.Struct, frozen=True):
@@ -195,7 +195,7 @@ _limits: ContextVar[Blocks[float]] = ContextVar("seorep_async_call_timeouts", de
 
 
 class CallTimeout:
-    """The time limit of a client's calls: `Settings.call_timeout`, or that of a shorter block."""
+    """The time limit of a client's calls: `Settings.call_timeout`, or a shorter block's limit."""
 
     def __init__(self, seconds: float | None, monotonic: Callable[[], float]) -> None:
         self._seconds = seconds

@@ -45,10 +45,10 @@ class Transport:
     """Sends single attempts through aiohttp, without its resends, redirects and cookies.
 
     Only the origin of `base_url` ever receives the key. A `borrowed` session serves all requests
-    and is never closed. Otherwise there are two sessions of our own. The one for writes and grants
-    opens a new connection for each request: if a reused connection breaks, the write may have been
-    executed. A read whose connection failed uses that session as well, because a failover kills all
-    idle connections.
+    and is never closed. Otherwise there are two sessions of our own. The session for writes and
+    grants opens a new connection for each request: if a reused connection breaks, the write may
+    have been executed. A read whose connection failed uses that session as well, because a failover
+    kills all idle connections.
 
     Attributes:
         attempts: the number of requests sent.
@@ -95,7 +95,7 @@ class Transport:
             self._secret_headers[hdrs.PROXY_AUTHORIZATION] = authorization
 
     def _options_of_borrowed(self) -> dict[str, Any]:
-        """Return the options for requests in a borrowed session. Our own are created with them."""
+        """Return the options for requests in a borrowed session. Our own sessions have them."""
         return {
             "headers": self._headers,
             "skip_auto_headers": (hdrs.CONTENT_TYPE,),
@@ -172,7 +172,7 @@ class Transport:
             raise error.with_traceback(None) from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
             if type(error) is TimeoutError:  # from `limit`; aiohttp's are of subclasses
-                return self._late(limit, remaining, progress)
+                return self._timeout_failure(limit, remaining, progress)
             failure = failure_of(error, request)
             if isinstance(error, aiohttp.ConnectionTimeoutError):
                 is_very_late = limit.is_very_late(self._settings.connect_timeout)
@@ -186,7 +186,9 @@ class Transport:
             error.add_note("".join(frames))
             raise error.with_traceback(None) from None
 
-    def _late(self, limit: TimeLimit, remaining: float, progress: Progress | None) -> Failure:
+    def _timeout_failure(
+        self, limit: TimeLimit, remaining: float, progress: Progress | None
+    ) -> Failure:
         """Return the failure of an attempt cut off by our time limit or by closing the client."""
         # A read has no progress. A mock of aiohttp may raise a TimeoutError without any.
         may_be_sent = progress is None or progress.is_sent or not limit.is_over

@@ -22,11 +22,11 @@ from seorep_async.session.request import Request
 
 _CERTIFICATE_ADVICE = (
     "; if the certificate is of your company's own authority, "
-    "set SSL_CERT_FILE to the file that holds that authority's certificate"
+    "set SSL_CERT_FILE to the file that contains that authority's certificate"
 )
 _NO_TLS = "; if the server speaks no TLS, write http:// in place of https://, or check the address"
 _UNKNOWN_ISSUER = (18, 19, 20, 21)
-"""OpenSSL's codes for a self-signed certificate or one of an unknown issuer."""
+"""OpenSSL's codes for a certificate that is self-signed or has an unknown issuer."""
 
 
 def is_lack_of_threads(error: Exception) -> bool:

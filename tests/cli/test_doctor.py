@@ -122,7 +122,7 @@ def test_a_running_pull_is_no_fault_and_its_nights_are_shown(
     finally:
         running.close()
     assert ended.code == 0
-    assert "note  target              another pull into this target is at work" in ended.out
+    assert "note  target              another pull into this target is running" in ended.out
     assert "nights              sandbox: 1 night, " in ended.out
 
 

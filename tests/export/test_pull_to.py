@@ -121,7 +121,7 @@ async def test_a_file_system_without_locks_says_what_to_do(
 async def test_one_pull_at_a_time_writes_a_target(client: SeoRepClient, out: Path) -> None:
     first = opened_in(folder_of(out))
     for options in ({}, {"restart": True}):
-        with pytest.raises(ExportError, match="another pull into this target is at work") as caught:
+        with pytest.raises(ExportError, match="another pull into this target is running") as caught:
             await pull(client, out, **options)
         assert caught.value.retryable
     first.close()
@@ -298,7 +298,7 @@ async def test_retry_failed_fetches_all_from_another_address(
         await pull(client, out)
     async with served(Account(2)) as (client, _):
         assert (await pull(client, out, retry_failed=True)).campaigns == 2
-    assert "for a file, also from the same address" in caplog.text
+    assert "for a file, from the same address" in caplog.text
 
 
 @pytest.mark.parametrize("format_", ["csv", "duckdb"])

@@ -234,7 +234,7 @@ async def test_headers_name_the_engines(out: Path) -> None:
         await pull(client, out, engine_names=("Google", "Bing"))
         assert (await pull(client, out)).notes == ()
         await pull(client, out, engine_names=("Google", "Bing"))
-        with pytest.raises(ConfigurationError, match="engine_names must be two names"):
+        with pytest.raises(ConfigurationError, match="engine_names must be the two names"):
             await pull(client, out, engine_names=("Google",))
     header = sheets_by_openpyxl(out)["keyword_rankings"][0]
     assert {"keyword phrase", "Google mobile ranking", "last Bing ranking date"} <= {*header}

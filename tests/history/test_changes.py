@@ -268,8 +268,13 @@ def test_the_403_of_a_campaign_is_no_word_on_the_key(tmp_path: Path) -> None:
     path = database_of(tmp_path / "a.duckdb", nights)
     with opened(path) as database:
         database.execute("UPDATE failures SET error = 'AuthenticationError', status = 403")
-    assert changes(path).left_out[2] == f"the report of {day(2)} failed (not open to the API key)"
-    with pytest.raises(ConfigurationError, match=r"its reports failed \(not open to the API key"):
+    assert (
+        changes(path).left_out[2]
+        == f"the report of {day(2)} failed (the API key has no access to it)"
+    )
+    with pytest.raises(
+        ConfigurationError, match=r"its reports failed \(the API key has no access to it"
+    ):
         changes(path, campaign=3)
 
 

@@ -496,7 +496,7 @@ async def test_thousands_of_unknown_ids_need_few_requests(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("faults", "reason", "advice"),
     [
-        ({"forbidden": [1, 2]}, "not open to this API key", ""),
+        ({"forbidden": [1, 2]}, "this API key has no access to it", ""),
         (
             {"forbidden": [1], "failing": [2]},
             "campaign 2 was asked to fail; ",
@@ -511,7 +511,7 @@ async def test_a_pull_without_any_report_is_an_error(
     settings = Settings(max_attempts=1)
     async with agent(tmp_path / "a.duckdb", keywords=5, settings=settings, **faults) as host:
         answer = await host.ask("pull", **DAYS, campaign_ids=[1, 2])
-    assert answer.startswith("error: every report failed: not open to this API key; ")
+    assert answer.startswith("error: every report failed: this API key has no access to it; ")
     assert reason in answer
     assert answer.endswith(f"the table failures has all of them{advice}")
 

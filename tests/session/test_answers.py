@@ -443,7 +443,9 @@ async def test_a_403_may_mean_the_key_until_it_has_worked(connect: Connect) -> N
     with pytest.raises(AuthenticationError, match=r"campaign 7: .*, or was refused; the service"):
         await client.campaigns.get(7)
     await client.campaigns.get(7)
-    with pytest.raises(AuthenticationError, match="campaign 7: not open to this API key; the"):
+    with pytest.raises(
+        AuthenticationError, match="campaign 7: this API key has no access to it; the"
+    ):
         await client.campaigns.get(7)
 
 

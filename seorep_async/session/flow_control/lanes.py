@@ -69,7 +69,7 @@ class Waiter(msgspec.Struct, eq=False):
     """A request that waits for a permit.
 
     Attributes:
-        priority: the lowest goes first: the place in its pull, or the deadline of a retry.
+        priority: the position in its pull, or the deadline of a retry. The lowest goes first.
         since: when its wait began.
         turn: its permit, the error that ended its wait, or None if its time is over.
         is_retry: whether the request was sent before.
@@ -99,7 +99,7 @@ def _do_nothing() -> None:
 
 
 class Lane:
-    """The waiting requests of a pull, or those of all single calls and listings of a client.
+    """The waiting requests of a pull, or of all single calls and listings of a client.
 
     Attributes:
         waiters: requests that were not sent before, in order.
@@ -139,7 +139,7 @@ class ClientLanes:
         self.calls: Lane = Lane()
         self._between_retries = itertools.cycle(_BETWEEN_RETRIES)
         self._until_retry = 0  # permits for others before the next retry
-        # Those with waiting requests. The next in turn comes first.
+        # The lanes with waiting requests. The next lane in turn comes first.
         self._lanes: OrderedDict[Lane, None] = OrderedDict()
 
     def is_ready(self) -> bool:
@@ -160,7 +160,7 @@ class ClientLanes:
         return [waiter for lane in self._lanes for waiter in lane.retries + lane.ready]
 
     def add(self, waiter: Waiter) -> None:
-        # Behind those of the same priority.
+        # Behind the waiters of the same priority.
         bisect.insort(waiter.lane.waiters_like(waiter), waiter, key=_PRIORITY)
         # An empty lane becomes the last in turn; others keep their place.
         self._lanes.setdefault(waiter.lane)

@@ -32,7 +32,7 @@ class Limits:
         # Settings checks the values.
         Settings(max_concurrency=max_concurrency, requests_per_second=requests_per_second)
         self.max_concurrency: int = max_concurrency
-        """The most requests in flight at once, of all clients together."""
+        """The maximum number of requests in flight at once, for all clients together."""
         self.requests_per_second: float | None = requests_per_second
         """A hard cap on the combined rate, or None."""
         self.queue: PermitQueue = PermitQueue(max_concurrency, requests_per_second)

@@ -11,7 +11,7 @@ rules. A comment marks each one at the line that applies it, here or in another 
    only probes go out until one is accepted. A probe that fails, but is not refused, shows an
    outage, whose seconds say nothing about the rate.
 5. If the breaker was open for more than a second, the rate delivered before is the limit. But an
-   outage may have opened it, so the limit is at least half of the one before. If the breaker was
+   outage may have opened it, so the limit is at least half of the previous one. If the breaker was
    open for less, the limit lies between the delivered rate and the rate at which attempts started,
    and the next cut finds no lower limit after more than a second. The rate (`rate`) drops to 80 %
    of the limit, is held for a while, and is then raised. The first opening shows no limit if most
@@ -197,7 +197,7 @@ class Pace:
         if started <= self.breaker.opened_at:
             return
         # A refused probe leaves the breaker open, and changes nothing else.
-        if self.breaker.is_open or self._says_nothing(subject, waits):
+        if self.breaker.is_open or self._may_be_ignored(subject, waits):
             return
         if is_first:
             self.rate_refused_at = now
@@ -212,7 +212,7 @@ class Pace:
             # Rule 4: ten failures in a row open the breaker as well.
             self.fail(started, now)
 
-    def _says_nothing(self, subject: Subject | None, waits: bool) -> bool:
+    def _may_be_ignored(self, subject: Subject | None, waits: bool) -> bool:
         # Rule 3: another refusal of a subject does not count if others that started after the first
         # one were accepted, because the subject may be the cause. A refusal that pauses everybody
         # may be repeated by chance, so it counts until the subject is surely the cause.
@@ -220,13 +220,13 @@ class Pace:
             return self.subjects.is_cause(subject)
         return self.subjects.may_be_cause(subject)
 
-    def turn_away(self, started: float, subject: Subject | None, now: float) -> None:
+    def refuse_by_gateway(self, started: float, subject: Subject | None, now: float) -> None:
         """Record the page of a firewall or an ingress, which says nothing about the rate."""
-        # Repeated pages for one subject may concern it alone. Only pages for many subjects in a
-        # row are an outage.
-        says_nothing = subject in self.subjects
+        # A second page for one subject may concern only that subject, so it is no failure of the
+        # service. Only pages for many subjects in a row are an outage.
+        is_repeated = subject in self.subjects
         self.subjects.refuse(subject, started, now)
-        if not says_nothing:
+        if not is_repeated:
             self.fail(started, now)
 
     def time_out(self, started: float, now: float) -> None:

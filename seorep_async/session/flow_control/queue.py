@@ -121,7 +121,7 @@ class PermitQueue:
         limit = deadline.seconds_from_permit
         if not breaker.is_open or limit is None:
             return False
-        # A pull that begins during an outage waits as long as one that the outage interrupts.
+        # A pull that begins during an outage waits as long as a pull that the outage interrupts.
         began = max(breaker.opened_at, deadline.stream_began)
         return self._clock.monotonic() - began > limit
 
@@ -164,21 +164,22 @@ class PermitQueue:
     def _choose_probe(self) -> Waiter:
         """Return the newest waiter whose subject was not refused.
 
-        If all were refused, return the one that was refused longest ago. So a dead campaign does
-        not keep the breaker open, and no call uses all its attempts as probes.
+        If all subjects were refused, return the waiter whose subject was refused longest ago. A
+        dead campaign then does not keep the breaker open, and no call uses all its attempts as
+        probes.
         """
         ready = [waiter for lanes in self._clients for waiter in lanes.ready]
         return min(reversed(ready), key=self._order_of_probes)
 
     def _order_of_probes(self, waiter: Waiter) -> tuple[float, float]:
         refused_at = self.pace.subjects.refused_at(waiter.subject)
-        # Of the retries, the oldest goes first, because it has waited longest.
+        # Among retries, the oldest goes first, because it has waited longest.
         if waiter.is_retry:
             return refused_at, waiter.since
         return refused_at, -waiter.since
 
     def _wake_at(self, moment: float, now: float) -> None:
-        """Dispatch again at a moment. An infinite one needs no timer."""
+        """Dispatch again at a moment. An infinite moment needs no timer."""
         self._sleep()
         if moment < math.inf:
             self._timer = self._clock.wake_later(moment - now, self.dispatch)
@@ -233,7 +234,7 @@ class PermitQueue:
         if failure is None or failure.was_accepted:
             pace.accept(permit.started, permit.subject, now)
         elif failure.by_gateway:
-            pace.turn_away(permit.started, permit.subject, now)
+            pace.refuse_by_gateway(permit.started, permit.subject, now)
         elif failure.is_refusal:
             self._tell_refusal(permit, failure, now)
         elif failure.no_room:

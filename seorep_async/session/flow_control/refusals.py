@@ -29,7 +29,7 @@ _SUBJECTS = 1000  # the most refused subjects that are remembered
 
 
 class ExcessRefusals(msgspec.Struct, eq=False):
-    """Decides whether there are too many refusals: adds up those beyond a tolerated share (CUSUM).
+    """Adds up refusals beyond a tolerated share (CUSUM), and decides whether there are too many.
 
     The pace asks at each refusal that counts. At each cut, it lets this class decide whether the
     refusals were random, and how many to tolerate.
@@ -104,7 +104,7 @@ class LaterAttempts(msgspec.Struct, eq=False):
 
     Attributes:
         first_refused: when the first refused attempt started; infinite if there was none.
-        balance: later attempts that were accepted, less those that were refused.
+        balance: later attempts that were accepted, minus later attempts that were refused.
     """
 
     first_refused: float = math.inf

@@ -29,12 +29,12 @@ from seorep_async.settings import Settings
 
 _LOW_RATE = 10.0  # requests per second
 _SHORTEST_WAIT = 0.1  # seconds; a shorter wait is not mentioned
-_PLACE_WITHOUT_DEADLINE = 60.0  # seconds; a retry without a deadline waits as if it had this time
+_SECONDS_WITHOUT_DEADLINE = 60.0  # seconds; a retry without a deadline waits as if it had this time
 _log = logging.getLogger("seorep_async")
 
 
 class Share:
-    """Gets a permit for each attempt of one client, from its own limits or shared ones.
+    """Gets a permit for each attempt of one client, from its own or shared limits.
 
     Attributes:
         quota: the retry quota.
@@ -81,16 +81,17 @@ class Share:
     def rate_refused_since(self, moment: float) -> bool:
         """Return whether, at a low limit, the rate was refused since a time.
 
-        There are two signs: a campaign is refused for the first time, or one is accepted that had
-        seemed to cause its own refusals. Later refusals show nothing, because the campaign may be
-        their cause. Only at a low limit may one call be refused many times in a row by chance.
+        There are two signs: a campaign is refused for the first time, or a campaign is accepted
+        that had seemed to cause its own refusals. Later refusals show nothing, because the campaign
+        may be their cause. Only at a low limit may one call be refused many times in a row by
+        chance.
         """
         pace = self._queue.pace
         return pace.rate.learnt < _LOW_RATE and pace.rate_refused_at >= moment
 
     @property
     def max_concurrency(self) -> int:
-        """The most attempts that may be in flight, however much the window grows."""
+        """The maximum number of attempts in flight, however much the window grows."""
         return self._queue.pace.window.ceiling
 
     @property
@@ -164,9 +165,9 @@ class Share:
             deadline: the deadline of the call.
             subject: the name of the call's campaign.
             lane: the lane of the call's pull, or None for single calls and listings.
-            priority: the place in the lane. The lowest number goes first.
-            is_retry: whether the request was sent before. Retries go first, those of a lane in the
-                order of their deadlines. But after each, one to three other requests may go.
+            priority: the position in the lane. The lowest number goes first.
+            is_retry: whether the request was sent before. Retries go first, in each lane in the
+                order of their deadlines. After each retry, one to three other requests may go.
 
         Raises:
             WaitTimeout: the deadline passed, or an outage outlasted the call's time.
@@ -178,7 +179,7 @@ class Share:
             raise ClientClosed
         since = self._clock.monotonic()
         if is_retry:
-            priority = _place_of_retry(deadline, since)
+            priority = _priority_of_retry(deadline, since)
         reason, _ = self._queue.next_start(since)
         waiter = Waiter(
             priority,
@@ -227,7 +228,7 @@ class Share:
         return timers
 
     def _leave(self, waiter: Waiter) -> None:
-        """Remove a cancelled request. A permit that it just got goes to the next one."""
+        """Remove a cancelled request. A permit that it just got goes to the next request."""
         self._lanes.remove(waiter)
         if not waiter.turn.cancelled():
             outcome = waiter.turn.result()
@@ -282,8 +283,8 @@ class Share:
         return f"its turn, at the {rate.current:.3g} requests a second that {source} allows"
 
 
-def _place_of_retry(deadline: Deadline, now: float) -> float:
+def _priority_of_retry(deadline: Deadline, now: float) -> float:
     if deadline.at < math.inf:
         return deadline.at
-    # It would wait for ever behind retries that have a deadline.
-    return now + _PLACE_WITHOUT_DEADLINE
+    # With no deadline, it would wait for ever behind retries that have one.
+    return now + _SECONDS_WITHOUT_DEADLINE
