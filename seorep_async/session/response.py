@@ -101,7 +101,7 @@ class ResponseReader:
             if self._thread_lock.locked():
                 async with self._turn(call):
                     pass
-            await self._rest_before(size)
+            await self._rest_before(call, size)
             self._bytes_since_rest += size
             page = decode.documented(response.body)
             if page is not None:
@@ -111,17 +111,23 @@ class ResponseReader:
         async with self._turn(call):
             return await _in_thread(decode, response.body)
 
-    async def _rest_before(self, size: int) -> None:
-        """Let other work run before a body is decoded, if many bytes were decoded since a rest."""
+    async def _rest_before(self, call: Call[Any], size: int) -> None:
+        """Let other work run before a body is decoded, if many bytes were decoded since a rest.
+
+        Raises:
+            TimeoutError: the deadline of the call is over, or the client was closed.
+        """
         while self._bytes_since_rest and self._bytes_since_rest + size > _BYTES_BETWEEN_RESTS:
             if self._is_resting:
                 # The call that began this rest ends it.
                 await asyncio.sleep(0)
+                self._seconds_left(call)
                 continue
             self._is_resting = True
             try:
                 for _ in range(_ITERATIONS_OF_REST):
                     await asyncio.sleep(0)
+                    self._seconds_left(call)
                 self._bytes_since_rest = 0
             finally:
                 self._is_resting = False
@@ -133,13 +139,22 @@ class ResponseReader:
         Raises:
             TimeoutError: the deadline of the call is over, or the client was closed.
         """
-        seconds_left = call.deadline.at - self._clock.monotonic()
-        if self._time_limits.is_closed or seconds_left <= 0:
-            raise TimeoutError
+        seconds_left = self._seconds_left(call)
         # The response has arrived, so a stop of the loop does not prolong the wait.
         with TimeLimit(self._time_limits, seconds_left, seconds_left, extensions=0):
             async with self._thread_lock:
                 yield
+
+    def _seconds_left(self, call: Call[Any]) -> float:
+        """Return the seconds until the deadline of a call.
+
+        Raises:
+            TimeoutError: the deadline is over, or the client was closed.
+        """
+        seconds_left = call.deadline.at - self._clock.monotonic()
+        if self._time_limits.is_closed or seconds_left <= 0:
+            raise TimeoutError
+        return seconds_left
 
     def _undecoded_failure(self) -> Failure:
         cause = Cause.OVERLOAD

@@ -203,6 +203,29 @@ async def test_closing_ends_calls_with_undecoded_responses(session: Session) -> 
     assert [type(end) for end in ends] == [ConnectionFailedError] * 2
 
 
+@pytest.mark.parametrize(
+    ("event", "error"), [("close", ConnectionFailedError), ("deadline", DeadlineExceededError)]
+)
+async def test_a_call_that_rests_ends_as_one_that_waits(
+    event: str, error: type[Exception], connect_session: ConnectSession
+) -> None:
+    session, _ = await connect_session(forever=answer(b" " * (600 * KIB)), max_concurrency=8)
+    events: list[asyncio.Task[None]] = []
+
+    class EventfulPage(Page):
+        def documented(self, body: bytes) -> int:
+            during_rest = session.__aexit__() if event == "close" else session.clock.sleep(60)
+            events.append(asyncio.create_task(during_rest))
+            return 0
+
+    deadline = Deadline.of_call(session.clock.monotonic() + 30)
+    page = msgspec.structs.replace(request(EventfulPage(True)), deadline=deadline)
+    calls = (session.send(page) for _ in range(8))
+    ends = await asyncio.gather(*calls, return_exceptions=True)
+    await asyncio.gather(*events)
+    assert Counter(map(type, ends)) == {int: 1, error: 7}
+
+
 async def test_a_cancelled_call_leaves_its_turn_to_the_next(session: Session) -> None:
     decoder = BlockingDecoder()
     call = asyncio.create_task(session.send(request(decoder)))
