@@ -109,7 +109,7 @@ def find_access(  # noqa: C901, the cases of its docstring
         base_url: the address that the caller gives, or None.
         api_key: the key that the caller gives, masked, or None.
         profile: the name of a stored profile, or None.
-        otherwise: another way to supply the address and the key, for the error if there are none.
+        otherwise: another way to supply both, for the error if nothing was found.
 
     Raises:
         ConfigurationError: nothing was found, only one of the two was found, or the profile or

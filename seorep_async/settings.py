@@ -129,8 +129,9 @@ class Settings:
     max_attempts: int = 8
     """The maximum number of attempts per request, including the first, from 1 to 100. An attempt
     counts as a third if the service asked the client to wait, or if it probed whether an outage was
-    over. So does one with a 503 while other requests were refused as well. A report may be read
-    again, with as many attempts: at the default page size, or once more at the end of a pull."""
+    over. So does an attempt with a 503 while other requests were refused as well. A report may be
+    read again, with as many attempts: at the default page size, or once more at the end of a
+    pull."""
     backoff_initial: float = 0.1
     """The longest random wait before the first retry, in seconds; it doubles with each retry."""
     backoff_max: float = 4.0

@@ -133,8 +133,8 @@ def add_nights(findings: Findings, out: str, account: str | None, today: dt.date
             findings.fact("nights", f"{name}: {count}, the newest of {nights[-1]}")
             if missing:
                 advice = (
-                    f"README's script pulls one later by NIGHT={missing[0]} ./nightly; "
-                    "`seorep guide command` has the command for that"
+                    f"to pull one later, run README's script as NIGHT={missing[0]} ./nightly, "
+                    "or the command in `seorep guide command`"
                 )
                 words = f"{name}: missing nights: {listed(missing)}; {advice}"
                 findings.add(_level(missing, today), "nights", words)
@@ -179,7 +179,7 @@ def _add_incomplete(
     pulls: Sequence[_IncompletePull],
     today: dt.date,
 ) -> None:
-    """Name the newest pulls that a retry may complete, and the newest of the others."""
+    """Report the newest pulls that a retry may complete, and the newest of the other pulls."""
     retryable_pulls = [pull for pull in pulls if pull.may_succeed]
     advice = "with the pull's other options, such as --feed or --profile"
     for pull in retryable_pulls[:_LISTED_PULLS]:

@@ -1,8 +1,8 @@
 """The database files that this package has open in this process.
 
-DuckDB's own lock keeps other processes out. But within a process, all connections to a file share
-one instance of DuckDB. So two pulls would see each other's transactions, and DuckDB would refuse a
-pull while a reader with other settings is open.
+DuckDB's own lock keeps other processes out. Within a process, however, all connections to a file
+share one instance of DuckDB: two pulls would see each other's transactions, and DuckDB would refuse
+a pull while a reader with other settings is open.
 """
 
 from __future__ import annotations

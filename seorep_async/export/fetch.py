@@ -92,7 +92,7 @@ class Group:
         self._lead_ids = lead_ids
         self._positions = {id_: position for position, id_ in enumerate(lead_ids)}
         self._waiting: list[PullOutcome[Any]] = []
-        self._rows = 0
+        self._weight = 0
         self._end = asyncio.Event()
 
     async def __aenter__(self) -> Group:
@@ -108,11 +108,11 @@ class Group:
 
     async def add(self, outcome: PullOutcome[Any]) -> None:
         self._waiting.append(outcome)
-        # one more than the rows, because a report without rows costs something as well
-        self._rows += 1
+        # one more than the rows, because even a report without rows costs something
+        self._weight += 1
         if outcome.report is not None:
-            self._rows += len(outcome.report.rows)
-        if self._rows >= GROUP_ROWS:
+            self._weight += len(outcome.report.rows)
+        if self._weight >= GROUP_ROWS:
             await self._store()
         if self._timer.done():
             # raises the error that ended the timer, such as a full disk
@@ -128,7 +128,7 @@ class Group:
         # replaced before the first await, because outcomes may arrive while these are stored
         outcomes = self._waiting
         self._waiting = []
-        self._rows = 0
+        self._weight = 0
         if not outcomes:
             return
         # the target is written in the order of the ids, so neighbours should share a piece

@@ -100,7 +100,7 @@ class Target:
         return _as_strings(self.replaced_pull())
 
     def requested_pull(self) -> dict[str, str]:
-        """Return, as strings, what is known of this pull's row in `pulls` before it begins."""
+        """Return the known values of this pull's row in `pulls` before it begins, as strings."""
         request = self.request
         return _as_strings(
             {

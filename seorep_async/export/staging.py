@@ -86,7 +86,7 @@ class StagedPull:
 
 
 class _Location(NamedTuple):
-    """Where a report is staged: the number of its block, and its index in the block's records."""
+    """The location of a report: the number of its block, and its index in the block's records."""
 
     block: int
     record_index: int
@@ -128,7 +128,7 @@ class Staging:
     def load(self) -> None:
         """Read which reports earlier runs have stored."""
         for number, block in enumerate(self.file.load(), 1):
-            self._note(number, block)
+            self._remember(number, block)
         if self.plan.ids:
             request = self.request
             reports = sum(map(self.count, request.fetched_feeds))
@@ -136,7 +136,7 @@ class Staging:
                 **request.labels, started_at=request.started_at, reports=reports, ended=self.ended
             )
 
-    def _note(self, number: int, block: Block) -> None:
+    def _remember(self, number: int, block: Block) -> None:
         """Remember the contents of a block."""
         # a block after an `ended` one belongs to a retry that has not ended
         self.ended = block.ended
@@ -155,7 +155,7 @@ class Staging:
                 self.rows[name] += record.rows
 
     def _append(self, block: Block, pieces: Sequence[bytes] = ()) -> None:
-        self._note(self.file.append(block, pieces), block)
+        self._remember(self.file.append(block, pieces), block)
 
     def add_plan(
         self, plan: Plan, campaigns: Sequence[Campaign], error: SeoRepError | None = None
@@ -219,14 +219,15 @@ class Staging:
         feed: Feed,
         group: _Group,
         lead_ids: LeadIds,
-        different_reports: Sequence[RankingReport[Any]],
+        distinct_reports: Sequence[RankingReport[Any]],
     ) -> None:
         """Add reports as one piece. For the campaign feed, add their keywords as another piece."""
         table = table_of(feed)
         request = self.request
+        # the report of a keyword is stored for each of its campaigns
         reports = []
         ids: list[tuple[int, ...]] = []
-        for report in different_reports:
+        for report in distinct_reports:
             reports += [report] * len(lead_ids[report.id])
             ids += lead_ids[report.id]
         sizes = [len(report.rows) for report in reports]

@@ -347,7 +347,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
         return
     worksheet = workbook.add_worksheet(sheet.table.name)
     worksheet.add_write_handler(str, _write_string)
-    indexes = _shown(sheet, surveys)
+    indexes = _shown_indexes(sheet, surveys)
     names = [sheet.columns[index].name for index in indexes]
     if sheet.table.name in _HIDDEN:
         worksheet.hide()
@@ -382,19 +382,20 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
     _write_rows(worksheet, sheet, indexes)
 
 
-def _shown(sheet: Sheet, surveys: Sequence[_Survey]) -> list[int]:
+def _shown_indexes(sheet: Sheet, surveys: Sequence[_Survey]) -> list[int]:
     """Return the indexes of the columns that a sheet shows, in the order of the sheet."""
     indexes = []
     for index, column in enumerate(sheet.columns):
-        # empty columns are left out, except those of the key
+        # empty columns are left out, except key columns
         if surveys[index].sample - {None} or column.name in sheet.table.key:
             indexes.append(index)
 
-    def says_little(index: int) -> bool:
+    def comes_last(index: int) -> bool:
+        # a constant column says little
         is_first = _sort_position(sheet.columns[index].name) < len(_ORDER)
         return len(surveys[index].sample) < 2 and not is_first
 
-    return sorted(indexes, key=says_little)
+    return sorted(indexes, key=comes_last)
 
 
 def _write_rows(worksheet: Any, sheet: Sheet, indexes: Sequence[int]) -> None:

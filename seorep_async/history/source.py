@@ -193,7 +193,7 @@ def open_history(
         raise _refusal(path, NO_DATABASE)
     with ExitStack() as stack:
         try:
-            connection = _connect(stack, path, limits or {}, wait_seconds)
+            connection = _wait_for_connection(stack, path, limits or {}, wait_seconds)
             _check_tables(connection, path)
             _provide_views(connection)
         except duckdb.Error as error:
@@ -210,7 +210,7 @@ def open_history(
             raise
 
 
-def _connect(
+def _wait_for_connection(
     stack: ExitStack, path: Path, limits: Mapping[str, str], wait_seconds: float
 ) -> duckdb.DuckDBPyConnection:
     """Open a file for reading as soon as nobody writes it. The stack will close it."""
@@ -218,25 +218,25 @@ def _connect(
     use = use_of(path)
     deadline = time.monotonic() + wait_seconds
     while True:
-        is_late = time.monotonic() >= deadline
-        connection = _connected(stack, path, settings, use, is_late=is_late)
+        is_last_try = time.monotonic() >= deadline
+        connection = _connection_if_free(stack, path, settings, use, is_last_try=is_last_try)
         if connection is not None:
             return connection
         time.sleep(_RETRY_SECONDS)
 
 
-def _connected(
-    stack: ExitStack, path: Path, settings: dict[str, str], use: DatabaseUse, *, is_late: bool
+def _connection_if_free(
+    stack: ExitStack, path: Path, settings: dict[str, str], use: DatabaseUse, *, is_last_try: bool
 ) -> duckdb.DuckDBPyConnection | None:
-    """Open a file. If it is in use, return None, or raise an error if `is_late`."""
+    """Open a file. If it is in use, return None, or raise an error if `is_last_try`."""
     library = require("duckdb")
     with use.opening:
         if use.is_written:
-            if is_late:
+            if is_last_try:
                 problem = f"{THIS_PULL} is writing it; run this again when that has ended"
                 raise ExportError(f"can't read {path}: {problem}", file=path)
             return None
-        if use.waiting_pulls and not is_late:
+        if use.waiting_pulls and not is_last_try:
             return None
         try:
             # DuckDB would take a relative md:x.duckdb for the address of a service
@@ -245,7 +245,7 @@ def _connected(
             )
         except library.Error as error:
             # the holder may be another process, or a reader of this process with other limits
-            if holder_of(error) is None or is_late:
+            if holder_of(error) is None or is_last_try:
                 raise
             return None
         return stack.enter_context(connection)

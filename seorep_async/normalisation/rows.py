@@ -263,7 +263,7 @@ class RowReader(Generic[M]):
 
     @cached_property
     def _partial_values(self) -> list[tuple[int, str, Memo]]:
-        """The index, wire name and memo of each field of which a model may contain only a part."""
+        """The index, wire name and memo of each field that a model may contain only in part."""
         memos = {bool | None: Memo(values.flag), UNFROZEN.date | None: DayMemo(values.day)}
         return [
             (index, self._names[name], memos[type_])

@@ -38,10 +38,10 @@ def unreadable(body: bytes, error: Exception, path: str) -> DecodeError | Protoc
             raise ValueError("no end")
         problem = _find_problem(body)
         if problem is None:
-            return refused("", "holds a character that JSON does not allow")
+            return refused("", "contains a character that JSON does not allow")
         return refused(f"{path}{problem.path}".removeprefix("."), problem.words)
     if isinstance(error, msgspec.ValidationError):
-        return refused("", f"holds a number that is out of range ({error})")
+        return refused("", f"contains a number that is out of range ({error})")
     return ProtocolError(f"the response is not complete JSON: {error}")
 
 
@@ -102,7 +102,7 @@ def _problem_within(value: Any) -> _Problem | None:
     if isinstance(value, str) and _INVALID_BYTE.search(value):
         return _Problem("", "is not valid UTF-8")
     if isinstance(value, str) and SURROGATE.search(value):
-        return _Problem("", "holds half a surrogate pair")
+        return _Problem("", "contains half a surrogate pair")
     return None
 
 
@@ -111,7 +111,7 @@ def _problem_of_number(digits: str) -> _Problem | None:
         msgspec.json.decode(digits)
     except msgspec.ValidationError:
         # The number is beyond the largest float, or has more digits than Python converts.
-        return _Problem("", "holds a number that is out of range")
+        return _Problem("", "contains a number that is out of range")
     return None
 
 

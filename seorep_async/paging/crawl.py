@@ -76,7 +76,7 @@ class Crawl(Generic[T]):
         """Start one more worker, if there is a page to request and the budget allows it."""
         if not self.is_open or not self._has_room(len(self._workers)):
             return
-        job = self._next_page()
+        job = self._next_job()
         if job is not None:
             worker = self._session.spawn(self._work(job))
             worker.add_done_callback(self._on_worker_end)
@@ -97,25 +97,27 @@ class Crawl(Generic[T]):
         """The number of workers, not counting the calling worker."""
         return len(self._workers) - 1
 
-    def _next_page(self) -> Job[T] | None:
+    def _next_job(self) -> Job[T] | None:
         """Return the next page to request, if there is any."""
         healthy = self._unfinished
         if self._retrying:
             failing = {self._workers[worker] for worker in self._retrying}
             healthy = [reading for reading in self._unfinished if reading not in failing]
+        # 2. A listing that goes well.
         for reading in healthy:
             if reading.wants_request and reading.in_progress < reading.arrived:
-                return self._take_page(reading)
+                return self._take_job(reading)
+        # 3. The listing that begins next.
         next_reading = self._source.next_reading()
         if next_reading is not None:
             return next_reading, next_reading.take_number()
-        # Without other work, the listings that were passed over get their turn.
+        # 4. Without other work, a listing that was passed over.
         for reading in healthy or self._unfinished:
             if reading.wants_request:
-                return self._take_page(reading)
+                return self._take_job(reading)
         return None
 
-    def _take_page(self, reading: Reading[T]) -> Job[T]:
+    def _take_job(self, reading: Reading[T]) -> Job[T]:
         number = reading.take_number()
         if number == reading.last_page:
             self._unfinished.remove(reading)
@@ -153,10 +155,10 @@ class Crawl(Generic[T]):
             return None
         # Without a total, only this worker may read on in the listing.
         if reading.wants_request and reading.last_page is None:
-            return self._take_page(reading)
+            return self._take_job(reading)
         # This worker ends if there are enough others.
         if self._has_room(self.other_workers):
-            return self._next_page()
+            return self._next_job()
         return None
 
     def _has_room(self, workers: int) -> bool:

@@ -144,7 +144,7 @@ class PageSize:
             if error.attempts == 0:
                 pass
             # A late question had little time, and while the service refuses others as well, a
-            # refusal is probably about the rate. So these decide only if they are repeated.
+            # refusal is probably about the rate. Both decide only if they are repeated.
             elif isinstance(error, DeadlineExceededError) or (
                 error.status in (429, 503) and self._rate_is_refused()
             ):

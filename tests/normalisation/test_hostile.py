@@ -137,7 +137,7 @@ def test_an_invalid_json_number_is_our_error(place: str) -> None:
     def kinds(numbers: list[str]) -> set[tuple[Any, bool]]:
         refusals = [refusal(place.replace("%s", number).encode()) for number in numbers]
         return {
-            (type(refused), "holds a number that is out of range" in str(refused))
+            (type(refused), "contains a number that is out of range" in str(refused))
             for refused in refusals
         }
 
@@ -175,7 +175,7 @@ def test_an_accepted_unknown_number_can_be_written(place: str, rows: int) -> Non
     for number in OUT_OF_RANGE:
         error = refusal(body.replace("%s", number).encode())
         assert re.fullmatch(
-            r"[\w.\[\]]*zz[\w.\[\]]*: holds a number that is out of range", str(error)
+            r"[\w.\[\]]*zz[\w.\[\]]*: contains a number that is out of range", str(error)
         )
 
 
