@@ -297,9 +297,10 @@ class _Agent:
 
     async def ask(self, question: Question) -> str:
         """Answer a question about the database as soon as a process may start for it."""
-        if not has_content(Path(self.database)):
+        path = Path(self.database)
+        if not has_content(path):
             raise ConfigurationError(
-                "there is no database yet: call pull first, and wait for its answer"
+                f"there is no database {path.name} yet: call pull first, and wait for its answer"
             )
         async with self.processes:
             return await ask(question)

@@ -103,6 +103,10 @@ _IN_TOOL_WORDS = (
         "several accounts; the user must start this server with the --account of one of them; the "
         "tool history sees them all:",
     ),
+    (
+        r"name one with account=…",
+        "the user must start this server with the --account of one of them",
+    ),
     (r"(\w+)=…", r"\1"),
 )
 """Phrases of the library's messages, and their replacements for an agent, which has only tools."""
@@ -251,9 +255,11 @@ def _answer_query(history: History, question: SqlQuestion) -> str:
     # a rough check, which does not parse the query
     if len(accounts) > 1 and "account" not in question.sql.lower():
         notes = [f"not filtered by account; the database has {listed(accounts)}"]
-    if len(history.connection.extract_statements(question.sql)) > 1:
+    # a relation takes no comment after its semicolon; a quote may mean that this is none
+    sql = re.sub(r";\s*--[^\n'\"$*]*\s*$", "", question.sql)
+    if len(history.connection.extract_statements(sql)) > 1:
         raise ConfigurationError("sql must be one SELECT; ask the others in their own calls")
-    relation = history.connection.sql(question.sql)
+    relation = history.connection.sql(sql)
     if relation is None:
         raise ConfigurationError("sql must be a query, such as one SELECT")
     # Only plain types reach Python unchanged: it has no months and no infinite days. DuckDB itself
@@ -287,7 +293,7 @@ def _with_nested(
 
 
 def _select_less(count: int) -> str:
-    return f"aggregate, select fewer columns, or add ORDER BY and OFFSET {count} to read on"
+    return f"aggregate, select fewer columns, or add ORDER BY and {count} to OFFSET to read on"
 
 
 def _answer_comparison(history: History, question: ChangesQuestion) -> str:

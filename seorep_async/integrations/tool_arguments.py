@@ -111,6 +111,8 @@ _SYNONYMS = (
 """Names that agents confuse. No tool has two arguments from the same set."""
 _ABSENT = (None, "", "null")
 """The values that hosts send for omitted arguments."""
+_EMPTY_LISTS = ([], [None], "[]")
+"""The values that some hosts send for omitted lists."""
 _LISTS_IDS = "the tool campaigns lists ids"
 _FORMS_OF_DAYS = "write 2023-03-01, or 2023-03 for a month"
 _ADVICE = {
@@ -142,8 +144,8 @@ def read_arguments(
 ) -> Any:
     """Check the arguments that a host sent.
 
-    Null, also as a string, and an empty string mean that an argument is omitted. Numbers, booleans
-    and lists may be strings, and one item may replace a list. `engines` has the engines by their
+    Null, also as a string, an empty string and, but for campaigns, an empty list mean that an
+    argument is omitted. Numbers, booleans and lists may be strings, and one item may replace a list. `engines` has the engines by their
     names in the descriptions of the tools, in lower case.
 
     Raises:
@@ -153,7 +155,8 @@ def read_arguments(
     arguments: dict[str, Any] = {}
     for sent_name, value in values.items():
         name = _documented_name(sent_name, fields)
-        if value in _ABSENT:
+        # an empty list must not select every campaign
+        if value in _ABSENT or (value in _EMPTY_LISTS and name != "campaign_ids"):
             continue
         if name in arguments:
             raise ConfigurationError(f"{name} was sent twice, once as {sent_name}; send one")
@@ -193,7 +196,6 @@ def _converted(field: FieldInfo, value: object, engines: Mapping[str, str]) -> o
         converted = value[0]
     try:
         if converted == []:
-            # an empty list must not select every campaign
             raise ValueError
         return msgspec.convert(converted, field.type, strict=False)
     except (ValueError, msgspec.ValidationError):

@@ -223,6 +223,10 @@ ADVICE = [
         "the user must start this server with the --account of one of them",
     ),
     (
+        "the database has acme and beta for the service's account 7158; name one with account=…",
+        "the user must start this server with the --account of one of them",
+    ),
+    (
         "under Acme; pass that name as account=…, or begin a new account with force=True",
         "under Acme; the user must start this server with another --account",
     ),
@@ -255,7 +259,9 @@ async def test_without_a_database_pull_comes_first(
 ) -> None:
     async with agent(tmp_path / "rankings.duckdb") as host:
         answer = await host.ask(tool, **arguments)
-    assert answer == "error: there is no database yet: call pull first, and wait for its answer"
+    assert answer == (
+        "error: there is no database rankings.duckdb yet: call pull first, and wait for its answer"
+    )
 
 
 @pytest.mark.parametrize(
@@ -385,6 +391,8 @@ TWO_FEEDS = {"feeds": ["campaign", "keyword-by-date"]}
         (ChangesArguments, {"campaign": "3", "moved": 2.0}, {"campaign": 3, "moved": 2}),
         (ChangesArguments, {"kind": "left_top_10, lost"}, {"kind": ["left_top_10", "lost"]}),
         (ChangesArguments, {"before": "null"}, {"before": None}),
+        (ChangesArguments, {"kind": [], "engine": [None]}, {"kind": None, "engine": None}),
+        (PullArguments, {**WINDOW, "feeds": "[]"}, {"feeds": None}),
         (PullArguments, {**WINDOW, "feeds": "campaign, keyword-by-date"}, TWO_FEEDS),
         (PullArguments, {**WINDOW, "campaign_ids": "[1, 2]"}, {"campaign_ids": [1, 2]}),
         (PullArguments, {**WINDOW, "campaign_ids": ["1"]}, {"campaign_ids": [1]}),
@@ -408,6 +416,7 @@ def test_arguments_are_taken_as_hosts_send_them(
             {**WINDOW, "campaign_ids": "3,x"},
             "must be one or several numbers, got '3,x'",
         ),
+        (PullArguments, {**WINDOW, "campaign_ids": []}, "must be one or several numbers, got []"),
         (
             PullArguments,
             {**WINDOW, "restart": "maybe"},
