@@ -200,6 +200,13 @@ class Database(Target):
             advice = f"; to go on with {names} instead, stop it, and pass that name as account=…"
         _log.warning("%s; this pull begins account %s%s", problem, name, advice)
 
+    def notes_on_new_account(self) -> tuple[str, ...]:
+        """Return a note if this pull begins an account beside others."""
+        name = self.request.account
+        if not self.accounts or name in self.accounts:
+            return ()
+        return (f"begins account {name} beside {' and '.join(self.accounts)}",)
+
     def names_of_ids(self, account_ids: Iterable[int]) -> list[str]:
         """Return the names under which the database has any of these account ids."""
         return [

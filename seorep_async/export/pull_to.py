@@ -25,6 +25,7 @@ import attrs
 
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.export.database import Database
 from seorep_async.export.fetch import Fetcher, OrderedFetcher
 from seorep_async.export.formats import Csv, JsonLines, Text
 from seorep_async.export.lookups import (
@@ -327,6 +328,8 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     contents = Contents(staging, _pull_row(request, summary), summary.received, target.stop)
     notes = opened.notes
     if summary.received:
+        if isinstance(target, Database):
+            notes += target.notes_on_new_account()
         notes += target.losses(summary.campaigns_complete)
         notes += _notes_on_future_days(request)
     paths = target.write(contents, target.staging_folder)

@@ -383,8 +383,8 @@ def changes(
         database: a file that pulls wrote, such as `rankings.duckdb`.
         account: the name of the account, if there are several.
         before: the earlier ranking day, or a month, `YYYY-MM`, for its last ranking day; by
-            default, the last day before `after` (before its month, if `after` is a month) that was
-            pulled for most campaigns.
+            default, the last day before `after` that was pulled for most campaigns, or if `after`
+            is a month, the month before it.
         after: the later ranking day, or a month; by default, the last day that had begun and was
             pulled for most campaigns.
         campaign: the id of one campaign, which is compared on its own days; by default all.
@@ -588,9 +588,15 @@ def _days_to_compare(
     before = _last_ranking_day(requested_before or _month_before(requested_after), days)
     after = _last_ranking_day(requested_after, days)
     # a day that a person named is never replaced by another day
-    for argument, day in {"before": before, "after": after}.items():
-        if day is not None and day not in days:
-            raise selection.error_for_day(argument, day, days)
+    missing = {
+        argument: day
+        for argument, day in {"before": before, "after": after}.items()
+        if day is not None and day not in days
+    }
+    if missing:
+        is_default = "before" in missing and requested_before is None
+        advice = "; or name before=…" if is_default else ""
+        raise selection.error_for_days(missing, days, advice)
     if after is None:
         after = selection.last_day()
     if before is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -235,21 +235,26 @@ class Selection:
         days = self.usual_days()
         return next((day for day in days if day > min(days)), days[0])
 
-    def error_for_day(
-        self, argument: str, day: dt.date, days: Sequence[dt.date]
+    def error_for_days(
+        self, missing: Mapping[str, dt.date], days: Sequence[dt.date], advice: str
     ) -> ConfigurationError:
-        """Return the error about a day without rankings: the nearest days, and how to pull it."""
+        """Return the error about days without rankings, by argument.
+
+        It names the days nearest to the first of them, and how to pull that one.
+        """
+        argument, day = next(iter(missing.items()))
         earlier = [other for other in days if other < day]
         later = [other for other in days if other > day]
         nearest = [*earlier[-1:], *later[:1]]
-        problem = f"{self.history.label} has no rankings of {self.name} for {day}"
+        all_missing = " and ".join(map(str, missing.values()))
+        problem = f"{self.history.label} has no rankings of {self.name} for {all_missing}"
         problem += f"; the nearest: {' and '.join(map(str, nearest))}"
         # a pull of a whole month has the ranks of its last day, once that day is past
         is_end_of_month = (day + dt.timedelta(1)).day == 1
         if is_end_of_month and day < dt.datetime.now(dt.UTC).date():
             command = f"seorep pull --month {day:%Y-%m} -o {shlex.quote(self.history.label)}"
-            problem += f"; to add that day, pull its month ({command})"
-        return ConfigurationError(problem, argument=argument)
+            problem += f"; to add {day}, pull its month ({command})"
+        return ConfigurationError(f"{problem}{advice}", argument=argument)
 
     @property
     def advice_on_days(self) -> str:

@@ -111,7 +111,7 @@ _SYNONYMS = (
 """Names that agents confuse. No tool has two arguments from the same set."""
 _ABSENT = (None, "", "null")
 """The values that hosts send for omitted arguments."""
-_EMPTY_LISTS = ([], [None], "[]")
+_EMPTY_LISTS: tuple[object, ...] = ([], [None], "[]")
 """The values that some hosts send for omitted lists."""
 _LISTS_IDS = "the tool campaigns lists ids"
 _FORMS_OF_DAYS = "write 2023-03-01, or 2023-03 for a month"
@@ -145,8 +145,8 @@ def read_arguments(
     """Check the arguments that a host sent.
 
     Null, also as a string, an empty string and, but for campaigns, an empty list mean that an
-    argument is omitted. Numbers, booleans and lists may be strings, and one item may replace a list. `engines` has the engines by their
-    names in the descriptions of the tools, in lower case.
+    argument is omitted. Numbers, booleans and lists may be strings, and one item may replace a
+    list. `engines` has the engines by their names in the descriptions of the tools, in lower case.
 
     Raises:
         ConfigurationError: an argument is unknown, missing or wrong.

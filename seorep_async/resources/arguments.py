@@ -51,6 +51,7 @@ _OTHER_WAYS = {
     "campaign_ids": "Pass them as ids.",
     "filter": "Pass it as search.",
     "keyword_ids": "Pass them as ids.",
+    "month": 'Pass "2023-03" as after, or as both start_date and end_date.',
     "on_progress": "Only `pull_to` reports its progress. Here, write `async for outcome in "
     "tqdm(pull, total=len(pull))`.",
     "page": "Write .page(…) after the call.",
@@ -139,6 +140,10 @@ def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
     name = f"{object_name}_id"
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         problem = f"ids must be several {object_name} ids, got {short_repr(values)}"
+        if values is None:
+            problem += f"; for all of them, list them first (client.{object_name}s.list)"
+        elif isinstance(values, int):
+            problem += f"; write [{values}]"
         raise ConfigurationError(problem, argument="ids")
     if isinstance(values, range):
         # A range may be huge. Its smallest and largest ids are at its ends.

@@ -117,7 +117,10 @@ class Sandbox(Options):
                     runner.server, self.host, self.port, backlog=_BACKLOG
                 )
             except OSError as error:
-                error.add_note("choose another host or port, or end the program that uses it")
+                error.add_note(
+                    "choose another host or port, or end the program that uses it: "
+                    "an earlier cell's sandbox ends with `await sandbox.close()`"
+                )
                 raise
             leaving.callback(chain.close)
             self._leaving = leaving.pop_all()

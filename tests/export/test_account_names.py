@@ -99,10 +99,11 @@ async def test_a_new_name_is_a_warning(
     pulled: Path, caplog: pytest.LogCaptureFixture, account_id: int | None, name: str, warning: str
 ) -> None:
     async with serving(Account(account_id).answer) as (client, _):
-        await pull(client, pulled, "2023-04-02", account=name)
+        summary = await pull(client, pulled, "2023-04-02", account=name)
+        assert summary.notes == (f"begins account {name} beside acme",)
         assert warning in caplog.text
         caplog.clear()
-        await pull(client, pulled, "2023-04-03", account=name)
+        assert not (await pull(client, pulled, "2023-04-03", account=name)).notes
         assert "begins" not in caplog.text
 
 

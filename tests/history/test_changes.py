@@ -378,8 +378,12 @@ def test_a_month_is_its_last_day_and_follows_the_one_before(tmp_path: Path) -> N
 def test_a_month_is_never_compared_with_an_older_one(tmp_path: Path) -> None:
     nights = [pull_of_night(number, {11: number + 60}) for number in (-40, 9)]
     database = database_of(tmp_path / "a.duckdb", nights)
-    with pytest.raises(ConfigurationError, match="no rankings of acme for 2026-02-28"):
+    with pytest.raises(
+        ConfigurationError, match=r"no rankings of acme for 2026-02-28; .*before=…$"
+    ):
         changes(database, after="2026-03")
+    with pytest.raises(ConfigurationError, match="for 2026-03-31 and 2026-04-30; the nearest: "):
+        changes(database, before="2026-03-31", after="2026-04")
 
 
 def test_printed_changes_are_one_line(two_days: Path) -> None:
