@@ -302,7 +302,7 @@ def _why_unreadable(error: Exception) -> str:
         return error.strerror or str(error)
     if not isinstance(error, tomllib.TOMLDecodeError):
         return "a number in it is too long, or it is nested too deeply"
-    return str(error)
+    return f"{error}; texts stand in quotes"
 
 
 def _others_can_use(status: os.stat_result, *, has_key: bool) -> bool:

@@ -59,7 +59,8 @@ def log_in(name: str | None) -> None:
     messages().print(f"The key is good for {campaigns}. {next_step}")
     if "account" not in stored_profile and name == DEFAULT_PROFILE:
         messages().print(
-            'In files, the account is called like its host; a line account = "…" changes that.'
+            'In files, the account is called like its host; a line account = "…" changes that, '
+            'and report_engines = "Google, Bing" names the engines.'
         )
     if BASE_URL in os.environ or API_KEY in os.environ:
         messages().print(f"{BASE_URL} and {API_KEY} override the profile: unset them first.")

@@ -72,7 +72,8 @@ class Command(click.Command):
         except click.UsageError as error:
             takes_file = any("-o" in parameter.opts for parameter in self.params)
             if takes_file and re.search(r"unexpected extra arguments? \([^-]", error.message):
-                raise click.UsageError(f"{error.message}. Name a file with -o.", ctx) from None
+                advice = "Name a file with -o, and put a value with spaces in quotes."
+                raise click.UsageError(f"{error.message}. {advice}", ctx) from None
             raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

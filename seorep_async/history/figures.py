@@ -30,9 +30,10 @@ _MOST_LISTED = 10
 
 _MOVES: dict[str, Sequence[ChangeKind]] = {
     "Entered the top 3": ["entered_top_3"],
+    "Left the top 3": ["left_top_3"],
     "Risen": ["rose"],
-    "Found": ["new", "found"],
     "Fallen": ["fell"],
+    "Found": ["new", "found"],
     "Lost": ["removed", "lost"],
 }
 """The lists of changed keywords, and the kinds of change in each."""

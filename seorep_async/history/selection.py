@@ -26,9 +26,10 @@ _RANKED_CAMPAIGNS = """
     SELECT DISTINCT campaign_id FROM keyword_rankings WHERE account = $account ORDER BY campaign_id
 """
 FAILURE_REASON = """
-    CASE status
-        WHEN 403 THEN 'the API key has no access to it'
-        WHEN 404 THEN 'there is no such object'
+    CASE
+        WHEN status = 403 THEN 'the API key has no access to it'
+        WHEN status = 404 THEN 'there is no such object'
+        WHEN error = 'ServerError' THEN 'an error of the service'
         ELSE error
     END
 """

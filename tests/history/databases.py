@@ -254,7 +254,7 @@ def expected_changes(
             if key in reports:
                 ranks.append(_ranks_of(reports[key], campaign_id))
             elif key in failures:
-                reasons.append(f"the report of {as_of} failed (ServerError)")
+                reasons.append(f"the report of {as_of} failed (an error of the service)")
             else:
                 reasons.append(f"there are no rows of {as_of}")
         if reasons:

@@ -184,7 +184,7 @@ def test_changes_are_a_table(two_days: Path) -> None:
     [
         (
             pull_of_night(1, {11: 1}, failed=(2,)),
-            {2: f"the report of {day(1)} failed (ServerError)"},
+            {2: f"the report of {day(1)} failed (an error of the service)"},
         ),
         (pull_of_night(1, {11: 1}), {2: f"there are no rows of {day(1)}"}),
         (pull_of_night(1, {11: 1, 21: 9}), {}),
@@ -246,7 +246,7 @@ def test_a_campaign_is_compared_on_its_own_days(days_of_their_own: Path) -> None
         ),
         (
             {"campaign": 4},
-            r"has no keyword rankings of campaign 4; its reports failed \(ServerError\)$",
+            r"no keyword rankings of campaign 4; its reports failed \(an error of the service\)$",
         ),
     ],
 )

@@ -98,7 +98,7 @@ def test_zero_and_null_are_not_ranked_and_in_no_average(page_of_two_days: str) -
     cards = [words(card) for card in parsed(page).iter("dl")]
     assert [re.sub(r"\W*since 1 Mar 2026\W*", "; ", card) for card in cards] == [
         "Keywords4 ±0; In the top 31 ±0; In the top 102 +1; "
-        "Average rank6.0 1.0 better; over the keywords ranked on both days"
+        "Average rank6.0 1.0 better; over the keywords ranked on both days (18.0 then, over all)"
     ]
 
 
@@ -222,6 +222,18 @@ def test_keywords_that_entered_the_top_3_are_named(tmp_path: Path) -> None:
     assert panel(page, "Entered the top 3") == [
         ["shoes 12Engine A", "not ranked", "2", "found"],
         ["shoes 11Engine A", "9", "3", "+6"],
+    ]
+
+
+def test_keywords_that_left_the_top_3_are_beside_them(tmp_path: Path) -> None:
+    before = {11: 3, 12: 2, 13: 1}
+    after = {11: 9, 12: None, 13: 2}
+    page = page_of(database_of(tmp_path / "a.duckdb", nightly(before, after)))
+    titles = [title.text for title in parsed(page).iter("h3")]
+    assert titles.index("Left the top 3") == titles.index("Entered the top 3") + 1
+    assert panel(page, "Left the top 3") == [
+        ["shoes 12Engine A", "2", "not ranked", "lost"],
+        ["shoes 11Engine A", "3", "9", "\N{MINUS SIGN}6"],
     ]
 
 

@@ -196,7 +196,8 @@ def test_campaigns_that_were_not_compared_are_named(tmp_path: Path) -> None:
     pulls.append(Pull(day(1), day(-29), day(1), {}, failed=(2,)))
     answer = changes_in(database_of(tmp_path / "a.duckdb", pulls))
     assert answer["campaigns_not_compared"] == 1
-    reason = "there are no rows of 2026-03-01 and the report of 2026-03-02 failed (ServerError)"
+    reason = "there are no rows of 2026-03-01 and "
+    reason += "the report of 2026-03-02 failed (an error of the service)"
     assert answer["not_compared"] == {reason: [2]}
     assert "notes" not in answer
 
