@@ -255,8 +255,7 @@ def _answer_query(history: History, question: SqlQuestion) -> str:
     # a rough check, which does not parse the query
     if len(accounts) > 1 and "account" not in question.sql.lower():
         notes = [f"not filtered by account; the database has {listed(accounts)}"]
-    # a relation takes no comment after its semicolon; a quote may mean that this is none
-    sql = re.sub(r";\s*--[^\n'\"$*]*\s*$", "", question.sql)
+    sql = _without_end(question.sql)
     if len(history.connection.extract_statements(sql)) > 1:
         raise ConfigurationError("sql must be one SELECT; ask the others in their own calls")
     relation = history.connection.sql(sql)
@@ -277,6 +276,22 @@ def _answer_query(history: History, question: SqlQuestion) -> str:
     result = history.connection.execute(query)
     rows = _with_nested(iter(result.fetchone, None), json_indexes)
     return excerpt(relation.columns, rows, advice=_select_less, notes=notes)
+
+
+def _without_end(sql: str) -> str:
+    """Return a statement without the semicolons and comments that follow it.
+
+    Another query encloses it, and DuckDB itself omits a semicolon only if no comment follows.
+    """
+    duckdb = require("duckdb")
+    encoded = sql.encode()
+    end = len(encoded)
+    for start, kind in reversed(duckdb.tokenize(sql)):
+        is_semicolon = encoded[start : start + 1] == b";"
+        if kind != duckdb.token_type.comment and not is_semicolon:
+            break
+        end = start
+    return encoded[:end].decode()
 
 
 def _with_nested(

@@ -84,6 +84,7 @@ def changes_in(
         ("SELECT 1; -- done\n", "[[1]]"),
         ("SELECT ';  -- this is ''no'' comment'", "[[\";  -- this is 'no' comment\"]]"),
         ("SELECT repeat('漢', 400), i FROM range(100) t(i) OFFSET 50", "ORDER BY and 16 to OFFSET"),
+        ("SELECT '漢; --'; -- the client's\n; /* ; */", '"rows": [["漢; --"]]'),
         ("FROM range(3) t(x) ORDER BY x DESC", '"rows": [[2], [1], [0]]'),
         ("SELECT chr(8238) || 'drawkcab'", '"\\u202edrawkcab"'),
         ("SELECT current_setting('lock_configuration')", "[[true]]"),
