@@ -70,8 +70,10 @@ class KeyCheck:
         if error.status == 401:
             self.refusal = error.evolve(subject=None)
             return
+        # The others may have been accepted before the key was revoked. One more must succeed.
         self._successes_missing = other_requests + 1
         self._forbidden_in_a_row += 1
+        # A 403 that arrives during a question ends only its own listing.
         if self._forbidden_in_a_row >= self._question_due and self.answered.is_set():
             await self._ask()
 

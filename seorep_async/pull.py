@@ -117,6 +117,7 @@ class Pull(NotAwaited, Generic[R_co]):
             outcome = run.take()
         if outcome.error is not None and self._request.on_error == "raise":
             await run.close()
+            # If the key is in doubt, this sends one last question.
             refusal = await run.key.find_refusal()
             raise refusal or outcome.error
         run.crawl.hire()
@@ -244,6 +245,9 @@ class _Run(Generic[R]):
     async def check_key_at_end(self) -> None:
         """Ask about the key if the last 403 may be about it.
 
+        The reports of a pull that is iterated were already taken, so it raises only if there are
+        none. An awaited pull raises for every refused key (`Pull._collected`).
+
         Raises:
             AuthenticationError: the key is refused, and nothing succeeded.
         """
@@ -261,6 +265,7 @@ class _Run(Generic[R]):
     # For the crawl
 
     def next_reading(self) -> Reading[R] | None:
+        # On its way, this also ends ids that are no longer read.
         while (item := self._next_item()) is not None:
             if self.key.refusal is not None:
                 self._fail(item, self._stopped_error())
@@ -334,7 +339,7 @@ class _Run(Generic[R]):
 
     def _next_item(self) -> _Item[R] | None:
         """Return the id to begin next, or None if all have begun or none may begin now."""
-        # A slow consumer leaves no room.
+        # A slow consumer leaves no room. An id counts as one page here, although it may have more.
         has_room = len(self._begun) + len(self._outcomes) < self.crawl.budget
         if not has_room or not self.key.answered.is_set():
             return None

@@ -22,7 +22,7 @@ Job: TypeAlias = tuple[Reading[T], int]
 
 
 class Source(Protocol[T]):
-    """Gives a crawl its listings, and takes their results."""
+    """Gives a crawl its listings, and takes their results: `_Run` of a pull (`pull.py`)."""
 
     def next_reading(self) -> Reading[T] | None:
         """Return the listing that begins next, or None to begin none now."""
@@ -215,7 +215,8 @@ class Crawl(Generic[T]):
             if bug is not None:
                 self._source.on_bug(bug)
         elif self.is_open:
-            # Unless its listing has ended, the worker was cancelled by closing the client.
+            # The worker was cancelled by closing the client, or because its listing has failed. A
+            # listing that has failed is no longer known to the source, which then does nothing.
             self.drop(reading)
             closed = ConfigurationError("the client was closed while its pages were being read")
             self._source.on_failure(reading, closed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -96,20 +96,30 @@ class ResponseReader:
         # 2. Any other page of a feed, and any very large page: in a thread.
         # 3. A list: in a thread, because its records take ten times as long as rows.
         decode = call.request.decode
-        size = response.size
-        if isinstance(decode, PageDecoder) and size <= _LARGEST_IN_LOOP:
-            if self._thread_lock.locked():
-                async with self._turn(call):
-                    pass
-            await self._rest_before(call, size)
-            self._bytes_since_rest += size
-            page = decode.documented(response.body)
-            if page is not None:
-                return page
-            decode = decode.odd
+        if isinstance(decode, PageDecoder):
+            return await self._decode_page(call, decode, response.body)
+        return await self._decode_in_thread(call, decode, response.body)
+
+    async def _decode_page(self, call: Call[T], decode: PageDecoder[T], body: bytes) -> T:
+        size = len(body)
+        if size > _LARGEST_IN_LOOP:
+            return await self._decode_in_thread(call, call.request.decode, body)
+        if self._thread_lock.locked():
+            async with self._turn(call):
+                pass
+        await self._rest_before(call, size)
+        self._bytes_since_rest += size
+        page = decode.documented(body)
+        if page is not None:
+            return page
+        return await self._decode_in_thread(call, decode.odd, body)
+
+    async def _decode_in_thread(
+        self, call: Call[T], decode: Callable[[bytes], T], body: bytes
+    ) -> T:
         # One thread decodes at a time, because two would hold up the loop.
         async with self._turn(call):
-            return await _in_thread(decode, response.body)
+            return await _in_thread(decode, body)
 
     async def _rest_before(self, call: Call[Any], size: int) -> None:
         """Let other work run before a body is decoded, if many bytes were decoded since a rest.

@@ -105,7 +105,8 @@ class Lane:
         waiters: requests that were not sent before, in order.
         retries: requests that were sent before, in order.
         is_held: whether only its retries get permits.
-        on_retry: called in the task of a request that is about to be tried again.
+        on_retry: called in the task of a request that is about to be tried again. For a pull, this
+            is `Crawl._on_retry` (`paging/crawl.py`).
     """
 
     def __init__(self) -> None:

@@ -231,6 +231,7 @@ class PermitQueue:
 
     def _tell_pace(self, permit: Permit, failure: Failure | None, now: float) -> None:
         pace = self.pace
+        # A 403, a 404 or a 500 says nothing about the rate: the service accepted the request.
         if failure is None or failure.was_accepted:
             pace.accept(permit.started, permit.subject, now)
         elif failure.by_gateway:
