@@ -14,6 +14,7 @@ import pytest
 from seorep_async import Attempt, SeoRepClient
 from seorep_async.errors import (
     ConfigurationError,
+    ConnectionFailedError,
     InvalidRequestError,
     ServerError,
 )
@@ -30,15 +31,16 @@ def summary_of(attempt: Attempt) -> tuple[int, int | None, type[BaseException] |
 
 async def test_a_failed_attempt_and_its_retry_are_seen(connect: Connect) -> None:
     seen: list[Attempt] = []
-    failed = [answer(status=500)] * 2
+    failed = [answer(status=500), reset]
     pause = {"backoff_initial": 50, "backoff_max": 50}
     client, _ = await connect(*failed, FINE, **pause, on_attempt=seen.append)
     await ask(client)
-    first, _, third = seen
+    first, second, third = seen
     assert first.method == "GET"
     assert first.path == "/v3/campaigns"
     assert first.subject is None
     assert summary_of(first) == (1, 500, ServerError, "transient")
+    assert summary_of(second) == (2, None, ConnectionFailedError, "transient")
     assert summary_of(third) == (3, 200, None, None)
     assert first.bytes == 0
     assert third.bytes == len(FINE.partition(b"\r\n\r\n")[2])

@@ -187,6 +187,18 @@ def release(share: Share, permit: Permit, outcome: object | None) -> None:
     share.take_back(permit, outcome)
 
 
+@pytest.mark.parametrize("inconclusive", [False, True])
+async def test_a_failure_that_may_be_our_own_says_nothing(inconclusive: bool) -> None:
+    share = share_of()
+    error = AttemptTimeoutError("no answer")
+    failure = Failure(Sent.MAYBE, Cause.OVERLOAD, error, inconclusive=inconclusive)
+    for _attempt in range(20):
+        release(share, await granted(share), failure)
+        if share.only_probes:
+            break
+    assert share.only_probes is not inconclusive
+
+
 def refusal(retry_after: float | None = None, status: int = 429) -> Failure:
     cause = Cause.THROTTLE if status == 429 else Cause.OVERLOAD
     return Failure(Sent.RESPONDED, cause, ServerError("no", status=status), retry_after)
