@@ -353,7 +353,7 @@ async def test_a_low_rate_does_not_end_the_search(
             return paging.answer(path)
         return Response(status, [b""], limiter.retry_after)
 
-    service = SimulatedService(says=answer, latency=0.2)
+    service = SimulatedService(says=answer, latency=0.2, seed=1)
     async with rankings_of(service, **settings) as (session, rankings):
         await pulled(rankings, paging, range(1, reports + 1))
         assert session.stats.page_sizes == {PATH: 1000}
