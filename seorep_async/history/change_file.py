@@ -11,7 +11,7 @@ from typing import Any, Self, TypeAlias
 
 import attrs
 
-from seorep_async.errors import ExportError
+from seorep_async.errors import ExportError, counted
 from seorep_async.export.files import check_file, has_content, refusal, replacing
 from seorep_async.export.formats import SHEET_ROWS
 from seorep_async.export.workbook import Sheet, read_sheet, was_changed, write_workbook
@@ -277,7 +277,8 @@ def _sheets(
     # a caller's own list may join several comparisons, so it has no heading
     if result is not None:
         smallest_move = smallest_move_in_words(result.moved)
-        heading = f"{result.before} to {result.after}, {result.account}{smallest_move}"
+        omission = _omission_in_words(rows, result)
+        heading = f"{result.before} to {result.after}, {result.account}{omission}{smallest_move}"
         left_out = result.left_out
     table = _table_of(model)
     if not rows:
@@ -295,6 +296,16 @@ def _sheets(
     if left_out:
         sheets.append(_sheet(_NOT_COMPARED, [*left_out.items()], heading))
     return sheets
+
+
+def _omission_in_words(rows: Sequence[Any], result: Changes | CountedChanges) -> str:
+    """Return the part of a heading that says how many rows there are of how many."""
+    noun = "change"
+    total = result.total
+    if isinstance(result, CountedChanges):
+        noun = "campaign"
+        total = len(result.campaigns)
+    return f"; {len(rows):,} of {counted(total, noun)}" if len(rows) < total else ""
 
 
 def _is_winner(change: Change) -> bool:

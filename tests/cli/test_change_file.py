@@ -131,6 +131,15 @@ def test_a_workbook_of_changes_looks_like_that_of_a_pull(seorep: Seorep, databas
         assert sheet.oddHeader.left.text.endswith(f"{days}; rose, fell: by 3 places or more")
 
 
+def test_a_workbook_says_how_many_changes_it_leaves_out(seorep: Seorep, database: Path) -> None:
+    seorep("changes", database, "--limit", "1", "-o", "a.xlsx")
+    (sheet,) = openpyxl.load_workbook("a.xlsx")
+    assert ", acme; 1 of 4 changes; rose" in sheet.oddHeader.left.text
+    seorep("changes", database, "--by-campaign", "--limit", "1", "-o", "b.xlsx")
+    (sheet,) = openpyxl.load_workbook("b.xlsx")
+    assert ", acme; 1 of 2 campaigns; rose" in sheet.oddHeader.left.text
+
+
 @pytest.mark.parametrize("name", ["counts.xlsx", "counts.csv"])
 def test_numbers_by_campaign_are_a_file(seorep: Seorep, database: Path, name: str) -> None:
     # numbers may replace changes, and the other way round

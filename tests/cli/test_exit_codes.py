@@ -167,7 +167,7 @@ def test_a_refused_key_is_not_a_number_of_failures_in_a_log() -> None:
         pulls=(),
         ended_by=AuthenticationError("refused"),
         code=ExitCode.AUTHENTICATION,
-        place=" at 14 of 15 reports, with 14 failures so far",
+        position=" at 14 of 15 reports, with 14 failures so far",
     )
     line = closing_line(run, run.code)
     assert line.endswith(": nothing written, AuthenticationError; exit code 3")
