@@ -273,6 +273,22 @@ async def test_retry_failed_requests_only_failed_reports(
         assert client.stats.attempts - sent == 3
 
 
+async def test_a_keyword_in_several_campaigns_fails_for_each(tmp_path: Path) -> None:
+    def rows(request: ApiRequest) -> list[dict[str, Any]]:
+        return [{"keywordId": id_, "keywordPhrase": "shoes"} for id_ in (9, 7)]
+
+    out = tmp_path / "x.csv"
+    account = Account(rows=rows, hidden={7: 404, 9: 404})
+    async with served(account) as (client, _):
+        summary = await pull(client, out, feeds=Feed.KEYWORD_BY_DATE)
+        failed = [(failure.campaign_id, failure.keyword_id) for failure in summary.failures]
+        assert failed == [(1, 7), (1, 9), (2, 7), (2, 9)]
+        account.hidden = {}
+        account.rows = account.one_row
+        # a report that succeeds is no failure any more
+        assert (await pull(client, out, feeds=Feed.KEYWORD_BY_DATE, retry_failed=True)).ok
+
+
 @pytest.mark.parametrize("format_", ["csv", "xlsx", "duckdb"])
 async def test_retry_failed_sends_nothing_if_nothing_failed(tmp_path: Path, format_: str) -> None:
     out = tmp_path / f"x.{format_}"
