@@ -184,6 +184,17 @@ async def test_a_wait_for_another_thread_ends_at_the_deadline(session: Session) 
     assert await first == "decoded"
 
 
+async def test_a_page_waits_for_a_thread_that_decodes(session: Session) -> None:
+    decoder = BlockingDecoder()
+    first = asyncio.create_task(session.send(request(decoder)))
+    await decoder.has_started()
+    deadline = Deadline.of_call(session.clock.monotonic() + 0.05)
+    with pytest.raises(DeadlineExceededError, match="not decoded in time"):
+        await session.send(msgspec.structs.replace(request(Page(True)), deadline=deadline))
+    decoder.go.set()
+    assert await first == "decoded"
+
+
 async def test_blocking_work_of_the_caller_delays_no_answer(session: Session) -> None:
     loop = asyncio.get_running_loop()
     blocked = threading.Event()
