@@ -26,11 +26,13 @@ from seorep_async.cli.running import wait_for
 from seorep_async.cli.target_check import check_target
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import (
+    AttemptTimeoutError,
     AuthenticationError,
     ConfigurationError,
     NotFoundError,
     RateLimitedError,
     SeoRepError,
+    ServerError,
     duration,
 )
 from seorep_async.models import Page
@@ -44,6 +46,8 @@ _TRIED_CAMPAIGNS = 5
 _CLOCK_SECONDS = 60.0
 """A smaller difference between two clocks may be due to the time that a request takes."""
 _LISTED_FIELDS = 10
+_OF_ONE_CAMPAIGN = (AuthenticationError, NotFoundError, ServerError, AttemptTimeoutError)
+"""Errors that may be of one campaign, so that another may show the responses."""
 
 
 class _NoAccessError(UsageError):
@@ -190,20 +194,20 @@ async def _check_service(
     if not campaigns.items:
         findings.note("feeds", "not checked, because the account has no campaign")
         return
-    # a key may be limited to some campaigns, so more than one is tried
+    advice = "ask for its rights, or use another key"
+    last: Exception = _NoAccessError(f"the key has no access to these campaigns; {advice}")
+    # a key may be limited to some campaigns, or one may always fail, so more than one is tried
     for campaign in campaigns.items[:_TRIED_CAMPAIGNS]:
         try:
             await _check_feeds(findings, client, campaign.id, window)
             return
-        except (AuthenticationError, NotFoundError) as error:
+        except _OF_ONE_CAMPAIGN as error:
             # the key was accepted, so the campaign is the problem
-            findings.note(
-                "campaign", f"campaign {campaign.id}: {reason(error)} (status {error.status})"
-            )
-    advice = "ask for its rights, or use another key"
-    findings.fail(
-        "responses", _NoAccessError(f"the key has no access to these campaigns; {advice}")
-    )
+            status = f"status {error.status or 'unknown'}"
+            findings.note("campaign", f"campaign {campaign.id}: {reason(error)} ({status})")
+            if isinstance(error, (ServerError, AttemptTimeoutError)):
+                last = error
+    findings.fail("responses", last)
 
 
 def _add_answer(findings: Findings, client: SeoRepClient, answer: RawAnswer) -> None:

@@ -146,7 +146,9 @@ class PullArguments:
             raise click.UsageError(
                 "-o: several months, or --skip-complete, need a .duckdb file. Write other files "
                 "from it with DuckDB's COPY … TO, or pull each month into its own file, such as "
-                "2023-01.parquet: read them as ????-??.parquet, without the tables beside them."
+                "2023-01.parquet: read them as ????-??.parquet, without the tables beside them. To "
+                "fetch only what is missing, repeat it with --retry-failed and the same "
+                "--snapshot-date."
             )
         # without --skip-complete, each run would fetch the first months again, and never the last
         if self.max_requests and len(windows) > 1 and not self.skips_pulled_months:
@@ -524,8 +526,8 @@ _display_option = functools.partial(option, section="What is shown")
 @_display_option(
     "--summary-line",
     is_flag=True,
-    help="End with one line, also with --quiet: time, account, night, campaigns, rows, failures "
-    "and exit code.",
+    help="End with one line, also with --quiet: time, account, night, period, campaigns, rows, "
+    "failures and exit code.",
 )
 @_display_option(
     "-v",

@@ -374,7 +374,10 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
             # a refused key is the cause of all failures so far
             if run.code is not ExitCode.AUTHENTICATION:
                 counts += run.position
-    return f"{_now()}: {one_line(account)}, night of {night}: {counts}; exit code {code:d}"
+    windows = [(pull.start_date, pull.end_date) for pull in run.pulls] + list(run.windows_left)
+    period = f", {min(windows)[0]} to {max(windows)[1]}" if windows else ""
+    subject = f"{one_line(account)}, night of {night}{period}"
+    return f"{_now()}: {subject}: {counts}; exit code {code:d}"
 
 
 def show_unbegun_line(error: BaseException, code: int, arguments: Sequence[str]) -> None:

@@ -298,7 +298,7 @@ class Database(Target):
         stack.callback(use.pull.release)
         is_new = not has_content(self.path)
         if not is_new and not may_be_database(self.path):
-            raise refusal(self.out, f"{NO_DATABASE}; name another file")
+            raise refusal(self.out, f"{NO_DATABASE}; name another file, or restore a backup")
         # a check must not create the file, because a refused pull would leave it behind
         file = ":memory:" if is_new and not to_write else self.path
         with use.opening:

@@ -21,6 +21,7 @@ a `DamagedError`. The file is locked as long as it is open, so one pull at a tim
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import errno
 import os
 import shutil
@@ -56,7 +57,8 @@ _HEAD = struct.Struct("<IQI")
 _HEAD_CHECKSUM = struct.Struct("<I")
 _HEAD_SIZE = _HEAD.size + _HEAD_CHECKSUM.size
 _HELD = (
-    "another pull into this target is running (it has {} open); run this again when it has finished"
+    "another pull into this target is running (it has {} open, and last wrote to it at "
+    "{:%Y-%m-%d %H:%M} UTC); run this again when it has finished"
 )
 _ELSEWHERE = "write to a local disk, and move the file"
 _NO_LOCKS = f"the file system of {{}} refuses locks; {_ELSEWHERE}"
@@ -153,7 +155,8 @@ class BlockFile:
         # the first position stands for the beginning of the file
         self._positions = [_Position()]
         self._cached_block = lru_cache(RECENT)(self._read_block)
-        refusal = ExportError(_HELD.format(file.parent), file=file, retryable=True)
+        written = dt.datetime.fromtimestamp(os.fstat(self._file.fileno()).st_mtime, dt.UTC)
+        refusal = ExportError(_HELD.format(file.parent, written), file=file, retryable=True)
         try:
             self._lock()
             # another pull may have removed the file between its opening and the lock

@@ -66,10 +66,11 @@ class Options:
     @forbidden.validator
     def _check_ids(self, attribute: "Attribute[Any]", campaign_ids: Any) -> None:
         allowed = range(1, self.campaigns + 1)
-        # A value that is not a collection is wrong as a whole.
-        wrong_ids = [campaign_ids]
-        if isinstance(campaign_ids, Collection):
-            wrong_ids = [id_ for id_ in campaign_ids if id_ not in allowed]
+        if not isinstance(campaign_ids, Collection):
+            raise ValueError(
+                f"{attribute.name} must be a list of ids, such as [3], not {campaign_ids!r}"
+            )
+        wrong_ids = [id_ for id_ in campaign_ids if id_ not in allowed]
         if wrong_ids:
             raise ValueError(
                 f"{attribute.name} must contain ids of campaigns, 1 to {self.campaigns}, "

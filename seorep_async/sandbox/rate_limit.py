@@ -77,12 +77,12 @@ class RateLimit:
         """
         values = {}
         window = 1.0
-        for part in string.replace(" ", "").split(","):
-            match = _PART.fullmatch(part)
+        for part in string.split(","):
+            match = _PART.fullmatch(part.replace(" ", ""))
             if match is None or match.lastgroup is None:
                 raise ValueError(
-                    f"rate_limit: {part!r} is none of: a rate such as 200, 100/10s or 1000/m; "
-                    f"{', '.join(LIMIT_KINDS)}; counts-refused; burst=N; at-once=N; "
+                    f"rate_limit: {part.strip()!r} is none of: a rate such as 200, 100/10s or "
+                    f"1000/m; {', '.join(LIMIT_KINDS)}; counts-refused; burst=N; at-once=N; "
                     "status=429 or 503; retry-after=seconds"
                 )
             name = match.lastgroup  # an outer group closes last

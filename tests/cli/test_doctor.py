@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -137,6 +138,18 @@ def test_a_limit_is_a_fault_if_a_pull_does_not_wait_for_it(
         ended = seorep("doctor")
     assert ended.code == code
     assert end in ended.out
+
+
+@pytest.mark.parametrize(("failing", "code"), [({1: 500, 2: 403}, 0), ({1: 403, 2: 500}, 5)])
+def test_another_campaign_is_tried_if_one_always_fails(
+    seorep: Seorep, failing: dict[int, int], code: int
+) -> None:
+    with seorep.account(campaigns=3 if code == 0 else 2, failing=failing):
+        ended = seorep("doctor", "-c", "max_attempts=1")
+    assert ended.code == code
+    assert re.search(r"note  campaign +campaign 1: .*\(status", ended.out)
+    assert re.search(r"note  campaign +campaign 2: .*\(status", ended.out)
+    assert ("FAIL  responses" in ended.out) == (code == 5)
 
 
 @pytest.mark.parametrize(("free", "level"), [(10**6, "FAIL"), (10**9, "ok")])

@@ -165,9 +165,11 @@ def test_a_refused_key_is_not_a_number_of_failures_in_a_log() -> None:
         account="acme",
         night=DAY,
         pulls=(),
+        windows_left=[(dt.date(2023, month, 1), dt.date(2023, month, 28)) for month in (1, 2)],
         ended_by=AuthenticationError("refused"),
         code=ExitCode.AUTHENTICATION,
         position=" at 14 of 15 reports, with 14 failures so far",
     )
     line = closing_line(run, run.code)
-    assert line.endswith(": nothing written, AuthenticationError; exit code 3")
+    period = "2023-01-01 to 2023-02-28"
+    assert line.endswith(f", {period}: nothing written, AuthenticationError; exit code 3")

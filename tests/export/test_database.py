@@ -372,7 +372,10 @@ async def test_a_file_that_is_not_a_database_is_refused(out: Path, kind: str) ->
     content = sqlite_database(file) if kind == "SQLite" else b"no database" * 999
     file.write_bytes(content)
     async with served(Account()) as (client, service):
-        with pytest.raises(ConfigurationError, match="it is not a DuckDB database; name another"):
+        with pytest.raises(
+            ConfigurationError,
+            match=r"not a DuckDB database; name another file, or restore a backup",
+        ):
             await pull(client, file)
         assert not service.requests
     assert file.read_bytes() == content
