@@ -3,7 +3,7 @@
 The guides are Markdown pages in `seorep_async/guides/`; the command `seorep guide` prints them.
 
 ```python
-async with SeoRepClient() as client:  # the profile of `seorep login`
+async with SeoRepClient() as client:  # uses the profile that `seorep login` stored
     campaigns = await client.campaigns.list()
     ids = [campaign.id for campaign in campaigns]
     outcomes = await client.rankings.pull(ids, "2023-01-01", "2023-03-31")
@@ -107,6 +107,6 @@ def _load(module: str) -> object:
 
 
 def __dir__() -> list[str]:
-    # Completion in a notebook shows what is for users: no imports, and no other modules.
+    # Completion in a notebook shows only the public names.
     special_names = [name for name in globals() if name.startswith("__")]
     return sorted({*special_names, *_MODULES_OF_NAMES, *_SUBMODULES})

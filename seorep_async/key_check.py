@@ -54,12 +54,12 @@ class KeyCheck:
         self._question_due = self.FIRST_QUESTION
         # The number of successes that must follow the last 403 before the key counts as good. The
         # service may have accepted requests in flight at that time before the key was revoked.
-        self._successes_missing = 0
+        self._successes_until_trusted = 0
 
     def accept(self) -> None:
         """Record that the service accepted a request."""
         self._forbidden_in_a_row = 0
-        self._successes_missing = max(0, self._successes_missing - 1)
+        self._successes_until_trusted = max(0, self._successes_until_trusted - 1)
 
     async def refuse(self, error: AuthenticationError, other_requests: int) -> None:
         """Record a 401 or 403, and ask the question if it is due.
@@ -71,7 +71,7 @@ class KeyCheck:
             self.refusal = error.evolve(subject=None)
             return
         # The others may have been accepted before the key was revoked. One more must succeed.
-        self._successes_missing = other_requests + 1
+        self._successes_until_trusted = other_requests + 1
         self._forbidden_in_a_row += 1
         # A 403 that arrives during a question ends only its own listing.
         if self._forbidden_in_a_row >= self._question_due and self.answered.is_set():
@@ -84,12 +84,15 @@ class KeyCheck:
             raise self.refusal.evolve()
 
     async def find_refusal(self) -> AuthenticationError | None:
-        """Return the refusal of the key, or None. Ask first if the last 403 left a doubt."""
+        """Return the refusal of the key, or None, at the end of a pull.
+
+        Ask once first if requests since the last 403 have not yet shown that the key is good.
+        """
         await self.answered.wait()  # another consumer of this pull may be asking
-        if self._successes_missing and self.refusal is None:
+        if self._successes_until_trusted and self.refusal is None:
             await self._ask()
             # The end of a pull asks only once, whatever the answer.
-            self._successes_missing = 0
+            self._successes_until_trusted = 0
         return self.copy_of_refusal()
 
     def copy_of_refusal(self) -> AuthenticationError | None:
@@ -109,9 +112,9 @@ class KeyCheck:
                 error, TransportError | ConfigurationError
             )
             if not proves_nothing:
-                self._successes_missing = 0
+                self._successes_until_trusted = 0
         else:
-            self._successes_missing = 0
+            self._successes_until_trusted = 0
         finally:
             self.answered.set()
         # A cancelled question doesn't get here, so it is asked again.

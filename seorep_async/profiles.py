@@ -102,8 +102,8 @@ def find_access(  # noqa: C901, the cases of its docstring
        may come from either source.
     3. Nothing is given: the profile named by `SEOREP_PROFILE` is used, otherwise `default`.
 
-    An empty variable counts as given. A failed command such as `$(pass show acme)` leaves one, and
-    the default profile might belong to another account.
+    An empty variable counts as given: a failed command such as `$(pass show acme)` leaves one. The
+    default profile, which might belong to another account, must not be used instead.
 
     Args:
         base_url: the address that the caller gives, or None.
@@ -227,7 +227,7 @@ def report_engines(profile: str | None = None) -> ReportEngines | None:
             return ReportEngines.of(value, f"report_engines of profile {profile}")
     if os.environ.get(REPORT_ENGINES):
         return ReportEngines.of(os.environ[REPORT_ENGINES], REPORT_ENGINES)
-    # The environment may be for another account than a stored profile.
+    # The environment may give a different account than a stored profile does.
     if profile is None and BASE_URL not in os.environ and API_KEY not in os.environ:
         default_profile = _default_profile()
         if default_profile is not None:
@@ -281,7 +281,7 @@ def _parsed(file: Path) -> tuple[dict[str, object], str]:
         return {}, f"can't read {file}: {_why_unreadable(error)}"
     has_key = any(isinstance(table, Mapping) and "key" in table for table in tables.values())
     if _others_can_use(status, has_key=has_key):
-        advice = f"make it yours alone: chmod 600 {shlex.quote(str(file))}"
+        advice = f"make it private: chmod 600 {shlex.quote(str(file))}"
         return {}, f"others can read or change {file}; {advice}"
     return tables, ""
 

@@ -100,7 +100,7 @@ class RankingReport(Model, Tabular, Generic[R_co]):
     if not TYPE_CHECKING:  # type checkers refuse a loop over a report by themselves
 
         def __iter__(self):
-            # pandas.DataFrame(report) would otherwise fail without a reason
+            # pandas.DataFrame(report) would otherwise fail without an explanation
             raise TypeError("a report is not a list: use its .rows, or .to_pandas() for a frame")
 
     def _parts(self) -> tuple[Table, Iterable[Columns]]:
@@ -222,14 +222,15 @@ def _new_outcome(cls: type, *_values: object, error: object = None, **_fields: o
     return object.__new__(cls)
 
 
-# Set here and not in the class, because editors would use its return type for every outcome.
+# Set here and not in the class, because editors would use the return type of `__new__` for every
+# outcome.
 PullOutcome.__new__ = _new_outcome  # type: ignore[method-assign, assignment]
 
 Outcome: TypeAlias = PulledReport[R] | FailedReport
 
 
 class PullOutcomes(TableList[Outcome[R]]):
-    """The outcomes of an awaited pull: a list in the order of the ids that is also a table.
+    """The outcomes of an awaited pull: a list, in the order of the ids, that is also a table.
 
     Slices, copies and concatenations are also `PullOutcomes`. Every conversion to a table raises
     the error of the first failed outcome, unless `skip_failures=True` leaves failures out. If there

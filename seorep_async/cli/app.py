@@ -11,7 +11,7 @@ import click
 
 from seorep_async.cli import commands, pull, resources
 from seorep_async.cli.errors import ExitCode
-from seorep_async.cli.options import Group, later
+from seorep_async.cli.options import Group, imported
 
 _EPILOGUE = """
 Environment:
@@ -84,9 +84,9 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         )
     except (Exception, KeyboardInterrupt) as error:
         code = _report_error(error, as_json=as_json)
-        # a pull that has begun prints its own summary line
+        # once a pull has begun, its own summary line reports its errors; they do not get here
         if "--summary-line" in arguments:
-            later("summary", "show_unbegun_line")(error, code, arguments)
+            imported("summary", "show_unbegun_line")(error, code, arguments)
     return code if isinstance(code, int) else ExitCode.OK
 
 
@@ -94,15 +94,15 @@ def _report_error(error: BaseException, *, as_json: bool) -> int:
     """Show the error that ended the command, and return the exit code."""
     if isinstance(error, click.UsageError):
         if as_json:
-            later("output", "write_error")(error)
-        later("output", "show_usage_error")(error)
+            imported("output", "write_error")(error)
+        imported("output", "show_usage_error")(error)
         return ExitCode.USAGE
     if isinstance(error, click.Abort | KeyboardInterrupt):
         if as_json:
-            later("output", "write_error")(error)
+            imported("output", "write_error")(error)
         click.echo("Interrupted.", err=True)
         return ExitCode.INTERRUPTED
-    return int(later("output", "failed")(error, as_json=as_json))
+    return int(imported("output", "failed")(error, as_json=as_json))
 
 
 def _unset_zero_window_size() -> None:

@@ -18,7 +18,7 @@ from seorep_async.cli.options import (
     count,
     day_or_month,
     format_options,
-    later,
+    imported,
     name_and_value,
     not_empty,
     option,
@@ -73,7 +73,7 @@ KINDS = (
 )
 @click.argument("name", required=False, metavar="[NAME]")
 def login(name: str | None) -> None:
-    later("login", "log_in")(name)
+    imported("login", "log_in")(name)
 
 
 @command(
@@ -84,13 +84,13 @@ def login(name: str | None) -> None:
 @click.argument("table", required=False, type=click.Choice(TABLES), metavar="[TABLE]")
 @option("--json", is_flag=True, help="Print the tables as JSON; an error is also JSON.")
 def columns(table: str | None, json: bool) -> None:
-    later("guide", "show_columns")(table, is_json=json)
+    imported("guide", "show_columns")(table, is_json=json)
 
 
 @command("Show a page of the guide, or the list of its pages.")
 @click.argument("name", required=False, metavar="[NAME]")
 def guide(name: str | None) -> None:
-    later("guide", "show_guide")(name)
+    imported("guide", "show_guide")(name)
 
 
 @command(
@@ -211,7 +211,7 @@ def changes(
     if month is not None:
         before, after = _days_of(month, before, after)
     choices |= {"before": before, "after": after, "kind": kind or None, "engine": engine or None}
-    show_changes = later("history", "show_changes")
+    show_changes = imported("history", "show_changes")
     return int(show_changes(database, format=format, **choices))
 
 
@@ -222,7 +222,7 @@ def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]
     if ".." in month:
         raise click.UsageError("--month takes one month here; for others, write --from and --to.")
     today = click.get_current_context().obj
-    first_day, last_day = later("pull", "last_days_of_months")(month, today)
+    first_day, last_day = imported("pull", "last_days_of_months")(month, today)
     return first_day, last_day
 
 
@@ -288,7 +288,7 @@ def report(
     if month is not None:
         start_date, end_date = _days_of(month, start_date, end_date)
     choices |= {"start_date": start_date, "end_date": end_date}
-    later("history", "write_report")(database, opens=opens, is_json=json, **choices)
+    imported("history", "write_report")(database, opens=opens, is_json=json, **choices)
 
 
 @command(
@@ -325,7 +325,7 @@ def doctor(
 ) -> int:
     if out is None and (account is not None or exit_code):
         raise click.UsageError("--account and --exit-code concern a database; name it with -o.")
-    check = later("doctor", "check")
+    check = imported("doctor", "check")
     return int(check(service, out=out, account=account, exit_code=exit_code, as_json=json))
 
 
@@ -356,7 +356,7 @@ def api(
     service: Service,
 ) -> None:
     # `json` is not passed on: `app` has read it before the options were parsed
-    later("calls", "send_any")(service, method=method, path=path, parameters=parameters, yes=yes)
+    imported("calls", "send_any")(service, method=method, path=path, parameters=parameters, yes=yes)
 
 
 @command(
@@ -377,7 +377,7 @@ def api(
 )
 @service_options
 def mcp(history: str, account: str | None, service: Service) -> None:
-    later("history", "serve_agents")(service, database=history, account=account)
+    imported("history", "serve_agents")(service, database=history, account=account)
 
 
 @command("Run the embedded service on this machine until Ctrl-C.")
@@ -470,4 +470,4 @@ def mcp(history: str, account: str | None, service: Service) -> None:
     help="Port to listen on; 0 for any free port.",
 )
 def sandbox(**options: str | bool | None) -> int:
-    return int(later("sandbox", "serve")(options))
+    return int(imported("sandbox", "serve")(options))

@@ -189,15 +189,20 @@ def in_shell_words(message: str) -> str:
     """Return a message of the library with options in place of settings and arguments."""
     # Messages name settings as Settings.name or Settings(name=…), and arguments as name=True or
     # name=…, so that they can be told from ordinary words.
+
+    # .page(…) becomes --limit
     message = message.replace(".page(…)", "--limit")
+    # Settings.page_size becomes -c page_size
     message = re.sub(
         r"Settings\.(\w+)(, or the seconds of client\.timeout\(\))?", r"-c \1", message
     )
     # with several months, the library knows only how many requests were left for the last month
     message = re.sub(r"max_requests=\d+", option_of("max_requests"), message)
+    # Settings(name=True) becomes -c name=true
     message = re.sub(
         r"Settings\((\w+)=(\w+|…)\)",
         lambda match: f"-c {match[1]}={match[2].lower()}",
         message,
     )
+    # name=True becomes --name
     return re.sub(r"(?<!-c )\b([a-z_]+)=(?:True|…)", lambda match: option_of(match[1]), message)

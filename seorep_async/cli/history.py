@@ -26,8 +26,8 @@ from seorep_async.history import CampaignChanges, Change, Changes, CountedChange
 from seorep_async.history.change_file import (
     ChangeFile,
     engines_by_name,
-    names_of_engines,
-    with_names_of_engines,
+    labels_by_engine,
+    rename_engines,
 )
 from seorep_async.history.comparing import smallest_move_in_words
 from seorep_async.integrations.mcp import mcp_server
@@ -136,7 +136,7 @@ def show_changes(
 def _answer_with_changes(changes: Changes, engine_names: tuple[str, str] | None) -> _Answer:
     rows: Sequence[Any] = changes
     if engine_names is not None:
-        rows = with_names_of_engines(changes, names_of_engines(engine_names))
+        rows = rename_engines(changes, labels_by_engine(engine_names))
     is_wide = stdout_width() >= _WIDE_TERMINAL
     return _Answer(
         result=changes,

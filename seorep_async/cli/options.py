@@ -109,7 +109,7 @@ def command(help: str, *, name: str | None = None, examples: str = "") -> Callab
 
 
 class Group(click.Group):
-    """A group that shows its help without a command, and suggests one for an unknown name.
+    """A group. Without a command, it shows its help; for an unknown one, it suggests another.
 
     Args:
         advice: what to do instead of a missing command.
@@ -140,8 +140,8 @@ class Group(click.Group):
         formatter.write(self.epilog or "")
 
 
-def later(module: str, name: str) -> Any:
-    """Return an object from a module of the command, which is imported only now."""
+def imported(module: str, name: str) -> Any:
+    """Import a module of the command only now, and return an object of it."""
     return getattr(importlib.import_module(f"seorep_async.cli.{module}"), name)
 
 
@@ -211,7 +211,7 @@ def not_empty(value: str) -> str:
     return value
 
 
-# --- The options of every command that talks to the service, and of every command that lists
+# --- The options of each command that talks to the service, and of each that lists objects
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ def service_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _KEY_IN_COMMAND = (
-    "--api-key: everyone who lists processes can see a key in a command, and it stays in the "
+    "--api-key: anyone who lists processes can see a key on the command line, and it stays in the "
     "shell's history. Set SEOREP_API_KEY, or use a profile; `seorep login` makes one."
 )
 

@@ -21,7 +21,7 @@ from seorep_async.cli.options import (
     command,
     count,
     day,
-    later,
+    imported,
     not_empty,
     option,
     page_size,
@@ -540,4 +540,4 @@ def pull(service: Service, **values: Any) -> int:
     arguments = PullArguments(**values)
     windows = arguments.windows(click.get_current_context().obj)
     arguments.check(windows)
-    return int(later("pulling", "run")(arguments, windows, service))
+    return int(imported("pulling", "run")(arguments, windows, service))

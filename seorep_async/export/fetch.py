@@ -235,9 +235,10 @@ class Fetcher:
 
     async def _check_staged_account(self, plan: Plan) -> None:
         """Refuse the key of another account, whose rows would mix with the staged rows."""
+        # only the owners are needed, so this plan has no ids
         visible = Plan.of((), await self._visible_campaigns(plan))
         owners = plan.account_ids or visible.account_ids
-        # campaigns without account ids may belong to the same account
+        # without account ids from the service, there is nothing to compare
         if visible.account_ids and set(owners).isdisjoint(visible.account_ids):
             raise ConfigurationError(
                 f"campaign {visible.sample} belongs to account {visible.account_ids[0]}, but the "

@@ -56,13 +56,13 @@ class Source:
     """The rows of one table of a pull, either as values or as staged reports.
 
     Attributes:
-        columns: the values of the rows, by column, in several parts.
+        parts: the values of the rows in several parts, each by column.
         reports: the staged reports.
         read: returns a piece, by the number of its block and its own number in the block.
     """
 
     table: Table
-    columns: Iterable[Columns]
+    parts: Iterable[Columns]
     reports: Iterable[StagedReport]
     read: Callable[[int, int], bytes]
 
@@ -140,11 +140,11 @@ class Text(Format):
         row_count = 0
         with open(file, "wb", _WRITE_BUFFER) as opened:
             opened.write(self.header(source.table))
-            for columns in source.columns:
+            for columns in source.parts:
                 rows = self.rows(source.table, columns)
                 opened.write(self.text(rows))
                 row_count += len(rows)
-            # rows were encoded when they arrived
+            # staged reports are encoded already
             for report, text in slices_of(source):
                 opened.write(text)
                 row_count += report.record.rows
@@ -226,7 +226,7 @@ class WorkbookRows(JsonLines):
     def parts(self, source: Source) -> Iterator[Columns]:
         """Yield the values of a table by column, in parts of some thousand rows."""
         table = source.table
-        yield from source.columns
+        yield from source.parts
         row_decoder = msgspec.json.Decoder(_row_type(table))
         slices = slices_of(source)
         for group in in_groups(slices, lambda item: item[0].record.rows, _SHEET_PART):
@@ -273,7 +273,7 @@ class Arrow(Format):
         """Yield the rows of a table in parts of about `_ROW_GROUP` rows. No report is divided."""
         pa = require("pyarrow")
         # a source has either `columns` or `reports`
-        for columns in source.columns:
+        for columns in source.parts:
             yield pa.Table.from_batches([record_batch(source.table, columns)])
         schema = arrow_schema(source.table)
 

@@ -50,7 +50,7 @@ async def list_campaigns(client: SeoRepClient, filter: str | None = None) -> lis
 
 
 async def list_selected(client: SeoRepClient, request: ExportRequest) -> list[Campaign]:
-    """List the campaigns that a request's groups, filter and exclusions choose."""
+    """List the campaigns that a request's groups, filter and exclusions select."""
     return request.select(await list_campaigns(client, request.filter))
 
 
@@ -61,7 +61,7 @@ async def requested_ids(
 ) -> tuple[int, ...]:
     """Return the ids that a request names, or the ids of the campaigns that it selects.
 
-    `check_accounts` may refuse the owners of chosen campaigns.
+    `check_accounts` may refuse the owners of selected campaigns.
     """
     if request.campaigns is not None:
         return request.campaigns

@@ -148,7 +148,7 @@ class BlockFile:
     """The open, locked file. Blocks have numbers from 1, the pieces of each from 0."""
 
     def __init__(self, file: Path) -> None:
-        # without O_BINARY, which only Windows has, Windows would change line ends
+        # without O_BINARY, which only Windows has, Windows would change line endings
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
         self._file = os.fdopen(os.open(file, flags, 0o600), "r+b", buffering=0)
         self._path = file
@@ -282,7 +282,7 @@ class BlockFile:
         """Close the file. If it is empty, remove it and its folder."""
         with self._file:
             is_empty = not os.fstat(self._file.fileno()).st_size
-            # removed before the lock is, because another pull may use the file afterwards
+            # removed before the lock is released, because another pull may use the file afterwards
             if is_empty and os.name != "nt":
                 self._path.unlink(missing_ok=True)
         if not is_empty:
@@ -307,8 +307,8 @@ def opened_in(folder: Path) -> BlockFile:
         raise ExportError(f"{folder} is a link or a file; {_REMOVE}", file=folder)
     if sys.platform != "win32" and (status.st_uid != os.getuid() or status.st_mode & 0o077):
         raise ExportError(
-            f"the staging folder {folder} is another user's, or open to others; {_REMOVE}. If its "
-            f"file system has no private folders, {_ELSEWHERE}",
+            f"the staging folder {folder} belongs to another user, or others can open it; "
+            f"{_REMOVE}. If its file system has no private folders, {_ELSEWHERE}",
             file=folder,
         )
     return BlockFile(folder / PIECES)
@@ -347,7 +347,7 @@ def errors_of(folder: Path) -> Iterator[None]:
         yield
     except (DamagedError, msgspec.MsgspecError) as error:
         raise ExportError(
-            f"the reports staged in {folder} are damaged, or of another version ({error}); start "
+            f"the reports staged in {folder} are damaged, or from another version ({error}); start "
             "over with restart=True, which drops them",
             file=folder,
         ) from error

@@ -55,7 +55,7 @@ class ExportOptions(FeedOptions, total=False):
 
 
 def feed_options(options: ExportOptions) -> FeedOptions:
-    """Return only the options of the feeds, because these refuse any other."""
+    """Return only the options of the feeds, because the feeds accept no others."""
     own_names = ExportOptions.__annotations__.keys() - FeedOptions.__annotations__.keys()
     passed_on = {name: value for name, value in options.items() if name not in own_names}
     return cast(FeedOptions, passed_on)
@@ -133,7 +133,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             feed_params(feed, feed_options(options))
         start_date, end_date = check_dates(*dates)
         account = options.get("account")
-        # a client without a named account is called after the service's host
+        # an account without a name takes its name from the service's host
         _, host, _ = BaseURL(client.base_url).origin
         # without a search, the name of its parameter does not matter
         search_param = None
@@ -202,7 +202,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def folded_groups(self) -> frozenset[str]:
-        """The titles of the requested groups, in the form that is compared."""
+        """The titles of the requested groups, normalised for comparison."""
         return frozenset(map(_folded, self.groups))
 
     @property
@@ -216,7 +216,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         The result is empty if this request resumes the earlier one.
         """
         ignored = {"started_at", "names_account", "names_snapshot_date"}
-        # a pull resumed after midnight keeps its night, unless the caller names a night
+        # a pull resumed after midnight keeps its snapshot date, unless the caller gives one
         if not self.names_snapshot_date:
             ignored.add("snapshot_date")
         if self.folded_groups == earlier.folded_groups:
@@ -236,7 +236,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         )
 
     def select(self, campaigns: Sequence[Campaign]) -> list[Campaign]:
-        """Return the requested ones among the account's campaigns.
+        """Return those of the account's campaigns that are requested.
 
         Raises:
             ConfigurationError: no campaign has a requested group.

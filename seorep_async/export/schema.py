@@ -298,14 +298,14 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
     tables = {table.name: table for table in all_tables()}
     if "pulls" not in existing and existing.keys() & tables.keys():
         problem = "its table pulls is missing"
-        yield f"{problem}; only that table says whose rows the database has, so restore it"
+        yield f"{problem}; only that table lists the accounts, so restore it"
     if "as_of" in existing.get("keyword_rankings", {}):
         yield (
             "its table keyword_rankings has a column as_of, but only the views may have one; "
             "rename yours"
         )
     for name, kind, comment in database.execute(_RELATIONS).fetchall():
-        if not _may_be_replaced(name, kind, comment or ""):
+        if not _is_compatible(name, kind, comment or ""):
             yield f"its {kind} {name} was not made by a pull; rename the {kind}"
     for name in tables.keys() & existing.keys():
         yield from _changed_columns(tables[name], existing[name])
@@ -318,8 +318,8 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
         yield f"{reason}; {advice} (or move it away, and pull its dates again)"
 
 
-def _may_be_replaced(name: str, kind: str, comment: str) -> bool:
-    """Return whether a table or view is one of ours, or has none of our names."""
+def _is_compatible(name: str, kind: str, comment: str) -> bool:
+    """Return whether a table or view is ours, or does not have a name of ours."""
     if name in {table.name for table in all_tables()}:
         return kind == "table"
     # `CREATE OR REPLACE VIEW` would overwrite somebody else's view

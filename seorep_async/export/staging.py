@@ -452,7 +452,7 @@ def opened(
         ConfigurationError: reports of an unfinished pull of another request are staged, or
             `refusal`.
         DamagedError, ExportError, OSError: another pull uses the folder, or the staged pull
-            is damaged or of another version.
+            is damaged or from another version.
     """
     file = opened_in(folder)
     only_look = opening.only_look

@@ -324,18 +324,19 @@ def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
     surveys = []
     for column in sheet.columns:
         header = sheet.in_words(column.name)
-        # a header is wrapped into at most two lines
+        # a header is wrapped into at most two lines: each holds half of it, and a word that does
+        # not break adds up to half of itself
         longest_word = max(map(len, header.split()))
         width = (len(header) + longest_word) // 2 + _MARGIN
         surveys.append(_Survey(max(width, _WIDTHS.get(column.type, 0))))
     row_count = 0
-    for columns in sheet.cells():
-        for survey, column_cells in zip(surveys, columns, strict=True):
+    for part in sheet.cells():
+        for survey, column_cells in zip(surveys, part, strict=True):
             cells = {*column_cells}
             survey.sample = {*islice(survey.sample | cells, 2)}
             longest = max((len(str(cell)) for cell in cells), default=0)
             survey.width = max(survey.width, longest + _GAP)
-        row_count += len(columns[0])
+        row_count += len(part[0])
     return row_count, surveys
 
 

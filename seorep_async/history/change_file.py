@@ -111,27 +111,24 @@ def write_changes(
         ExportError: the file can't be written, or the changes don't fit a sheet.
         ImportError: the extra `excel` is missing.
     """
-    names = {} if engine_names is None else names_of_engines(engine_names)
+    names = {} if engine_names is None else labels_by_engine(engine_names)
     file = ChangeFile.of(os.fspath(out))
     result = changes if isinstance(changes, Changes | CountedChanges) else None
     rows: list[Any] = list(changes.campaigns if isinstance(changes, CountedChanges) else changes)
     if rows and isinstance(rows[0], CampaignChanges):
         return file.write(rows, CampaignChanges, result)
-    return file.write(with_names_of_engines(rows, names), Change, result)
+    return file.write(rename_engines(rows, names), Change, result)
 
 
-def with_names_of_engines(
-    changes: Iterable[Change], engine_names: Mapping[Any, str]
-) -> list[Change]:
-    """Return changes with their engines renamed. `engine_names` maps old names to new ones."""
+def rename_engines(changes: Iterable[Change], labels: Mapping[Any, str]) -> list[Change]:
+    """Return changes with their engines renamed to their labels."""
     return [
-        attrs.evolve(change, engine=engine_names.get(change.engine, change.engine))
-        for change in changes
+        attrs.evolve(change, engine=labels.get(change.engine, change.engine)) for change in changes
     ]
 
 
-def names_of_engines(engine_names: object) -> dict[str, str]:
-    """Return the name of each engine, made from the names of engines A and B.
+def labels_by_engine(engine_names: object) -> dict[str, str]:
+    """Return the label of each engine, made from the names of engines A and B.
 
     Raises:
         ConfigurationError: there are not two names.
@@ -144,7 +141,7 @@ def names_of_engines(engine_names: object) -> dict[str, str]:
 
 def engines_by_name(engine_names: object) -> dict[str, str]:
     """Return the engines by their names, in lower case."""
-    return {name.lower(): engine for engine, name in names_of_engines(engine_names).items()}
+    return {label.lower(): engine for engine, label in labels_by_engine(engine_names).items()}
 
 
 @attrs.frozen

@@ -383,10 +383,10 @@ def changes(
         database: a file that pulls wrote, such as `rankings.duckdb`.
         account: the name of the account, if there are several.
         before: the earlier ranking day, or a month, `YYYY-MM`, for its last ranking day; by
-            default, the last day before `after` that was pulled for most campaigns, or if `after`
-            is a month, the month before it.
-        after: the later ranking day, or a month; by default, the last day that had begun and was
-            pulled for most campaigns.
+            default, the last day before `after` on which most campaigns were pulled; if `after` is
+            a month, the last ranking day of the month before.
+        after: the later ranking day, or a month; by default, the last day on which most campaigns
+            were pulled, unless it was ahead of its pull.
         campaign: the id of one campaign, which is compared on its own days; by default all.
         group: the title of a group, in any case, whose campaigns are compared on their own days.
         kind: only changes of this kind, or of several: rose, fell (ranked on both days); found,
@@ -601,7 +601,7 @@ def _days_to_compare(
         after = selection.last_day()
     if before is None:
         # a day on which only a few campaigns were pulled is used only if there is no other day
-        all_days = [*selection.usual_days(), *reversed(days)]
+        all_days = [*selection.days_usual_first(), *reversed(days)]
         earlier_days = [day for day in all_days if day < after]
         if not earlier_days:
             raise _error_for_no_earlier_day(selection, after, days)
@@ -640,7 +640,7 @@ def _error_for_no_earlier_day(
     # with several days, the caller can name another day; with a single day, only more pulls help
     if len(days) == 1:
         advice = (
-            selection.advice_on_failures(days[0])
+            selection.advice_on_other_days(days[0])
             or selection.note_on_nights()
             or f"For more days, pull another period, or {selection.advice_on_days}."
         )

@@ -388,7 +388,7 @@ def _changes_by_title(selection: Selection, ends: Days) -> dict[str, Changes]:
 
 
 def _groups(selection: Selection, engine: str, ends: Days) -> dict[str, list[dict[str, Any]]]:
-    """Return the largest groups of each kind on the last day. `total` counts all of the kind."""
+    """Return the largest groups of each kind on the last day. `total` counts all of its kind."""
     first, last = ends
     rows = selection.execute(_GROUPS, engine=engine, first=first, last=last).fetchall()
     groups: dict[str, list[dict[str, Any]]] = {"campaign": [], "tag": [], "location": []}

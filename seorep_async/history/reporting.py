@@ -18,7 +18,7 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.export.files import check_file, has_content, refusal, replacing
-from seorep_async.history.change_file import names_of_engines
+from seorep_async.history.change_file import labels_by_engine
 from seorep_async.history.comparing import check_group
 from seorep_async.history.figures import BANDS, Figures, figures_of
 from seorep_async.history.selection import Selection
@@ -73,7 +73,7 @@ def report(
     if title is not None and not title.strip():
         raise ConfigurationError(f"title must be words, got {short_repr(title)}", argument="title")
     check_group(group, campaign)
-    names = names_of_engines(engine_names)
+    names = labels_by_engine(engine_names)
     # checked before the database is read, which may take minutes
     target = _checked_target(out)
     campaign_id = None if campaign is None else check_id("campaign", campaign)

@@ -77,16 +77,16 @@ REPORTS = f"""
     )
 """
 """The reports of an account, in SQL, with the errors of failed reports. A query follows."""
-_FAILED_DAYS = f"""
+_OTHER_DAYS_WITH_FAILURES = f"""
     {REPORTS}
     SELECT DISTINCT as_of
     FROM reports
     WHERE error IS NOT NULL
-        AND as_of <> $day
+        AND as_of <> $only_day
         AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
     ORDER BY as_of
 """
-_USUAL_DAYS = f"""
+_DAYS_USUAL_FIRST = f"""
     {REPORTS},
     days AS (
         SELECT
@@ -224,16 +224,17 @@ class Selection:
         problem = f"{self.history.label} has no keyword rankings of {self.name}"
         raise ConfigurationError(f"{problem}; {reason}")
 
-    def usual_days(self) -> list[dt.date]:
-        """Return the ranking days that had begun, the last first.
+    def days_usual_first(self) -> list[dt.date]:
+        """Return the ranking days: first those on which most campaigns were pulled, then the rest.
 
-        Days on which only a few campaigns were pulled come after all others.
+        Each part begins with its latest day. Days that were ahead of their pull are left out,
+        unless there are no others.
         """
-        return self.first_column(_USUAL_DAYS)
+        return self.first_column(_DAYS_USUAL_FIRST)
 
     def last_day(self) -> dt.date:
-        """Return the last usual day that has an earlier day. Return a single day as it is."""
-        days = self.usual_days()
+        """Return the first of `days_usual_first` that has an earlier day, or the only day."""
+        days = self.days_usual_first()
         return next((day for day in days if day > min(days)), days[0])
 
     def error_for_days(
@@ -263,9 +264,9 @@ class Selection:
         name = shlex.quote(self.history.label)
         return f"pull the last 30 days each night (seorep pull --last 30d -o {name})"
 
-    def advice_on_failures(self, day: dt.date) -> str | None:
-        """Return advice if all reports of the days other than `day` failed."""
-        days = self.first_column(_FAILED_DAYS, day=day)
+    def advice_on_other_days(self, only_day: dt.date) -> str | None:
+        """Return advice if reports of other days failed. Only `only_day` has rankings."""
+        days = self.first_column(_OTHER_DAYS_WITH_FAILURES, only_day=only_day)
         if not days:
             return None
         return f"The reports of {listed(days)} failed: pull them again, with retry_failed=True."

@@ -43,7 +43,7 @@ from seorep_async.export.files import has_content
 from seorep_async.export.lookups import look_up
 from seorep_async.export.progress import fails_again
 from seorep_async.export.progress_bar import in_words
-from seorep_async.history.change_file import engines_by_name, names_of_engines
+from seorep_async.history.change_file import engines_by_name, labels_by_engine
 from seorep_async.integrations.questions import (
     MOST_IDS,
     ChangesQuestion,
@@ -147,7 +147,7 @@ def mcp_server(
     engines = ""
     by_name = {}
     if engine_names is not None:
-        names = names_of_engines(engine_names)
+        names = labels_by_engine(engine_names)
         engines = one_line(f"engine_a is {names['engine_a']}; engine_b is {names['engine_b']}.")
         by_name = engines_by_name(engine_names)
     agent = _Agent(client, path, account, by_name)

@@ -192,6 +192,7 @@ def _converted(field: FieldInfo, value: object, engines: Mapping[str, str]) -> o
     converted = value
     if get_origin(expected_type) is list:
         converted = [_documented_item(name, item, engines) for item in _as_list(value)]
+    # some agents put a single value into a list
     elif isinstance(value, list) and len(value) == 1:
         converted = value[0]
     try:

@@ -100,7 +100,7 @@ _MEASURES = {
         "Local searches for the phrase in a month. The place, the month and the source are not "
         f"documented. {_ZERO}"
     ),
-    "competitors": f"Number of competitors. It is not documented what is counted. {_ZERO}",
+    "competitors": f"Number of competitors. What is counted is not documented. {_ZERO}",
     "global_monthly_searches": (
         f"Searches for the phrase in a month worldwide. {_ONLY_A_NAME} {_OLDER}"
     ),
@@ -117,7 +117,7 @@ _MEASURES = {
         "Click-through rate in the first engine's webmaster tools, an integer. Its unit (percent, "
         f"per mille or other) is not documented. {_OLDER}"
     ),
-    "backlinks": f"Number of backlinks. It is not documented what is counted. {_OLDER}",
+    "backlinks": f"Number of backlinks. What is counted is not documented. {_OLDER}",
 }
 _PERIOD = {
     "date": "Day of the row; the first of the month if the service sent only a month.",

@@ -187,7 +187,7 @@ class KeywordRanking(Model):
     documented. The difference between null and 0 is not documented.
     """
     competitors: int | None = None
-    """Number of competitors. It is not documented what is counted. The difference between null and
+    """Number of competitors. What is counted is not documented. The difference between null and
     0 is not documented.
     """
     last_engine_a_ranking_date: dt.date | None = None
@@ -230,7 +230,7 @@ class KeywordRanking(Model):
     it is null.
     """
     backlinks: int | None = None
-    """Number of backlinks. It is not documented what is counted. Only the older variant of the feed
+    """Number of backlinks. What is counted is not documented. Only the older variant of the feed
     has this field; otherwise it is null.
     """
     extra: Mapping[str, Any] = extra_field()
@@ -376,7 +376,7 @@ class CampaignPeriod(Model):
     difference between null and 0 is not documented.
     """
     competitors: int | None = None
-    """Number of competitors. It is not documented what is counted. The difference between null and
+    """Number of competitors. What is counted is not documented. The difference between null and
     0 is not documented.
     """
     local_monthly_searches: int | None = None
@@ -436,7 +436,7 @@ class KeywordPeriod(Model):
     none.
     """
     competitors: int | None = None
-    """Number of competitors. It is not documented what is counted. The difference between null and
+    """Number of competitors. What is counted is not documented. The difference between null and
     0 is not documented.
     """
     local_monthly_searches: int | None = None
@@ -465,7 +465,7 @@ class KeywordPeriod(Model):
     it is null.
     """
     backlinks: int | None = None
-    """Number of backlinks. It is not documented what is counted. Only the older variant of the feed
+    """Number of backlinks. What is counted is not documented. Only the older variant of the feed
     has this field; otherwise it is null.
     """
     extra: Mapping[str, Any] = extra_field()

@@ -106,9 +106,9 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
             # because it explains more than a bad field. The parsed rows are only checked.
             for json in json_rows[len(rows) :]:
                 rows.append(envelopes.parse_json(json, f"{path}[{len(rows)}]"))
-            envelopes.refuse_another_row(rows, path, self.subject)
+            envelopes.refuse_another_subject(rows, path, self.subject)
             raise
-        envelopes.refuse_another_row(rows, path, self.subject)
+        envelopes.refuse_another_subject(rows, path, self.subject)
         return rows
 
     def _slice(self, json_rows: list[msgspec.Raw], first: int, path: str) -> list[M]:

@@ -132,7 +132,7 @@ def read_page(body: bytes, subject: Subject, *, is_feed: bool) -> RawPage:
         _refuse_another_id(envelope, "", *subject)
         for name in ("metadata", "data"):
             _refuse_another_id(envelope.get(name), f"{name}.", *subject)
-        refuse_another_row(page.items, page.items_path, subject)
+        refuse_another_subject(page.items, page.items_path, subject)
     return page
 
 
@@ -211,7 +211,7 @@ def _read_metadata(page: RawPage) -> None:
         page.extra["metadata"] = unknown
 
 
-def refuse_another_row(rows: Iterable[Any], path: str, subject: Subject) -> None:
+def refuse_another_subject(rows: Iterable[Any], path: str, subject: Subject) -> None:
     """Refuse rows if one names another campaign or keyword. Rows are models or parsed JSON."""
     if subject is None:
         return

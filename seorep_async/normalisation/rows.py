@@ -39,7 +39,7 @@ from seorep_async.models import (
 )
 from seorep_async.models.gc_untracked import raw_row_struct, turn_into_models
 from seorep_async.normalisation import values
-from seorep_async.normalisation.envelope import Metadata, Subject, refuse_another_row
+from seorep_async.normalisation.envelope import Metadata, Subject, refuse_another_subject
 from seorep_async.normalisation.row_values import (
     DayMemo,
     Memo,
@@ -195,11 +195,12 @@ class RowReader(Generic[M]):
         make_models: Callable[[list[Any]], list[M]],
         subject: Subject = None,
     ) -> Page[M]:
+        """Return the page in a decoded envelope. Refuse rows of another subject."""
         rows, totals, path = _content(envelope)
         metadata: Metadata = _read_metadata(envelope.metadata) or Metadata()
         models = make_models(rows)
-        refuse_another_row(models, path, subject)
-        return metadata.page(number, models, _totals(self._read_totals(totals)))
+        refuse_another_subject(models, path, subject)
+        return metadata.page(number, models, _totals_model(self._read_totals(totals)))
 
     def _format_of(self, first_row: dict[str, Any], names: tuple[str, ...]) -> str:
         """Return the narrowest format that accepts the first row of a page.
@@ -340,7 +341,7 @@ def _content(envelope: Any) -> tuple[list[Any], msgspec.Raw, str]:
     return envelope.data.rows, envelope.data.totals, "data.rows"
 
 
-def _totals(wire: Any) -> RankingTotals | None:
+def _totals_model(wire: Any) -> RankingTotals | None:
     if not wire:  # false, null or absent
         return None
     metrics = () if wire is True else astuple(wire)

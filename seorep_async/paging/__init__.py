@@ -1,4 +1,4 @@
-"""Read listings, singly or many in a crawl, and check that their pages add up."""
+"""Read listings, one at a time or many at once in a crawl, and check that their pages add up."""
 
 from seorep_async.paging.crawl import Crawl as Crawl
 from seorep_async.paging.listing import Listing as Listing, NotAwaited as NotAwaited

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def is_whole(page: Page[T], key: Callable[[T], Hashable]) -> bool:
-    """Return whether page 1 is the only page, and its rows add up. A `Ledger` checks the others."""
+    """Return whether page 1 is the only page, and its rows add up. A `Ledger` checks others."""
     rows = len(page.items)
     if page.total_pages != 1 or page.total_records != rows:
         return False
@@ -72,7 +72,7 @@ class Ledger(Generic[T]):
         self._ended = True
         if self.last_page is None or self.last_page == 1:
             return
-        # If all announced records have come, an empty last page is not a gap.
+        # If all announced records have arrived, an empty last page is not a gap.
         if not self.has_all_records():
             raise self._error(f"page {page.number} of {self.last_page} is empty", page.number)
 

@@ -28,16 +28,16 @@ class Source(Protocol[T]):
         """Return the listing that begins next, or None to begin none now."""
 
     def on_complete(self, reading: Reading[T]) -> None:
-        """Take the pages of a listing."""
+        """Accept the pages of a listing."""
 
     async def judge(self, reading: Reading[T], error: AuthenticationError) -> None:
         """Find out whether a refusal of a listing affects other listings."""
 
     def on_failure(self, reading: Reading[T], error: SeoRepError) -> Reading[T] | None:
-        """Take the failure of a listing, unless it has ended. Return its new reading, if any."""
+        """Accept the failure of a listing, unless it has ended. Return its new reading, if any."""
 
     def on_bug(self, error: BaseException) -> None:
-        """Take an error that should not have happened."""
+        """Handle an unexpected error."""
 
 
 class Crawl(Generic[T]):
@@ -55,8 +55,8 @@ class Crawl(Generic[T]):
     4. If there is no other work, a page of the first listing that was passed over.
 
     There is a worker for each permit, plus one for each worker whose request is being tried again.
-    With more workers, nearly every request would wait in the queue for its permit, which
-    costs more than decoding its rows. The budget limits the workers to twice the number of permits.
+    With more workers, nearly every request would wait in the queue for its permit, which costs
+    more than decoding its rows. The budget limits the workers to twice the number of permits.
     """
 
     def __init__(self, session: Session, source: Source[T], lane: Lane) -> None:
@@ -132,8 +132,8 @@ class Crawl(Generic[T]):
         while job is not None:
             reading, number = job
             self._workers[worker] = reading
-            # Each worker starts the next one, one per turn of the event loop. Starting all of them
-            # with their first attempts at once would block the loop.
+            # Each worker starts the next one, one per turn of the event loop. If all of them
+            # started in one turn, their first attempts would block the loop.
             self.hire()
             try:
                 self._receive(reading, number, await reading.fetch(self._session, number))

@@ -84,7 +84,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
         """
         deadline = self._session.call_timeout.stream_deadline()
         reading = self.reading(deadline)
-        # Only what is read whole is worth a question about the page size.
+        # Finding the page size costs a request, which pays only if the whole listing is read.
         reading.page_size = None
         async with aclosing(self._read(reading)) as pages:
             async for page in pages:

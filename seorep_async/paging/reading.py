@@ -114,7 +114,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
 
     @property
     def last_page(self) -> int | None:
-        """The number of the last page, or None if page 1 is missing or did not announce it."""
+        """The number of the last page, or None if page 1 has not arrived or did not announce it."""
         return None if self.ledger is None else self.ledger.last_page
 
     @property

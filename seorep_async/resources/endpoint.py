@@ -66,20 +66,20 @@ class Endpoint(Generic[M]):
             NotFoundError: there is no such object.
         """
         extra_params = mask_secrets(extra_params)
-        decode = self._object_decoder(self._model, id=id)
+        decode = self._checking_decoder(self._model, id=id)
         return await self._session.send(self._object_request("GET", id, decode, extra_params))
 
     async def _create(self, values: Params, extra_params: ExtraParams | None) -> M:
         params = build_params(values, extra_params)
-        # The service chooses the id of the new object, so only its campaign can be compared.
-        decode = self._object_decoder(self._model, campaign_id=params.get("campaign_id"))
+        # The service chooses the id, so only the campaign in the response can be checked.
+        decode = self._checking_decoder(self._model, campaign_id=params.get("campaign_id"))
         request = self._request(
             "POST", self._path, self._object_name, decode, params, idempotent=False
         )
         return await self._session.send(request)
 
     async def _update(self, id: int, values: Params, extra_params: ExtraParams | None) -> M:
-        decode = self._object_decoder(self._model, id=id)
+        decode = self._checking_decoder(self._model, id=id)
         request = self._object_request("PUT", id, decode, extra_params, values=values)
         return await self._session.send(request)
 
@@ -115,7 +115,7 @@ class Endpoint(Generic[M]):
         items = chain.from_iterable(page.items for page in pages)
         return ModelList(items, self._model)
 
-    def _object_decoder(self, model: type[T], **expected: object) -> Decode[T]:
+    def _checking_decoder(self, model: type[T], **expected: object) -> Decode[T]:
         """Return the decoder of one object. It refuses any object other than the requested one.
 
         Args:

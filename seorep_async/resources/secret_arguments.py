@@ -72,7 +72,7 @@ def mask_secrets(values: Any, *, argument: str = "extra_params") -> Any:
         )
         raise ConfigurationError(f"{argument}: {problem}", argument=argument)
     return {
-        name: _masked(value) if _is_secret(name) else _hidden(value)
+        name: _masked(value) if _is_secret(name) else _hide_if_nested(value)
         for name, value in values.items()
     }
 
@@ -92,11 +92,11 @@ def _masked(value: Any) -> Any:
     return _hide(value)
 
 
-def _hidden(value: Any) -> Any:
+def _hide_if_nested(value: Any) -> Any:
     """Hide a nested value, which can't be sent, and which an error would show."""
     if not isinstance(value, Mapping | list | tuple):
         return value
-    # the strings of an array are sent
+    # an array of strings can be sent
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return value
     return _hide(value)

@@ -152,7 +152,7 @@ class Users(DeletableEndpoint[User]):
         request = self._object_request(
             "GET",
             id,
-            self._object_decoder(LoginGrant, user_id=id),
+            self._checking_decoder(LoginGrant, user_id=id),
             extra_params,
             "/loginGrant",
             idempotent=False,

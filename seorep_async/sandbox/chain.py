@@ -133,7 +133,8 @@ class Chain:
         kind = self._options.faults.draw(self._options.seed, next(self._numbers))
         if kind is not None:
             self._stats.faults[kind] += 1
-            # A status replaces the operation, all other faults only its response.
+            # A kind such as `500s` is a status, which replaces the operation. All other kinds
+            # replace only its response.
             if kind[0].isdigit():
                 return _error_response(Refusal(int(kind[:3]), "an injected fault"))
         response = await handler(request)

@@ -81,8 +81,8 @@ class Faults:
 
     def draw(self, seed: int, number: int) -> str | None:
         """Return the kind of fault for the request with this number, or None."""
-        # The shares of the kinds are adjacent parts of the range from 0 to 1. One number in this
-        # range chooses the kind.
+        # The kinds divide the range from 0 to 1 by their shares. The request's number picks a point
+        # in it.
         chance = mix(mix(seed ^ _SALT) ^ number) / 2**64
         for kind, share in self.shares.items():
             chance -= share

@@ -58,7 +58,7 @@ def refuse_unasked(connection: aiohttp.connector.Connection) -> None:
 
 
 def watch(request: aiohttp.ClientRequest) -> None:
-    """Check the connection of a request in a borrowed session, which has its own classes."""
+    """Check the connection before a borrowed session sends a request: it has its own classes."""
 
     async def send(conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         del request.send  # restores the method of the class, without a reference cycle
@@ -70,7 +70,7 @@ def watch(request: aiohttp.ClientRequest) -> None:
 
 
 class Progress:
-    """Records whether an attempt got a connection, so that the service may have received it.
+    """Records whether an attempt got a connection, and may therefore have reached the service.
 
     aiohttp doesn't say whether a timeout occurred before or after that (aiohttp 3.14).
     """

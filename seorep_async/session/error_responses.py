@@ -47,7 +47,7 @@ _MESSAGES = {
     403: "no access: the API key has no permission for this, or was refused",
     404: "there is no such object",
     429: "the service asks for fewer requests",
-    503: "the service is not available now",
+    503: "the service is currently unavailable",
 }
 """The messages for statuses."""
 _FORBIDDEN = "this API key has no access to it"
@@ -59,11 +59,11 @@ _PRIVATE = (
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
 _LISTS = ("/v3/campaigns", "/v3/users", "/v3/keywords", "/v3/backlinks")
-"""Paths that the service has for every key."""
+"""Paths that exist for every key."""
 _UNREAD_ENCODINGS = ("br", "compress", "zstd")
 """Encodings that the client never asks for and can't decode."""
 _ONCE_MORE = 2
-"""The attempts after a 425 in all, or after an HTML page if the key has not worked before."""
+"""The most attempts if a 425 or, before the key has worked, an HTML page arrives."""
 
 
 def is_of_gateway(response: Response) -> bool:
@@ -115,7 +115,7 @@ class ErrorReader:
         status = response.status
         if status < 400:
             error = _redirect_error(request, response)
-            # Web applications send another status after they have processed a form.
+            # Web applications send a 302 or 303 after they have processed a form.
             sent = Sent.RESPONDED if status in (301, 307, 308) else Sent.MAYBE
             return self._failure(sent, Cause.PERMANENT, error, request, response)
         # Before any success, the address may be wrong, or the page may concern the key.
@@ -146,7 +146,7 @@ class ErrorReader:
         is_list = request.method == "GET" and request.path in _LISTS
         is_unknown = is_list and not self.knows_service
         if status == 404 and (is_unknown or is_of_gateway(response)):
-            # Another server has no such page. That does not mean that there is no object.
+            # A 404 of another server does not mean that the object is missing.
             return ProtocolError(_WRONG_SERVER)
         default = "the service refused" if status < 500 else "the service failed"
         message = _MESSAGES.get(status, default)
@@ -256,6 +256,6 @@ def _redirect_error(request: Request[Any], response: Response) -> SeoRepError:
 
 
 def _status_of(error: StatusError) -> int:
-    """Return a status for the class of an error that arrived with status 200."""
+    """Return the usual status for an error that arrived with status 200."""
     statuses = {status_error_type(status): status for status in (400, 403, 404, 429)}
     return statuses.get(type(error), 500)

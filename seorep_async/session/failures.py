@@ -62,7 +62,7 @@ class Failure:
         retry_after: seconds that the service asked the client to wait, or None.
         inconclusive: whether the failure says nothing about the service, because the call's time
             was over or our event loop was blocked.
-        no_room: whether our process, or the machine, has too many open files or threads.
+        out_of_resources: whether our process, or the machine, has too many open files or threads.
         most_attempts: a limit on the request's attempts below `Settings.max_attempts`, if any.
         is_own_json: whether the service itself reported the failure, in JSON.
         by_gateway: whether a page of a server in front of the service reported the failure.
@@ -73,7 +73,7 @@ class Failure:
     error: SeoRepError
     retry_after: float | None = None
     inconclusive: bool = False
-    no_room: bool = False
+    out_of_resources: bool = False
     most_attempts: float = math.inf
     is_own_json: bool = False
     by_gateway: bool = False

@@ -136,7 +136,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         After an attempt without a response, it must not: a failover kills all idle connections. If
         our process can't open another connection, the attempt has no choice but to reuse one.
         """
-        if self.failure is None or self.failure.no_room:
+        if self.failure is None or self.failure.out_of_resources:
             return True
         return not isinstance(self.failure.error, AttemptTimeoutError | ConnectionFailedError)
 

@@ -49,11 +49,11 @@ def failure_of(  # noqa: C901, PLR0912, a table of cases
         cause: Cause = Cause.TRANSIENT,
         error_type: type[SeoRepError] = ConnectionFailedError,
         *,
-        no_room: bool = False,
+        out_of_resources: bool = False,
         advice: str = "",
     ) -> Failure:
         message = f"{problem} ({reason}){advice}"
-        return Failure(sent, cause, error_type(message), no_room=no_room)
+        return Failure(sent, cause, error_type(message), out_of_resources=out_of_resources)
 
     # the classes of aiohttp overlap, so a narrower one comes before a wider one
     match error:
@@ -80,10 +80,10 @@ def failure_of(  # noqa: C901, PLR0912, a table of cases
         case aiohttp.ClientConnectorError():
             is_out_of_files = error.os_error.errno in (errno.EMFILE, errno.ENFILE)
             return failure(
-                "the connection could not be opened", sent=Sent.NO, no_room=is_out_of_files
+                "the connection could not be opened", sent=Sent.NO, out_of_resources=is_out_of_files
             )
         case RuntimeError():
-            return failure("no thread could be started", sent=Sent.NO, no_room=True)
+            return failure("no thread could be started", sent=Sent.NO, out_of_resources=True)
         case TimeoutError():
             return failure(
                 "the service did not answer in time",

@@ -54,7 +54,7 @@ class _HtmlColumn:
 
 
 def is_important(column_name: str) -> bool:
-    """Return whether people look at a column first: at a phrase, a date, a rank or its change."""
+    """Return whether people look at a column first: a phrase, a date, a rank or its change."""
     return _FIRST.fullmatch(column_name) is not None
 
 

@@ -37,7 +37,8 @@ def csv_lines(table: Table, columns: Columns) -> list[str]:
     """Return columns of values as lines of CSV (RFC 4180), without a header.
 
     Numbers, strings and dates (ISO) are unchanged. Booleans become `true` and `false`; tags and
-    unknown fields become JSON. None, and rows without unknown fields, become empty cells.
+    unknown fields become JSON. None becomes an empty cell, and so does a row's lack of
+    unknown fields.
     """
     cells = [
         _cells(column.type, values) for column, values in zip(table.columns, columns, strict=True)
@@ -101,7 +102,7 @@ def _needs_quotes(string: str) -> bool:
 def _tag_list(tags: tuple[Tag, ...]) -> str:
     if any(tag.extra for tag in tags):
         return as_json(plain_tags(tags))
-    # not by `as_json`, because every row has tags, and this is six times as fast
+    # not with `as_json`: every row has tags, and this is six times as fast
     objects = []
     for tag in tags:
         label = encode_basestring(tag.label)
@@ -110,7 +111,7 @@ def _tag_list(tags: tuple[Tag, ...]) -> str:
 
 
 def _extra_cells(values: Sequence[Any]) -> list[str]:
-    # nearly always, there are no unknown fields
+    # there are nearly always no unknown fields
     if not any(values):
         return [""] * len(values)
     return _quoted([as_json(extra) if extra else "" for extra in values])

@@ -276,7 +276,7 @@ async def test_a_row_of_a_month_keeps_the_fuller_pull(
         ),
         (
             "DROP TABLE pulls",
-            "its table pulls is missing; only that table says whose rows the database has",
+            "its table pulls is missing; only that table lists the accounts",
         ),
         (
             "DROP TABLE totals; CREATE VIEW totals AS SELECT 1 AS one",

@@ -73,9 +73,9 @@ def unsent(client: SeoRepClient) -> bool:
         ),
         ("x.pulls.csv", b"mine\n", "x.pulls.csv exists, and no pull wrote it"),
         ("x.totals.csv", "nowhere/x", "x.totals.csv is a link to nothing; remove it"),
-        (".x.csv.pull", 0o755, "another user's, or open to others; remove it.* If its file"),
+        (".x.csv.pull", 0o755, "another user, or others can open it; remove it.* If its file"),
         (".x.csv.pull", ".", "is a link or a file; remove it"),
-        (".x.csv.pull/pieces", b"no pieces" * 99, "damaged, or of another version .*restart=True"),
+        (".x.csv.pull/pieces", b"no pieces" * 99, "or from another version .*restart=True"),
     ],
 )
 async def test_a_place_that_is_not_ours_is_one_clear_error(

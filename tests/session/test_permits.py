@@ -532,7 +532,7 @@ async def test_too_many_open_files_are_no_outage() -> None:
             if self.open >= 20:
                 failed = here().create_future()
                 error = ConnectionFailedError("no")
-                failed.set_result(Failure(Sent.NO, Cause.TRANSIENT, error, no_room=True))
+                failed.set_result(Failure(Sent.NO, Cause.TRANSIENT, error, out_of_resources=True))
                 return failed
             self.open += 1
             answer = super().attempt(client, request, timeout)

@@ -243,7 +243,7 @@ class Pace:
         self.breaker.open(state, self.rate.interval, now)
         self.refusals.excess = 0.0
 
-    def reopen(self) -> None:
+    def restart(self) -> None:
         """Start again at the known rate, because an outage may have ended."""
         self.breaker.reset()
         self.subjects.clear()

@@ -55,6 +55,7 @@ class PermitQueue:
                 "limits apply to one service: create others for a client of another base_url"
             )
         if self._loop is not None and self._loop.is_closed():
+            # its clients can no longer leave
             self._clients.clear()
         if self._clients and loop is not self._loop:
             raise ConfigurationError(
@@ -62,10 +63,10 @@ class PermitQueue:
                 "or create others in each loop"
             )
         if not self._clients:
-            # The first client starts with the limits that earlier ones found.
+            # Nothing of earlier clients is left. Only the limits that they found are kept.
             self._timer = None
             self._in_flight.clear()
-            self.pace.reopen()
+            self.pace.restart()
         self._clients[lanes] = None
         self._origin = origin
         self._loop = loop
@@ -238,7 +239,7 @@ class PermitQueue:
             pace.refuse_by_gateway(permit.started, permit.subject, now)
         elif failure.is_refusal:
             self._tell_refusal(permit, failure, now)
-        elif failure.no_room:
+        elif failure.out_of_resources:
             pace.window.keep_to(len(self._in_flight), now)
         elif failure.cause is Cause.OVERLOAD:
             pace.time_out(permit.started, now)
