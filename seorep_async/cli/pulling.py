@@ -187,15 +187,15 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     lacking = []
     started_at = {}
     for window in windows:
-        feeds = [pulled[*window, feed] for feed in request.feeds if (*window, feed) in pulled]
-        has_every_feed = len(feeds) == len(request.feeds)
+        earlier = [pulled[*window, feed] for feed in request.feeds if (*window, feed) in pulled]
+        has_every_feed = len(earlier) == len(request.feeds)
         started_at[window] = dt.datetime.min
         if has_every_feed:
-            started_at[window] = min(feed.started_at for feed in feeds)
-        is_complete = has_every_feed and all(feed.is_complete for feed in feeds)
+            started_at[window] = min(feed.started_at for feed in earlier)
+        is_complete = has_every_feed and all(feed.is_complete for feed in earlier)
         # a month that was started over must be finished, although an earlier pull was complete
         if is_complete and window != unfinished:
-            lacking += [feed for feed in feeds if feed.failed_reports]
+            lacking += [feed for feed in earlier if feed.failed_reports]
         else:
             left.append(window)
     left.sort(key=lambda window: (window != unfinished, started_at[window]))

@@ -161,7 +161,7 @@ def show_early_end(run: PullRun, console: Console) -> None:
         if not run.arguments.to_stdout:
             advice = "\nRepeat the command to resume. With --restart, it would start over."
         messages().print(f"Interrupted{position}.{advice}")
-    # the error itself says how far a single pull came
+    # nothing ended early, or the error itself says how far its single pull came
     elif run.ended_by is None or not run.by_month:
         return
     elif isinstance(run.ended_by, PullPausedError):
@@ -195,11 +195,11 @@ def show_failures(run: PullRun) -> None:
             shared_reason = id_in_text(failed_id).sub("…", _WAIT.sub("", reason))
             line = f"{month}{feed}{kind}", shared_reason
             reasons_by_line[line][failed_id] = reason
-    for (objects, reason_without_id), reasons in reasons_by_line.items():
+    for (objects, shared_reason), reasons in reasons_by_line.items():
         if len(reasons) == 1:
             (reason,) = reasons.values()
         else:
-            reason = reason_without_id
+            reason = shared_reason
             objects = f"{objects}s"
         _print_failure(f"{objects} {listed(sorted(reasons))}: {reason}")
     if run.lacking:
@@ -229,6 +229,7 @@ def show_summary(run: PullRun, source: str, console: Console, warnings: Sequence
     """Print what was pulled, into which files, and the next step if there were failures.
 
     Args:
+        source: the service, in words.
         warnings: sentences that were printed already.
     """
     if not run.pulls:

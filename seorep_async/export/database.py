@@ -272,7 +272,7 @@ class Database(Target):
                     holder = holder_of(error)
                     is_late = deadline is not None and time.monotonic() >= deadline
                     if holder is None or is_late:
-                        raise self._refusal(error) from error
+                        raise self._error_from(error) from error
                     # the minute begins when the database is first found to be open elsewhere
                     if deadline is None:
                         deadline = time.monotonic() + WAIT_SECONDS
@@ -313,10 +313,10 @@ class Database(Target):
             yield
         except require("duckdb").Error as error:
             if is_damaged(error):
-                raise self._refusal(error) from error
+                raise self._error_from(error) from error
             raise
 
-    def _refusal(self, error: Exception) -> Exception:
+    def _error_from(self, error: Exception) -> Exception:
         """Return our error for DuckDB's error on opening or reading the file."""
         reason = why_closed(error)
         if reason is None:

@@ -135,23 +135,23 @@ async def _pulled(
     options: FeedOptions,
 ) -> PullSummary:
     """Fetch the missing reports, and write the target."""
-    async with opened_target(client, request, opening) as target:
-        staging = target.staging
+    async with opened_target(client, request, opening) as opened:
+        staging = opened.staging
         # `retry_failed` found no failed report
         if staging.request.campaigns == ():
             tracker.start(Stage.DONE, staging.request.feeds[-1])
             return tracker.summary(request)
-        check_accounts = target.target.check_accounts
-        fetcher = Fetcher(client, options, staging, target.run, tracker, check_accounts)
+        check_accounts = opened.target.check_accounts
+        fetcher = Fetcher(client, options, staging, opened.run, tracker, check_accounts)
         try:
             await fetcher.fetch()
         except ExportError:
             if staging.is_too_large:
                 # the format can't store the staged rows, so they are useless
-                await target.run(staging.file.clear)
+                await opened.run(staging.file.clear)
             raise
         tracker.start(Stage.WRITING, staging.request.feeds[-1])
-        summary = await target.run(_write, target, tracker)
+        summary = await opened.run(_write, opened, tracker)
         tracker.finish()
         return summary
 
@@ -343,9 +343,8 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
 
 
 def _notes_on_future_days(request: ExportRequest) -> tuple[str, ...]:
-    """Return a note if rows arrived for days that had not begun."""
-    # The caller has checked that rows arrived. The next day alone is no future day, because in some
-    # time zones it had begun.
+    """Return a note on a pull with rows if its days had not begun."""
+    # the next day alone does not count, because in some time zones it had begun
     tomorrow = request.snapshot_date + dt.timedelta(1)
     if request.start_date < tomorrow or request.end_date == tomorrow:
         return ()

@@ -571,9 +571,9 @@ class Contents:
         elif self.received:
             reports = self.staging.records(table)
         # each row counts 1
-        parts = in_groups(rows, lambda _: 1, _ROWS_AT_ONCE)
-        columns = (list(zip(*part, strict=True)) for part in parts)
-        return Source(table, columns, reports, self._read)
+        groups = in_groups(rows, lambda _: 1, _ROWS_AT_ONCE)
+        parts = (list(zip(*group, strict=True)) for group in groups)
+        return Source(table, parts, reports, self._read)
 
     def _read(self, block: int, piece: int) -> bytes:
         if self.stop.is_set():

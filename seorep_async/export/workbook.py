@@ -402,8 +402,8 @@ def _shown_indexes(sheet: Sheet, surveys: Sequence[_Survey]) -> list[int]:
 def _write_rows(worksheet: Any, sheet: Sheet, indexes: Sequence[int]) -> None:
     """Write the rows of a sheet below its header, in the columns with these indexes."""
     row_number = 1
-    for columns in sheet.cells():
-        for row in zip(*(columns[index] for index in indexes), strict=True):
+    for part in sheet.cells():
+        for row in zip(*(part[index] for index in indexes), strict=True):
             worksheet.write_row(row_number, 0, row)
             row_number += 1
 

@@ -20,7 +20,7 @@ from seorep_async.history.counting import CampaignChanges, CountedChanges
 from seorep_async.resources.arguments import check_engine_names, names_unknown_arguments
 from seorep_async.tables.columns import Column, Columns, ColumnType, Table, columns_of_model
 
-_SHEETS = ("winners", "losers")
+_WINNERS_AND_LOSERS = ("winners", "losers")
 _EMPTY = "no changes"
 """The name of the sheet of a workbook without changes."""
 _NOT_COMPARED = Table(
@@ -135,8 +135,8 @@ def labels_by_engine(engine_names: object) -> dict[str, str]:
     """
     engine_a, engine_b = check_engine_names(engine_names)
     # as in the headers of a pull's workbook
-    all_names = (engine_a, f"{engine_a} mobile", f"{engine_a} places", engine_b)
-    return dict(zip(ENGINES, all_names, strict=True))
+    labels = (engine_a, f"{engine_a} mobile", f"{engine_a} places", engine_b)
+    return dict(zip(ENGINES, labels, strict=True))
 
 
 def engines_by_name(engine_names: object) -> dict[str, str]:
@@ -181,7 +181,9 @@ class ChangeFile:
         if self._is_workbook:
             counts = _table_of(CampaignChanges)
             key_of_changes = _table_of(Change).key
-            keys = {counts.name: counts.key} | dict.fromkeys((*_SHEETS, _EMPTY), key_of_changes)
+            keys = {counts.name: counts.key} | dict.fromkeys(
+                (*_WINNERS_AND_LOSERS, _EMPTY), key_of_changes
+            )
             is_ours = any(
                 read_sheet(self.path, name).keys() >= set(key) for name, key in keys.items()
             )
@@ -287,7 +289,7 @@ def _sheets(
         losers = [row for row in rows if not _is_winner(row)]
         sheets = [
             _sheet(attrs.evolve(table, name=name), sheet_rows, heading)
-            for name, sheet_rows in zip(_SHEETS, (winners, losers), strict=True)
+            for name, sheet_rows in zip(_WINNERS_AND_LOSERS, (winners, losers), strict=True)
             if sheet_rows
         ]
     if left_out:

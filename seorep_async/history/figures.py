@@ -277,8 +277,8 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     # the last day is compared with the day before it, even if the charts omit that day
     standings = _standings(selection, sorted({*drawn, *dates[-2:]}))
     drawn_standings = [day for day in standings if day["as_of"] in drawn]
-    # the last day is also compared with the first day, if that is another day
     earlier = standings[-2:-1]
+    # the last day is also compared with the first day, if that is another day
     if len(dates) > 2:
         earlier.append(standings[0])
     # an account may be ranked in only one engine, not necessarily the first

@@ -216,7 +216,7 @@ class Session:
                 result = request.decode(b"")
             if not isinstance(result, Failure):
                 break
-            retry = self._decide(call, result, permit)
+            retry = self._retry_or_raise(call, result, permit)
             # In a closed client, the next wait would fail and hide this failure.
             if self.state is not SessionState.OPEN:
                 raise self._closed_error(result)
@@ -284,8 +284,8 @@ class Session:
         end of this function, because the attempt that gets the permit next must know the outcome.
         """
         seconds = min(call.deadline.at - call.started, call.request.attempt_seconds)
-        # Neither the end of a cancelled attempt nor a defect of a decoder says anything about the
-        # service.
+        # The outcome stays None if the attempt is cancelled or a decoder has a defect, because
+        # neither says anything about the service.
         outcome = None
         try:
             received = await self._transport.attempt(call.request, seconds, call.may_reuse)
@@ -299,7 +299,7 @@ class Session:
             self.observer.log_outage(call, outcome, self.share)
         return outcome
 
-    def _decide(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
+    def _retry_or_raise(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
         """Record a failed attempt. Return its retry, or raise the last error."""
         others_refused = self.share.rate_refused_since(call.idle_since)
         was_too_early = failure.counts_a_third(others_refused=others_refused)

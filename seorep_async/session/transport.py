@@ -82,7 +82,7 @@ class Transport:
             self._authenticate_to_proxy(self._proxy.authorization)
         if borrowed is not None:
             self._options |= self._options_of_borrowed()
-        # `open` adds the sessions `_reads` and `_writes`.
+        # `open` adds the sessions `_session_for_reads` and `_session_for_writes`.
         self._closing = AsyncExitStack()
         self.attempts: int = 0
         self.bytes_received: int = 0
@@ -114,14 +114,14 @@ class Transport:
         """
         reuse_freed_memory()
         if self._borrowed is None:
-            self._reads = self._own_session(for_writes=False)
-            self._writes = self._own_session(for_writes=True)
+            self._session_for_reads = self._own_session(for_writes=False)
+            self._session_for_writes = self._own_session(for_writes=True)
             return
         problem = self._problem_of(self._borrowed)
         if problem:
             raise ConfigurationError(f"the session that was passed in {problem}")
-        self._reads = self._borrowed
-        self._writes = self._borrowed
+        self._session_for_reads = self._borrowed
+        self._session_for_writes = self._borrowed
 
     def _problem_of(self, session: aiohttp.ClientSession) -> str:
         """Return the problem with a session, or an empty string."""
@@ -154,9 +154,9 @@ class Transport:
         limit = TimeLimit(self._time_limits, self._settings.attempt_timeout, remaining)
         progress = None
         if request.method == "GET" and request.idempotent and may_reuse:
-            session = self._reads
+            session = self._session_for_reads
         else:
-            session = self._writes
+            session = self._session_for_writes
             progress = watch_progress()
         try:
             with limit:
@@ -190,7 +190,8 @@ class Transport:
         self, limit: TimeLimit, remaining: float, progress: Progress | None
     ) -> Failure:
         """Return the failure of an attempt cut off by our time limit or by closing the client."""
-        # A read has no progress. A mock of aiohttp may raise a TimeoutError without any.
+        # The progress of a read is not recorded. A mock of aiohttp may raise a TimeoutError before
+        # our limit is over.
         may_be_sent = progress is None or progress.is_sent or not limit.is_over
         sent = Sent.MAYBE if may_be_sent else Sent.NO
         if self._time_limits.is_closed:

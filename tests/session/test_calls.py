@@ -199,5 +199,5 @@ async def test_a_cancelled_close_still_closes_everything(
         await closing
     released.set()
     await server.until_no_connection()
-    assert session._transport._reads.closed is True
-    assert session._transport._writes.closed is True
+    assert session._transport._session_for_reads.closed is True
+    assert session._transport._session_for_writes.closed is True

@@ -73,7 +73,7 @@ async def test_cookies_are_not_stored_and_not_sent_back(
     await ask(client)
     await ask(client)
     assert not any("Cookie" in request.headers for request in server.requests)
-    assert list(client._session._transport._reads.cookie_jar) == []
+    assert list(client._session._transport._session_for_reads.cookie_jar) == []
 
 
 async def test_cookies_and_headers_of_a_borrowed_session_are_not_sent(connect: Connect) -> None:
