@@ -184,8 +184,29 @@ def test_an_account_whose_key_is_refused_is_not_healthy(
 
 def test_a_pull_in_the_background_is_followed_to_its_end(names: dict[str, Any]) -> None:
     (line,) = [line for line in names["printed"] if "data: " in line]
-    end = {"total": 3, "reports": 2, "failures": 1, "running": False}
-    assert json.loads(line.partition("data: ")[2]) == end
+    end = json.loads(line.partition("data: ")[2])
+    assert end.pop("error")["error"] == "NotFoundError"
+    counts = {"total": 3, "reports": 2, "failures": 1}
+    assert end == counts | {"cancelled": False, "running": False}
+
+
+def test_a_background_pull_shows_and_logs_a_refused_key(
+    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(names["KEYS"], "acme", "a-revoked-key")
+    with in_a_thread(Sandbox(campaigns=2, api_key=KEY)) as service:
+        monkeypatch.setenv("SEOREP_BASE_URL", service.base_url)
+        with TestClient(names["accounts"]) as web:
+            number = web.post("/acme/pulls", params={"campaign": [1, 2]}).json()
+            followed = web.get(f"/pulls/{number}").text
+    assert '"error": "AuthenticationError"' in followed
+    assert "acme: AuthenticationError: " in caplog.text
+
+
+@pytest.mark.parametrize("path", ["/unknown/campaigns/1", "/pulls/999", "/pulls/-1"])
+def test_an_unknown_account_or_pull_is_a_404(path: str, names: dict[str, Any]) -> None:
+    with TestClient(names["accounts"]) as web:
+        assert web.get(path).status_code == 404
 
 
 def test_the_end_of_the_service_cancels_its_pulls(
@@ -197,7 +218,8 @@ def test_the_end_of_the_service_cancels_its_pulls(
         with TestClient(names["accounts"]) as web:
             numbers = [web.post("/acme/pulls", params=many).json() for _ in range(2)]
             web.delete(f"/pulls/{numbers[0]}")
-            assert web.get(f"/pulls/{numbers[0]}").text.endswith('"running": false}\n\n')
+            followed = web.get(f"/pulls/{numbers[0]}").text
+            assert followed.endswith('"cancelled": true, "running": false}\n\n')
         assert [names["jobs"][number][0].cancelled() for number in numbers] == [True, True]
 
 
