@@ -1,12 +1,14 @@
 """A sandbox in its own thread, because engines block theirs, and a key that must not leak."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from seorep_async.guides import pages
 from seorep_async.sandbox import Sandbox
 from tests.session.canary import Canary
 from tests.threads import in_a_thread
@@ -48,3 +50,12 @@ def assert_key_in_no_file(folder: Path) -> None:
     assert files
     for file in files:
         CANARY.assert_not_in(f"{file} {file.read_bytes().decode('latin-1')}")
+
+
+def names_of_the_guide() -> dict[str, Any]:
+    """Return the names that the first block of the guide of engines defines for all recipes."""
+    block = re.search(r"^```python\n(.*?)^```", pages()["engines"], re.DOTALL | re.MULTILINE)
+    assert block is not None
+    names: dict[str, Any] = {"__name__": "guide"}
+    exec(block[1], names)  # noqa: S102
+    return names

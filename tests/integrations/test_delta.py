@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from seorep_async import Feed, Settings
+from seorep_async import Feed, SeoRepError, Settings
 from seorep_async.guides import pages
 from seorep_async.integrations.engines import pull_table, table_schema
-from tests.integrations.service import served
+from tests.integrations.service import names_of_the_guide, served
 
 pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
 
@@ -31,9 +31,9 @@ WINDOW: dict[str, Any] = {
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The function of the guide, which writes to the folder `delta`."""
     monkeypatch.chdir(tmp_path)
-    recipe = r"```python engines\n(import pyarrow.compute.*?\n)\n\nfailures = store\("
+    recipe = r"```python engines\n(import pyarrow.compute.*?\n)\n\ntry:\n    failures = store\("
     (lines,) = re.findall(recipe, pages()["engines"], re.DOTALL)
-    names: dict[str, Any] = {"table_schema": table_schema}
+    names = names_of_the_guide()
     exec(lines, names)  # noqa: S102
     return names["store"]
 
@@ -56,7 +56,7 @@ def test_a_campaign_that_fails_in_a_rerun_keeps_its_rows(store: Any) -> None:
 
 def test_a_night_without_rows_writes_nothing(store: Any) -> None:
     store(night())
-    with pytest.raises(RuntimeError, match="nothing to store: campaign 1: "):
+    with pytest.raises(SeoRepError, match="nothing to store: campaign 1: "):
         store(night(failing=(1, 2, 3)))
     store(table_schema(on_error="rows").empty_table())
     assert deltalake.DeltaTable("delta").version() == 0

@@ -8,7 +8,6 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,14 +21,19 @@ from seorep_async import (
     ConfigurationError,
     Feed,
     SeoRepClient,
-    SeoRepError,
     Settings,
 )
 from seorep_async.guides import pages
 from seorep_async.integrations.dlt import dlt_source
 from seorep_async.integrations.engines import pull_table
 from seorep_async.tables.output_tables import table_of
-from tests.integrations.service import CANARY, WINDOW, assert_key_in_no_file, served
+from tests.integrations.service import (
+    CANARY,
+    WINDOW,
+    assert_key_in_no_file,
+    names_of_the_guide,
+    served,
+)
 
 pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
 
@@ -247,17 +251,17 @@ def test_a_campaign_that_fails_later_keeps_its_rows(tmp_path: Path) -> None:
     assert nights == dict.fromkeys(IDS, 2) | {3: 1}
 
 
-def test_the_guides_run_counts_its_failures_after_a_failed_load(tmp_path: Path) -> None:
+def test_the_guides_run_names_its_failures_after_a_failed_load(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (lines,) = re.findall(
-        r"^(def run\(ids, .*?\n)\n\nfailed = run\(", pages()["engines"], re.DOTALL | re.MULTILINE
+        r"^(def run\(ids, .*?\n)\n\nerrors = run\(", pages()["engines"], re.DOTALL | re.MULTILINE
     )
     loaded = Loaded("duckdb", tmp_path, "")
-    names: dict[str, Any] = {
+    names = names_of_the_guide() | {
         "pipeline": loaded.pipeline,
         "PipelineStepFailed": pytest.importorskip("dlt.pipeline.exceptions").PipelineStepFailed,
-        "SeoRepError": SeoRepError,
         "dlt_source": dlt_source,
-        "sys": sys,
     }
     exec(lines, names)  # noqa: S102
 
@@ -266,20 +270,36 @@ def test_the_guides_run_counts_its_failures_after_a_failed_load(tmp_path: Path) 
             client.execute_sql(f"ALTER TABLE keyword_rankings RENAME {old_name} TO {new_name}")
 
     with served(campaigns=2) as sandbox:
-        assert names["run"]([1, 2], **WINDOW) == 0
+        assert names["run"]([1, 2], **WINDOW) == []
         rename_column("engine_a_ranking", "broken")
         with pytest.raises(Exception, match="engine_a_ranking"):
             names["run"]([1, 2], **LATER)
         rename_column("broken", "engine_a_ranking")
-        assert names["run"]([1, 2], **{**WINDOW, "snapshot_date": "2023-04-03"}) == 0
-        # Failures are counted although older rows of the night remain.
+        assert names["run"]([1, 2], **{**WINDOW, "snapshot_date": "2023-04-03"}) == []
+        # Failures are named although older rows of the night remain.
         sandbox.forbidden = frozenset([2])
-        assert names["run"]([1, 2], **WINDOW) == 1
+        assert names["run"]([1, 2], **WINDOW) == ["AuthenticationError"]
         sandbox.forbidden = frozenset()
-        assert names["run"]([1, 2], **WINDOW) == 0
+        assert names["run"]([1, 2], **WINDOW) == []
     assert {row["snapshot_date"].day for row in loaded.rows("keyword_rankings")} == {1, 2, 3}
-    with pytest.raises(SystemExit, match=r"^ConfigurationError: "):
+    with pytest.raises(SystemExit, match=r"^2$"):
         names["run"]([1, 2], **WINDOW, api_key_env="NOT_SET")
+    assert capsys.readouterr().err.startswith("ConfigurationError: ")
+
+
+@pytest.mark.parametrize(
+    ("errors", "code"),
+    [
+        ([], 0),
+        (["AuthenticationError", "NotFoundError"], 9),
+        (["NotFoundError", "ServerError"], 4),
+    ],
+    ids=str,
+)
+def test_the_guides_scripts_have_the_exit_codes_of_the_command(
+    errors: list[str], code: int
+) -> None:
+    assert names_of_the_guide()["exit_code"](errors) == code
 
 
 def test_the_guides_blocks_run_in_postgres(
@@ -292,7 +312,7 @@ def test_the_guides_blocks_run_in_postgres(
     monkeypatch.setenv("DLT_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("DESTINATION__POSTGRES__CREDENTIALS", postgres)
     with served(failing={3: 404}):
-        names: dict[str, Any] = {
+        names = names_of_the_guide() | {
             "ids": IDS,
             "campaigns": asyncio.run(campaigns()),
             "window": {name: value for name, value in WINDOW.items() if name != "account"},
@@ -309,7 +329,8 @@ def test_the_guides_blocks_run_in_postgres(
             client.execute_sql(alter)
         names["run"](IDS, **LATER, feeds=[Feed.KEYWORD_BY_DATE])
     assert "rank" in str(comments)
-    assert names["failed"] == 2
+    assert names["errors"] == ["NotFoundError"] * 2
+    assert names["code"] == 9
 
 
 async def campaigns() -> Sequence[Campaign]:
