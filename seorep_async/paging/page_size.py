@@ -87,6 +87,9 @@ class PageSize:
         # A larger page would save little or nothing.
         if not page.items or _announced(page) < 2 * len(page.items):
             return page
+        # Nothing is open any more, so the listing need not wait for a turn.
+        if self._state is PageSizeState.DEFAULT:
+            return page
         patience = max(SHORTEST_PATIENCE, PATIENCE * (now() - started))
         # The second half of the call's time is for pages of the default size.
         ask_until = (now() + reading.deadline.at) / 2

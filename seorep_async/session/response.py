@@ -29,7 +29,7 @@ other work, so it waits for its turn.
 """
 _LARGEST_IN_LOOP = 2 * 1024 * 1024
 """The maximum size, in bytes, of a feed's page to decode in the loop if its rows are alike."""
-_BYTES_BETWEEN_RESTS = 1024 * 1024
+_BYTES_BETWEEN_RESTS = 512 * 1024
 """The bytes of large bodies that are decoded between two rests. A rest before each body would cost
 as much as a body of 100 rows.
 """
