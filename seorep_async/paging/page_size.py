@@ -78,6 +78,7 @@ class PageSize:
 
     async def first_page(self, reading: Reading[T]) -> Page[T]:
         """Request page 1 of a listing, and set the page size that the listing keeps."""
+        # A variable, because mypy would take the state for unchanged after an `await`.
         was_found = self._state is PageSizeState.FOUND
         if was_found:
             return await self._first_large_page(reading, None)
@@ -87,7 +88,7 @@ class PageSize:
         # A larger page would save little or nothing.
         if not page.items or _announced(page) < 2 * len(page.items):
             return page
-        # Nothing is open any more, so the listing need not wait for a turn.
+        # The question was answered, so this listing need not wait for its turn to ask.
         if self._state is PageSizeState.DEFAULT:
             return page
         patience = max(SHORTEST_PATIENCE, PATIENCE * (now() - started))
