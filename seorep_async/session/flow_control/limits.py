@@ -30,12 +30,14 @@ class Limits:
         self, *, max_concurrency: int = 16, requests_per_second: float | None = None
     ) -> None:
         # Settings checks the values.
-        Settings(max_concurrency=max_concurrency, requests_per_second=requests_per_second)
+        settings = Settings(
+            max_concurrency=max_concurrency, requests_per_second=requests_per_second
+        )
         self.max_concurrency: int = max_concurrency
         """The maximum number of requests in flight at once, for all clients together."""
         self.requests_per_second: float | None = requests_per_second
         """A hard cap on the combined rate, or None."""
-        self.queue: PermitQueue = PermitQueue(max_concurrency, requests_per_second)
+        self.queue: PermitQueue = PermitQueue(settings)
 
     def __repr__(self) -> str:
         return (

@@ -35,6 +35,7 @@ from seorep_async.session.flow_control.refusals import (
     Subject,
 )
 from seorep_async.session.flow_control.window import ConcurrencyWindow
+from seorep_async.settings import Settings
 
 
 class Pace:
@@ -43,9 +44,9 @@ class Pace:
     The queue asks the pace before each permit, and reports the end of each attempt to it.
     """
 
-    def __init__(self, max_concurrency: int, requests_per_second: float = math.inf) -> None:
-        self.window: ConcurrencyWindow = ConcurrencyWindow(max_concurrency)
-        self.rate: Rate = Rate(cap=requests_per_second)
+    def __init__(self, settings: Settings) -> None:
+        self.window: ConcurrencyWindow = ConcurrencyWindow(settings.max_concurrency)
+        self.rate: Rate = Rate(cap=settings.requests_per_second or math.inf)
         self.delivered: DeliveredRate = DeliveredRate()
         self.breaker: CircuitBreaker = CircuitBreaker()
         self.refusals: ExcessRefusals = ExcessRefusals()

@@ -15,6 +15,7 @@ from seorep_async.session.flow_control.lanes import ClientClosed, ClientLanes, P
 from seorep_async.session.flow_control.pace import Pace
 from seorep_async.session.flow_control.refusals import Subject
 from seorep_async.session.timeouts import Deadline
+from seorep_async.settings import Settings
 
 Origin: TypeAlias = tuple[str, str | None, int | None]
 """The scheme, host and port of a service."""
@@ -30,9 +31,8 @@ class PermitQueue:
         latest_failure: the latest failure of any client after which a retry may help, or None.
     """
 
-    def __init__(self, max_concurrency: int, requests_per_second: float | None) -> None:
-        cap = math.inf if requests_per_second is None else requests_per_second
-        self.pace: Pace = Pace(max_concurrency, cap)
+    def __init__(self, settings: Settings) -> None:
+        self.pace: Pace = Pace(settings)
         self.latest_failure: SeoRepError | None = None
         self._clients: OrderedDict[ClientLanes, None] = OrderedDict()  # served last: at the end
         self._in_flight: set[Permit] = set()

@@ -50,7 +50,7 @@ class Share:
         account: str = "",
     ) -> None:
         if limits is None:
-            self._queue = PermitQueue(settings.max_concurrency, settings.requests_per_second)
+            self._queue = PermitQueue(settings)
         else:
             self._queue = limits.queue
         self._clock = clock
