@@ -18,7 +18,7 @@ _HEAD = re.compile(
 )
 """The head of a response, after any interim ones (1xx). Some servers end lines with LF alone.
 
-`(?>…)` and `*+` keep what they matched: otherwise, 24 interim heads would take 15 s.
+`(?>…)` and `*+` never backtrack: otherwise, 24 interim heads would take 15 s.
 """
 _STATUS_204 = re.compile(rb"HTTP/\S+ +204\b")
 
@@ -29,15 +29,15 @@ def reuse_freed_memory() -> None:
     asyncio allocates a block for each read and then shortens it. glibc maps and unmaps each of
     these blocks until a larger one has been freed, which costs 20 microseconds per request.
     """
-    bytes(2 * READ_SIZE)
+    bytes(2 * READ_SIZE)  # freed at once
 
 
 class WireError(Exception):
     """Carries an error of aiohttp past the handler that would resend the request (aiohttp 3.14).
 
-    After these two errors, aiohttp resends GET, HEAD, PUT and DELETE once. It doesn't count the
-    resend, and no option turns it off. Our response classes catch the errors first. A borrowed
-    session has its own classes, so a middleware catches them there.
+    After the errors in `RESENT_AFTER`, aiohttp resends GET, HEAD, PUT and DELETE once. It doesn't
+    count the resend, and no option turns it off. Our response classes catch the errors first. A
+    borrowed session has its own classes, so a middleware catches them there.
     """
 
     RESENT_AFTER = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
@@ -57,8 +57,11 @@ def refuse_unasked(connection: aiohttp.connector.Connection) -> None:
         raise WireError(UnaskedResponse("the service sent a response before the request"))
 
 
-def watch(request: aiohttp.ClientRequest) -> None:
-    """Check the connection before a borrowed session sends a request: it has its own classes."""
+def check_before_sending(request: aiohttp.ClientRequest) -> None:
+    """Let a request of a borrowed session check its connection before it is sent.
+
+    Such a session does not use our request class, `OwnRequest`, which does this itself.
+    """
 
     async def send(conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         del request.send  # restores the method of the class, without a reference cycle
@@ -104,8 +107,8 @@ def own_request(
 ) -> type[aiohttp.ClientRequest]:
     """Return the request class of our own sessions. It adds secret headers only on sending.
 
-    Headers of a session would show the key to trace configs, to wrappers of aiohttp, and in the
-    locals of its frames. With `is_watched`, a request also records its progress.
+    If the session had these headers, trace configs, wrappers of aiohttp, and tracebacks with the
+    locals of its frames would show the key. With `is_watched`, a request also records its progress.
     """
     headers = tuple(secret_headers.items())
 
@@ -162,6 +165,7 @@ class _BodyOf204:
         if not self._is_head_complete:
             self._head += data
             head = _HEAD.match(self._head)
+            # So far, there may be fewer than five bytes.
             is_http = self._head.startswith(b"HTTP/"[: len(self._head)])
             if head is None and is_http and len(self._head) < READ_SIZE:
                 return
@@ -169,7 +173,7 @@ class _BodyOf204:
             self._is_head_complete = True
             data = self._head
             if head is not None and _STATUS_204.match(head["final"]):
-                self._parse(head[0])
+                self._parse(head[0])  # without the body
                 self._is_204 = True
         if not self._is_204:
             self._parse(data)

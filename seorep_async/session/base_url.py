@@ -53,7 +53,7 @@ def origin_of(url: URL) -> tuple[str, str | None, int | None]:
 def base_url_problem(  # noqa: C901, PLR0912, a list of checks
     base_url: object, *, allow_insecure_http: bool
 ) -> tuple[str, str] | None:
-    """Return the problem with an address and advice, or None if the address is valid.
+    """Return the problem with an address, and advice or "". Return None if the address is valid.
 
     An address is `https://host[:port][/prefix]`. `http://` is accepted only for this machine,
     unless `allow_insecure_http` is set. The address is not shown: it may contain a password.
@@ -66,6 +66,7 @@ def base_url_problem(  # noqa: C901, PLR0912, a list of checks
         parts = urllib.parse.urlsplit(base_url)
         host = parts.hostname
         _port = parts.port  # raises a ValueError if it is invalid
+        # Credentials are refused below, even if they make the rest unreadable for yarl.
         url = URL() if "@" in parts.netloc else URL(base_url)
     except ValueError:
         return "base_url is not a valid address: write it as https://host[:port]", ""

@@ -59,15 +59,17 @@ _PRIVATE = (
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
 _LISTS = ("/v3/campaigns", "/v3/users", "/v3/keywords", "/v3/backlinks")
-"""Paths that exist for every key."""
+"""Paths that exist for every key, so a 404 for one of them means that the address is wrong."""
 _UNREAD_ENCODINGS = ("br", "compress", "zstd")
 """Encodings that the client never asks for and can't decode."""
 _ONCE_MORE = 2
-"""The most attempts if a 425 or, before the key has worked, an HTML page arrives."""
+"""The maximum number of attempts after a 425 without Retry-After, or after an HTML page with a
+successful status before any request has succeeded.
+"""
 
 
 def is_of_gateway(response: Response) -> bool:
-    """Return whether a server in front of the service refused, such as a firewall or an ingress.
+    """Return whether a server in front of the service, such as a firewall, sent this refusal.
 
     The service itself sends its errors as JSON. Its 403 or 404 concerns the key or an object; a 403
     or 404 of another server does not. Other statuses mean the same from any sender.
@@ -103,7 +105,8 @@ class ErrorReader:
     """Turns error responses into failures without secrets. A service may echo the key.
 
     Attributes:
-        knows_service: whether the service has answered at this address.
+        knows_service: whether a request to this address has succeeded. Until then, the address may
+            be wrong.
     """
 
     def __init__(self, authentication: Authentication) -> None:
@@ -115,10 +118,12 @@ class ErrorReader:
         status = response.status
         if status < 400:
             error = _redirect_error(request, response)
-            # Web applications send a 302 or 303 after they have processed a form.
+            # Web applications send a 302 or 303 after they have processed a form, so a write may
+            # have been carried out.
             sent = Sent.RESPONDED if status in (301, 307, 308) else Sent.MAYBE
             return self._failure(sent, Cause.PERMANENT, error, request, response)
-        # Before any success, the address may be wrong, or the page may concern the key.
+        # Once a request has succeeded, such a page is a temporary refusal. Before that, the address
+        # may be wrong, or the page may concern the key.
         if self.knows_service and is_of_gateway(response):
             error = RateLimitedError(_NOT_THE_SERVICE)
             return self._failure(
@@ -148,7 +153,7 @@ class ErrorReader:
         if status == 404 and (is_unknown or is_of_gateway(response)):
             # A 404 of another server does not mean that the object is missing.
             return ProtocolError(_WRONG_SERVER)
-        default = "the service refused" if status < 500 else "the service failed"
+        default = "the service refused the request" if status < 500 else "the service failed"
         message = _MESSAGES.get(status, default)
         is_postponed = cause.retryable and response.retry_after is not None
         if is_postponed and status < 500 and status != 429:
@@ -198,10 +203,14 @@ class ErrorReader:
         response: Response,
         **facts: Any,
     ) -> Failure:
-        """Add an excerpt of the response and its Retry-After to an error. Return the failure."""
+        """Add an excerpt of the response and its Retry-After to an error. Return the failure.
+
+        `facts` are further fields of the `Failure`.
+        """
         fields: dict[str, Any] = {"status": response.status}
         if not request.private:
-            # More than the excerpt needs, because masking secrets and joining spaces shortens it.
+            # More than the excerpt needs, because masking secrets and collapsing white space
+            # shortens the text.
             beginning = response.body[: 8 * _LONGEST_EXCERPT]
             is_cut = len(beginning) < len(response.body)
             text = beginning.decode(errors="replace")

@@ -61,9 +61,10 @@ class Failure:
         error: the caller's error, if this was the last attempt.
         retry_after: seconds that the service asked the client to wait, or None.
         inconclusive: whether the failure says nothing about the service, because the call's time
-            was over or our event loop was blocked.
+            was over, the client was closed, or our event loop was blocked.
         out_of_resources: whether our process, or the machine, has too many open files or threads.
-        most_attempts: a limit on the request's attempts below `Settings.max_attempts`, if any.
+        most_attempts: the maximum number of the request's attempts, if it is lower than
+            `Settings.max_attempts`.
         is_own_json: whether the service itself reported the failure, in JSON.
         by_gateway: whether a page of a server in front of the service reported the failure.
     """
@@ -102,7 +103,7 @@ class Failure:
 
     @property
     def asks_to_wait(self) -> bool:
-        """Whether the service asked the client to try again later (429, 503 with Retry-After)."""
+        """Whether the service refused the rate, or sent a 503 with a Retry-After."""
         if self.retry_after is None:
             return self.cause is Cause.THROTTLE
         return self.is_refusal
@@ -126,10 +127,11 @@ class Failure:
         return self.cause.retryable or self.sent is Sent.MAYBE
 
     def counts_a_third(self, *, others_refused: bool) -> bool:
-        """Return whether the attempt counts as a third, because it seems to be only too early.
+        """Return whether the attempt was probably only too early.
 
-        Such an attempt got a 429, or another refusal with a Retry-After. A 503 without Retry-After
-        may also mean an outage, so it counts as a third only if the rate was refused as well.
+        `retry_policy.decide` counts it as a third of a failed attempt. It got a 429, or another
+        refusal with a Retry-After. A 503 without Retry-After may also mean an outage, so it counts
+        as a third only if the rate was refused as well.
 
         Args:
             others_refused: see `Share.rate_refused_since`.

@@ -124,9 +124,9 @@ class Stats:
     page_sizes: Mapping[str, int] = attrs.field(factory=dict)
     """The page sizes that the client has found, by endpoint path. See `Settings.page_size`."""
     outage: float | None = None
-    """Seconds since failures of the service let only probes go out, or None without an outage. A
-    503 counts as a failure after a second, until a limit of the service is known. A new call then
-    waits until a probe succeeds, or until its time limit."""
+    """Seconds for which only probes have gone out because the service fails, or None without an
+    outage. While no limit of the service is known, 503s that last for a second count as failures.
+    During an outage, a new call waits until a probe succeeds, or until its time limit."""
 
     def since(self, earlier: Stats) -> Stats:
         """Return the increase since an earlier snapshot. The limits are the current ones."""
@@ -169,7 +169,7 @@ class Observer:
         return Block(_recordings, self, [])
 
     def _record(self, call: Call[Any], response: Response) -> None:
-        """Add a response to the recordings of the blocks around it."""
+        """Add a response to the recordings of this client's blocks around the current code."""
         for block in _recordings.get():
             if block.owner is self:
                 block.value.append(self._raw_answer(call, response))

@@ -40,9 +40,9 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         priority: the lowest gets its permit first.
         deadline: the call's deadline. None gives the request its own, as in a stream.
         idempotent: whether it may be sent again although the service may have executed it.
-        max_attempts: a limit below `Settings.max_attempts`, if any.
-        attempt_seconds: a limit below `Settings.attempt_timeout`, if any. An attempt that takes
-            this long is the last.
+        max_attempts: the maximum number of attempts, if it is lower than `Settings.max_attempts`.
+        attempt_seconds: the time limit of an attempt, if it is shorter than
+            `Settings.attempt_timeout`. An attempt that takes this long is the last.
         lane: the lane of its pull, or None for the lane of single calls and listings.
         secrets: strings of the request that must not appear in an error, such as a password.
         private: whether the response contains secrets, so that no error may quote it.
@@ -167,7 +167,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
             self.may_have_run = True
 
     def complete(self, error: E, account: str) -> E:
-        """Add the facts of this call to an error."""
+        """Return a copy of an error with the facts of this call."""
         request = self.request
         completed = error.evolve(
             subject=request.subject,
@@ -176,5 +176,6 @@ class Call(msgspec.Struct, Generic[T], eq=False):
             account=account,
             attempts=self.attempts,
         )
+        # `evolve` does not copy the cause.
         completed.__cause__ = error.__cause__
         return completed

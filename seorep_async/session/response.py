@@ -105,6 +105,7 @@ class ResponseReader:
         if size > _LARGEST_IN_LOOP:
             return await self._decode_in_thread(call, call.request.decode, body)
         if self._thread_lock.locked():
+            # Only wait for the thread: two bodies decoded at once would hold up the loop.
             async with self._turn(call):
                 pass
         await self._rest_before(call, size)
@@ -112,6 +113,7 @@ class ResponseReader:
         page = decode.documented(body)
         if page is not None:
             return page
+        # The rows differ, so the page takes longer.
         return await self._decode_in_thread(call, decode.odd, body)
 
     async def _decode_in_thread(
@@ -127,11 +129,12 @@ class ResponseReader:
         Raises:
             TimeoutError: the deadline of the call is over, or the client was closed.
         """
+        # Right after a rest, even a body above the limit is decoded.
         while self._bytes_since_rest and self._bytes_since_rest + size > _BYTES_BETWEEN_RESTS:
             if self._is_resting:
                 # The call that began this rest ends it.
                 await asyncio.sleep(0)
-                self._seconds_left(call)
+                self._seconds_left(call)  # raises if there are none
                 continue
             self._is_resting = True
             try:

@@ -60,7 +60,8 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
     if not request.idempotent and failure.error.status == 403:
         # The service refused the write for now. The caller decides whether to send it again.
         return failure.error
-    # The time limit of a question's attempts is the most that its answer is worth.
+    # Only questions about the page size (`paging/page_size.py`) have this time limit. A longer wait
+    # for an answer would cost more than the answer saves.
     if now - call.started >= request.attempt_seconds:
         return failure.error
     remaining = call.deadline.at - now

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 TRANSIENT_COST = 14
-"""The cost of a retry, in tokens of the retry quota."""
+"""The cost of a retry after any failure but a refusal, in tokens of the retry quota."""
 REFUSED_COST = 5
 """The cost of a retry after a refusal (429, 503). After a failed probe, a retry is free."""
 

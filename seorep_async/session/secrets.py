@@ -77,6 +77,7 @@ class Scrubber:
             latest = {escape(form) for form in latest for escape in _ESCAPES} - forms
             forms = forms | latest
         self._forms = forms | runs
+        # The longest comes first, because a pattern takes the first alternative that matches.
         heads = sorted({form[:_HEAD_LENGTH] for form in self._forms}, key=len, reverse=True)
         self._heads = re.compile("|".join(map(_pattern, heads)), re.IGNORECASE)
 

@@ -213,6 +213,7 @@ class Session:
                 permit = await self._wait_for_permit(call)
             result = await self._attempt(call, permit)
             if isinstance(result, Failure) and call.was_deleted_before(result):
+                # The object is gone, so this is a success. Its response usually has no body.
                 result = request.decode(b"")
             if not isinstance(result, Failure):
                 break
@@ -221,6 +222,7 @@ class Session:
             if self.state is not SessionState.OPEN:
                 raise self._closed_error(result)
             self._pay(call, result, retry)
+            # After a pause for everybody, the retry waits in the queue instead.
             if not permit.paces_retry:
                 await self._back_off(retry.delay)
         self.share.quota.succeed(call.spent)

@@ -21,7 +21,9 @@ LATE = 0.05
 _EXTENSION = 0.15
 """After a stop, attempts go on for this many seconds, to read data that has already arrived."""
 EXTENSIONS = 3
-"""The number of stops that may prolong an attempt. It must end in a program that always blocks."""
+"""The number of stops that may prolong an attempt. Without a limit, the attempt would never end in
+a program that always blocks the loop.
+"""
 
 
 class Deadline(msgspec.Struct, frozen=True):
@@ -94,13 +96,13 @@ class TimeLimits:
     def _set_alarm(self, loop: asyncio.AbstractEventLoop) -> None:
         self._alarm = loop.call_later(TICK, self._ring, loop, loop.time() + TICK)
 
-    def _ring(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
-        """End the attempts that are due."""
+    def _ring(self, loop: asyncio.AbstractEventLoop, alarm_due: float) -> None:
+        """End the attempts that are due. `alarm_due` is the time for which this alarm was set."""
         now = loop.time()
         for limit in self.running:
             if limit.due > now:
                 continue
-            if now - due > LATE and limit.extensions > 0:
+            if now - alarm_due > LATE and limit.extensions > 0:
                 # The loop was blocked, so a response may have arrived that it has not read yet.
                 limit.extensions -= 1
                 limit.inconclusive = True
@@ -113,10 +115,11 @@ class TimeLimits:
 
 
 class TimeLimit:
-    """Ends its block with a TimeoutError after `seconds`, or when the call has no time left.
+    """Ends its block with a TimeoutError after `seconds`, or after the call's `remaining` seconds.
 
     `inconclusive` then says that the service may not be the cause, because the call's time was over
-    or the loop was blocked. `extensions` is how many stops of the loop may still prolong it.
+    or the loop was blocked. `extensions` is the number of stops of the loop that may still prolong
+    the block.
     """
 
     def __init__(
@@ -131,7 +134,7 @@ class TimeLimit:
         self.inconclusive: bool = remaining <= seconds
 
     def __enter__(self) -> TimeLimit:
-        # Attempts always run in a task.
+        # Attempts always run in a task, so this is never None.
         task: Any = asyncio.current_task(self.loop)
         self._task: asyncio.Task[Any] = task
         self._cancelled_before = self._task.cancelling()

@@ -26,9 +26,9 @@ from seorep_async.session.aiohttp_workarounds import (
     Progress,
     WireError,
     WriteResponse,
+    check_before_sending,
     own_request,
     reuse_freed_memory,
-    watch,
     watch_progress,
 )
 from seorep_async.session.base_url import BaseURL, origin_of
@@ -190,8 +190,8 @@ class Transport:
         self, limit: TimeLimit, remaining: float, progress: Progress | None
     ) -> Failure:
         """Return the failure of an attempt cut off by our time limit or by closing the client."""
-        # The progress of a read is not recorded. A mock of aiohttp may raise a TimeoutError before
-        # our limit is over.
+        # A read may have been sent, because its progress is not recorded. Before our limit is over,
+        # only a mock of aiohttp raises a TimeoutError, so anything may have been sent.
         may_be_sent = progress is None or progress.is_sent or not limit.is_over
         sent = Sent.MAYBE if may_be_sent else Sent.NO
         if self._time_limits.is_closed:
@@ -234,7 +234,7 @@ class Transport:
         request.headers.update(self._secret_headers)
         request.headers.popall(hdrs.COOKIE, None)
         self.attempts += 1
-        watch(request)
+        check_before_sending(request)
         try:
             return await send(request)
         except WireError.RESENT_AFTER as error:

@@ -39,7 +39,7 @@ def failure_of(  # noqa: C901, PLR0912, a table of cases
 ) -> Failure:
     """Return the failure of an attempt that ended with an exception of aiohttp.
 
-    A RuntimeError is one of `is_lack_of_threads`.
+    Of RuntimeErrors, only those of `is_lack_of_threads` may be passed.
     """
     reason = _reason(error, request)
 

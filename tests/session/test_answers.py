@@ -544,4 +544,4 @@ async def test_an_error_has_the_reason_of_the_service(
 ) -> None:
     client, _ = await connect(answer(body, status=400))
     error = await failure(client, InvalidRequestError)
-    assert error.message == "; ".join(filter(None, ("the service refused", reason)))
+    assert error.message == "; ".join(filter(None, ("the service refused the request", reason)))

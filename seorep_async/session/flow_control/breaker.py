@@ -90,8 +90,9 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         self.is_probing = True
         self.last_probe = now
         seconds = _SHORTEST_BETWEEN_PROBES
-        # The longer an outage has lasted, the longer it is likely to continue. A dead campaign
-        # says nothing about the outage, so the probe after it need not wait longer.
+        # The longer an outage has lasted, the longer it is likely to continue. A dead campaign,
+        # whose requests are always refused, says nothing about the outage, so the probe after it
+        # need not wait longer.
         if tells_of_service:
             seconds = max(seconds, (now - self.opened_at) * _OUTAGE_SHARE)
         self.next_probe = now + max(interval, min(_LONGEST_BETWEEN_PROBES, seconds))

@@ -71,7 +71,8 @@ class Waiter(msgspec.Struct, eq=False):
     Attributes:
         priority: the position in its pull, or the deadline of a retry. The lowest goes first.
         since: when its wait began.
-        turn: its permit, the error that ended its wait, or None if its time is over.
+        turn: resolves to its permit, to the error that ended its wait, or to None if its time is
+            over.
         is_retry: whether the request was sent before.
     """
 
@@ -121,6 +122,7 @@ class Lane:
         return [] if self.is_held else self.waiters
 
     def waiters_like(self, waiter: Waiter) -> list[Waiter]:
+        """Return the list in which a waiter belongs."""
         return self.retries if waiter.is_retry else self.waiters
 
 
@@ -161,7 +163,7 @@ class ClientLanes:
         return [waiter for lane in self._lanes for waiter in lane.retries + lane.ready]
 
     def add(self, waiter: Waiter) -> None:
-        # Behind the waiters of the same priority.
+        # `insort` puts it behind the waiters of the same priority.
         bisect.insort(waiter.lane.waiters_like(waiter), waiter, key=_PRIORITY)
         # An empty lane becomes the last in turn; others keep their place.
         self._lanes.setdefault(waiter.lane)
@@ -177,7 +179,8 @@ class ClientLanes:
 
     def next_waiter(self, now: float) -> Waiter:
         """Return the waiter whose turn it is."""
-        # 1. A retry goes first, but not every time: dead campaigns must not hold up others.
+        # 1. A retry goes first, but not every time: campaigns whose requests always fail must not
+        #    hold up others.
         lane = self._next_lane_of_retry(now)
         if lane is not None:
             self._until_retry = next(self._between_retries)

@@ -61,6 +61,7 @@ class Pace:
         is_open = self.breaker.is_open
         most_in_flight = self.window.ceiling if is_open else self.window.size
         if in_flight + 1 > most_in_flight:
+            # It may start when a permit comes back, and no time is known for that.
             return WaitReason.CONCURRENCY, math.inf
         if self.paused_until > now:
             return WaitReason.PAUSE, self.paused_until
@@ -76,8 +77,9 @@ class Pace:
             is_dead = self.subjects.is_cause(subject)
             self.breaker.start_probe(self.rate.interval, now, tells_of_service=not is_dead)
             self.last_start = now
-            # While no limit is known, an attempt for a dead campaign is not called a probe, so that
-            # its call does not get three times as many attempts.
+            # While no limit is known, an attempt for a dead campaign, whose requests are always
+            # refused, is not called a probe. Otherwise its call would get three times as many
+            # attempts.
             return not is_dead or self.rate.is_limited
         # After a rest, the attempts accepted before it no longer show a rate.
         if now > max(self.rate.next_start, self.last_start) + SPAN:
@@ -189,8 +191,10 @@ class Pace:
         self.delivered.paused += max(0.0, until - begins)
         self.paused_until = max(self.paused_until, until)
 
-    def refuse(self, started: float, subject: Subject | None, waits: bool, now: float) -> None:
-        """Record a refusal. `waits` says whether it pauses everybody."""
+    def refuse(
+        self, started: float, subject: Subject | None, pauses_everybody: bool, now: float
+    ) -> None:
+        """Record a refusal, after `pause` if it pauses everybody."""
         is_first = subject not in self.subjects
         self.subjects.refuse(subject, started, now)
         self.later.refuse(started)
@@ -198,7 +202,7 @@ class Pace:
         if started <= self.breaker.opened_at:
             return
         # A refused probe leaves the breaker open, and changes nothing else.
-        if self.breaker.is_open or self._may_be_ignored(subject, waits):
+        if self.breaker.is_open or self._may_be_ignored(subject, pauses_everybody):
             return
         if is_first:
             self.rate_refused_at = now
@@ -207,17 +211,17 @@ class Pace:
             self.later.begin(started)
         too_many = self.refusals.refuse(is_held=now < self.rate.held_until)
         # Rule 4: too much excess opens the breaker. Once a limit is known, so does each pause.
-        if too_many or (waits and self.rate.is_limited):
+        if too_many or (pauses_everybody and self.rate.is_limited):
             self._open(Circuit.OPEN_BY_REFUSALS, now)
         else:
             # Rule 4: ten failures in a row open the breaker as well.
             self.fail(started, now)
 
-    def _may_be_ignored(self, subject: Subject | None, waits: bool) -> bool:
+    def _may_be_ignored(self, subject: Subject | None, pauses_everybody: bool) -> bool:
         # Rule 3: another refusal of a subject does not count if others that started after the first
         # one were accepted, because the subject may be the cause. A refusal that pauses everybody
         # may be repeated by chance, so it counts until the subject is surely the cause.
-        if waits:
+        if pauses_everybody:
             return self.subjects.is_cause(subject)
         return self.subjects.may_be_cause(subject)
 

@@ -34,7 +34,8 @@ class PermitQueue:
     def __init__(self, settings: Settings) -> None:
         self.pace: Pace = Pace(settings)
         self.latest_failure: SeoRepError | None = None
-        self._clients: OrderedDict[ClientLanes, None] = OrderedDict()  # served last: at the end
+        # The client that was served last is at the end.
+        self._clients: OrderedDict[ClientLanes, None] = OrderedDict()
         self._in_flight: set[Permit] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._clock = Clock()
@@ -249,15 +250,18 @@ class PermitQueue:
     def _tell_refusal(self, permit: Permit, failure: Failure, now: float) -> None:
         pause = failure.retry_after
         longest_pause = permit.lanes.longest_pause
-        waits = False
+        pauses_everybody = False
         if pause is not None and self._pauses_everybody(permit, failure, pause <= longest_pause):
-            waits = True
+            pauses_everybody = True
             self.pace.pause(now, now + min(pause, max(longest_pause, _LONGEST_PAUSE)))
             permit.paces_retry = True
-        self.pace.refuse(permit.started, permit.subject, waits, now)
+        self.pace.refuse(permit.started, permit.subject, pauses_everybody, now)
 
     def _pauses_everybody(self, permit: Permit, failure: Failure, is_short: bool) -> bool:
-        """Return whether a refusal with a Retry-After pauses everybody."""
+        """Return whether a refusal with a Retry-After pauses everybody.
+
+        `is_short` says whether the client's requests would wait out the pause.
+        """
         # 1. A 429 concerns the rate of all requests.
         if failure.cause is Cause.THROTTLE:
             return True

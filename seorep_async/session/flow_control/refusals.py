@@ -99,8 +99,8 @@ class ExcessRefusals(msgspec.Struct, eq=False):
 class LaterAttempts(msgspec.Struct, eq=False):
     """Decides, while no limit is known, whether refusals show a limit or a few dead campaigns.
 
-    A limiter that refused one attempt refuses most of those that start later. `Pace` asks when the
-    breaker closes.
+    A dead campaign is one whose requests are always refused. But a limiter that refused one attempt
+    refuses most of those that start later. `Pace` asks when the breaker closes.
 
     Attributes:
         first_refused: when the first refused attempt started; infinite if there was none.

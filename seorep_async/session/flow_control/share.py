@@ -257,7 +257,7 @@ class Share:
         self._has_warned = True
         now = self._clock.monotonic()
         reason, _ = self._queue.next_start(now)
-        waited = f"{duration(now - since)} for {self._cause(reason)}"
+        waited = f"{duration(now - since)} for {self._awaited(reason)}"
         prefix = f"{self._account}: " if self._account else ""
         fields = {"account": self._account}
         _log.warning("%sa request has waited %s; nothing was sent", prefix, waited, extra=fields)
@@ -266,9 +266,10 @@ class Share:
         """Return how long an attempt waited and for what, in words, or an empty string."""
         if seconds <= _SHORTEST_WAIT:
             return ""
-        return f"after a wait of {duration(seconds)} for {self._cause(reason)}"
+        return f"after a wait of {duration(seconds)} for {self._awaited(reason)}"
 
-    def _cause(self, reason: WaitReason | None) -> str:
+    def _awaited(self, reason: WaitReason | None) -> str:
+        """Return what a request waits for, in words."""
         rate = self._queue.pace.rate
         if reason is WaitReason.PAUSE:
             return "the end of the pause that the service asked for"
