@@ -45,15 +45,15 @@ class KeyCheck:
 
     def __init__(self, send_question: Callable[[], Awaitable[object]]) -> None:
         self.refusal: AuthenticationError | None = None
-        """The service's refusal of the key, without a subject, or None."""
+        """The error with which the service refused the key, or None. It does not name the campaign
+        of the refused request."""
         self.answered: asyncio.Event = asyncio.Event()
         """Set unless a question is in progress."""
         self.answered.set()
         self._send_question = send_question
         self._forbidden_in_a_row = 0
-        self._question_due = self.FIRST_QUESTION
-        # The number of successes that must follow the last 403 before the key counts as good. The
-        # service may have accepted requests in flight at that time before the key was revoked.
+        self._row_until_question = self.FIRST_QUESTION  # the number of 403s in a row
+        # The number of successes that must still follow the last 403 before the key counts as good.
         self._successes_until_trusted = 0
 
     def accept(self) -> None:
@@ -70,11 +70,12 @@ class KeyCheck:
         if error.status == 401:
             self.refusal = error.evolve(subject=None)
             return
-        # The others may have been accepted before the key was revoked. One more must succeed.
+        # The service may have accepted these other requests before the key was revoked. So as many
+        # successes prove nothing, and one more must follow.
         self._successes_until_trusted = other_requests + 1
         self._forbidden_in_a_row += 1
         # A 403 that arrives during a question ends only its own listing.
-        if self._forbidden_in_a_row >= self._question_due and self.answered.is_set():
+        if self._forbidden_in_a_row >= self._row_until_question and self.answered.is_set():
             await self._ask()
 
     async def require_good_key(self) -> None:
@@ -119,4 +120,4 @@ class KeyCheck:
             self.answered.set()
         # A cancelled question doesn't get here, so it is asked again.
         self._forbidden_in_a_row = 0
-        self._question_due = min(self._question_due * self.GROWTH, self.LONGEST_ROW)
+        self._row_until_question = min(self._row_until_question * self.GROWTH, self.LONGEST_ROW)

@@ -41,6 +41,7 @@ class PullRequest(Generic[R]):
 
     Attributes:
         listing_of: makes the listing of an id.
+        accepted: the last query that the service accepted. All pulls of a client share it.
     """
 
     session: Session
@@ -229,7 +230,7 @@ class _Run(Generic[R]):
         # In an ordered pull, numbers are taken one after the other.
         number = self._taken
         if not self._request.ordered:
-            number = next(iter(self._outcomes), -1)
+            number = next(iter(self._outcomes), -1)  # no id has the number -1
         outcome = self._outcomes.pop(number, None)
         if outcome is not None:
             self._taken += 1
@@ -245,8 +246,8 @@ class _Run(Generic[R]):
     async def check_key_at_end(self) -> None:
         """Ask about the key if the last 403 may be about it.
 
-        The reports of a pull that is iterated were already taken, so it raises only if there are
-        none. An awaited pull raises for every refused key (`Pull._collected`).
+        The consumer of `async for` already has all reports, so this raises only if every id failed.
+        An awaited pull raises for every refused key (`Pull._collected`).
 
         Raises:
             AuthenticationError: the key is refused, and nothing succeeded.
@@ -265,7 +266,7 @@ class _Run(Generic[R]):
     # For the crawl
 
     def next_reading(self) -> Reading[R] | None:
-        # On its way, this also ends ids that are no longer read.
+        # This also ends ids that will not be read.
         while (item := self._next_item()) is not None:
             if self.key.refusal is not None:
                 self._fail(item, self._stopped_error())
@@ -363,7 +364,8 @@ class _Run(Generic[R]):
         self.changed.set()
 
     def _may_try_again(self, item: _Item[R], error: SeoRepError) -> bool:
-        # The consumer of an ordered pull would wait until all other ids have ended.
+        # A second try comes after all other ids. The consumer of an ordered pull would wait for
+        # them, and a pull that raises ends with its first failure.
         if self._request.ordered or self._request.on_error == "raise" or item.error is not None:
             return False
         now = self._session.clock.monotonic()

@@ -1,4 +1,7 @@
-"""Check whether the pages of a listing add up: each row once, and the announced number. No I/O."""
+"""Check whether the pages of a listing add up. Nothing here does I/O.
+
+They add up if no row is repeated, and as many rows arrive as were announced.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ T = TypeVar("T")
 
 
 def is_whole(page: Page[T], key: Callable[[T], Hashable]) -> bool:
-    """Return whether page 1 is the only page, and its rows add up. A `Ledger` checks others."""
+    """Return whether page 1 is the only page, and its rows add up.
+
+    A `Ledger` checks any other listing.
+    """
     rows = len(page.items)
     if page.total_pages != 1 or page.total_records != rows:
         return False
@@ -36,7 +42,7 @@ class Ledger(Generic[T]):
         self._sizes: list[int] = []  # rows of each page
         self._received = 0
         self._ended = False
-        self._records = first.total_records
+        self._records = first.total_records  # the announced number, or None
         self.last_page: int | None = None
         if self._makes_sense(first.total_pages):
             self.last_page = first.total_pages
@@ -70,6 +76,7 @@ class Ledger(Generic[T]):
     def _end_at(self, page: Page[T]) -> None:
         """Treat an empty page as the end, unless records are missing."""
         self._ended = True
+        # If no further page was announced, only the number of records can show a gap (`finish`).
         if self.last_page is None or self.last_page == 1:
             return
         # If all announced records have arrived, an empty last page is not a gap.
@@ -108,7 +115,8 @@ class Ledger(Generic[T]):
             return False
         if self._records is not None and self._received > self._records:
             return False
-        # A short page is the last one. After a full page, the announced number may be too low.
+        # A short page is the last one. After a full page, the announced number may be too low, so
+        # the next page is read as well.
         if self.has_all_records() and self._sizes[-1] < self._sizes[0]:
             return False
         if pages >= self._max_pages:

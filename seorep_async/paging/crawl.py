@@ -31,10 +31,13 @@ class Source(Protocol[T]):
         """Accept the pages of a listing."""
 
     async def judge(self, reading: Reading[T], error: AuthenticationError) -> None:
-        """Find out whether a refusal of a listing affects other listings."""
+        """Find out whether a 401 or 403 for a listing affects other listings."""
 
     def on_failure(self, reading: Reading[T], error: SeoRepError) -> Reading[T] | None:
-        """Accept the failure of a listing, unless it has ended. Return its new reading, if any."""
+        """Accept the failure of a listing, unless the listing has already ended.
+
+        Return a reading that starts the listing over, or None.
+        """
 
     def on_bug(self, error: BaseException) -> None:
         """Handle an unexpected error."""
@@ -48,9 +51,9 @@ class Crawl(Generic[T]):
     1. The next page of the same listing, if it announced no number of pages: only this worker
        knows whether there is another.
     2. A page of the first listing that has more to request. Listings are thus finished in order, as
-       far as possible. A dead listing must neither hold others up nor look like a limit of the
-       service: a listing is passed over while it has as many pages in progress as have arrived, or
-       while one of its pages is being tried again.
+       far as possible. A listing is passed over while it has as many pages in progress as have
+       arrived, or while one of its pages is being tried again. Otherwise, a listing whose requests
+       always fail would hold up the others, and look like a limit of the service.
     3. Page 1 of the next listing that begins.
     4. If there is no other work, a page of the first listing that was passed over.
 
@@ -73,14 +76,14 @@ class Crawl(Generic[T]):
         self.is_open: bool = True
 
     def hire(self) -> None:
-        """Start one more worker, if there is a page to request and the budget allows it."""
+        """Start one more worker, if there is a page to request and room for a worker."""
         if not self.is_open or not self._has_room(len(self._workers)):
             return
         job = self._next_job()
         if job is not None:
             worker = self._session.spawn(self._work(job))
             worker.add_done_callback(self._on_worker_end)
-            self._workers[worker] = job[0]
+            self._workers[worker] = job[0]  # its listing
 
     async def close(self) -> None:
         """Stop, and wait until nothing is in progress."""
@@ -139,7 +142,7 @@ class Crawl(Generic[T]):
                 self._receive(reading, number, await reading.fetch(self._session, number))
             except SeoRepError as error:
                 reading = await self._fail(reading, error)
-                # If the client is closed now, the new reading has to fail.
+                # If the client is closed now, `_on_worker_end` reports the new reading as failed.
                 self._workers[worker] = reading
             self._retrying.discard(worker)
             # First let responses that have already arrived free their permits. Otherwise this
@@ -175,21 +178,25 @@ class Crawl(Generic[T]):
             bisect.insort(self._unfinished, reading, key=_BY_POSITION)
 
     async def _fail(self, reading: Reading[T], error: SeoRepError) -> Reading[T]:
-        """Hand a failure to the source. Return the reading that replaces this one, or this one."""
+        """Hand a failure to the source.
+
+        Return the reading that starts the listing over, or `reading` if there is none.
+        """
         if reading.is_given_up and not isinstance(error, AuthenticationError):
-            # An earlier request failed. Its worker ends the listing, perhaps after it has asked
-            # about the key.
+            # Another request of the listing failed first. The worker of that request reports the
+            # failure, perhaps only after a question about the key.
             return reading
         self._give_up(reading)
-        # After a 401 or 403, other requests of the listing will fail in the same way. The source
-        # counts each of them to decide whether the key is refused.
         if isinstance(error, AuthenticationError):
+            # The other requests of the listing will also get a 401 or 403. They are not cancelled,
+            # because the source counts each of them to decide whether the key is refused.
             await self._source.judge(reading, error)
         else:
             self._cancel_requests(reading)
         return self._source.on_failure(reading, error) or reading
 
     def _give_up(self, reading: Reading[T]) -> None:
+        """Request no more pages of a listing."""
         reading.is_given_up = True
         if reading in self._unfinished:
             self._unfinished.remove(reading)

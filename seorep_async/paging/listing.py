@@ -116,13 +116,22 @@ class Listing(NotAwaited, Generic[T, R_co]):
         return await self._read_whole(self._session.call_timeout.deadline())
 
     async def fetch_patiently(self) -> R_co:
-        """Fetch everything; `Settings.call_timeout` limits each request. For exports."""
+        """Fetch everything, for exports.
+
+        `Settings.call_timeout` limits each request, and not the whole listing.
+        """
         return await self._read_whole(self._session.call_timeout.stream_deadline())
 
     def reading(
         self, deadline: Deadline, lane: Lane | None = None, position: int = 0
     ) -> Reading[T]:
-        """Begin to read the whole listing, perhaps for a crawl, in which it has this `position`."""
+        """Return a reading of the whole listing, from which nothing was requested yet.
+
+        Args:
+            deadline: see `Query.request`.
+            lane: the lane of a pull, or None for a single listing.
+            position: the listing's position in a crawl.
+        """
         return Reading(
             self.query,
             deadline,
@@ -141,6 +150,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
         except SeoRepError as error:
             if not reading.may_be_too_large(error):
                 raise
+            # The large pages may be the cause, so start over with pages of the default size.
             reading = reading.at_default_size(error)
         try:
             return await self._assembled(reading)
@@ -173,6 +183,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
                     raise ConfigurationError(closed)
                 page = oldest.result()
                 reading.check(page)
+                # The last page may be empty.
                 if page.items:
                     yield page
         finally:

@@ -60,10 +60,9 @@ class PageSize:
 
     A service that cuts reports cuts all long reports to the same number of records. Page 1 of a
     report that is at least as long as the longest confirmed report is therefore also requested
-    without a limit.
-    If it then announces more records, the endpoint returns to default pages. A report of exactly
-    1,000 records may be whole or cut, so its page 1 is also requested with `limit=999`, which must
-    still announce 1,000.
+    without a limit. If it then announces more records, the endpoint returns to default pages. A
+    report of exactly 1,000 records may be whole or cut, so its page 1 is also requested with
+    `limit=999`, which must still announce 1,000.
     """
 
     def __init__(self, session: Session, path: str) -> None:
@@ -107,14 +106,18 @@ class PageSize:
         return page
 
     async def _has_turn(self, patience: float, ask_until: float) -> bool:
-        """Wait until no question is open, or until patience has run out. Return whether none is."""
+        """Wait until no other listing asks the question, or until patience has run out.
+
+        Return whether it is this listing's turn to ask. It must then release `_turn`.
+        """
         now = self._session.clock.monotonic
         wait_until = min(now() + patience, ask_until)
         while now() < wait_until:
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(patience, wait_until - now())):
                     return await self._turn.acquire()
-            # While the service refuses, the further pages would wait as long as the question.
+            # While the service refuses, the further pages would wait as long as the question, so
+            # waiting longer for the question loses nothing.
             if self._rate_is_refused():
                 wait_until = ask_until
         return False
@@ -140,7 +143,7 @@ class PageSize:
             large_page = await self._session.send(question)
             is_longer = _continues(page, large_page, reading)
             if is_longer and await self._is_whole(large_page, reading, deadline):
-                self._find(large_page)
+                self._record_found_size(large_page)
                 return large_page
             self._state = PageSizeState.DEFAULT
         except SeoRepError as error:
@@ -161,7 +164,7 @@ class PageSize:
         reading.limit = None
         return page
 
-    def _find(self, page: Page[Any]) -> None:
+    def _record_found_size(self, page: Page[Any]) -> None:
         self._state = PageSizeState.FOUND
         self._failures = 0
         self._confirm(page)
@@ -193,6 +196,7 @@ class PageSize:
         """Return whether a report that announces exactly the limit is complete."""
         if _announced(page) != LIMIT or self._pages_are_limited:
             return True
+        # Only this request has another limit.
         reading.limit = LIMIT - 1
         request = msgspec.structs.replace(reading.request(1), deadline=deadline)
         reading.limit = LIMIT
@@ -210,6 +214,7 @@ class PageSize:
         return records < self._longest
 
     def _confirm(self, page: Page[Any]) -> None:
+        """Count a report that was not cut, if none was longer."""
         records = _announced(page)
         if records > self._longest:
             self._longest = records
@@ -224,6 +229,7 @@ class PageSize:
             self._fall_back()
 
     def _fall_back(self) -> None:
+        """Use default pages for all further listings."""
         self._state = PageSizeState.DEFAULT
         self._session.page_sizes.pop(self._path, None)
 
@@ -231,7 +237,7 @@ class PageSize:
 def choose_page_size(
     params: dict[str, Any], settings: Settings, page_size: PageSize
 ) -> PageSize | None:
-    """Return the object that finds the page size, or None if the size is given.
+    """Return `page_size` if it must find the page size, or None if the caller or a setting decides.
 
     A size from the settings is added to `params`.
     """

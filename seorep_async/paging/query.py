@@ -15,7 +15,9 @@ from seorep_async.session import Deadline, Lane, Request
 T = TypeVar("T")
 
 ATTEMPTS = 5
-"""The attempts for a page of the found size. A service may fail only on large pages."""
+"""The maximum number of attempts for a page of the found size. A service may fail only on large
+pages, so the listing is then read again with pages of the default size.
+"""
 
 
 class Query(msgspec.Struct, Generic[T], eq=False):
@@ -53,7 +55,8 @@ class Query(msgspec.Struct, Generic[T], eq=False):
                 each request (`Deadline.of_stream`).
             lane: the lane of a pull, or None for a single listing.
             position: the listing's position among others. The lowest is read first.
-            limit: the requested number of records per page, or None for the service's default.
+            limit: the number of records per page that the client has found. With None, the limit
+                in `query` applies, or the service's default.
         """
         query = f"page={number}"
         if limit is not None:

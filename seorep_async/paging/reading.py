@@ -51,15 +51,16 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         deadline, lane, position: see `Query.request`.
         max_pages: the maximum number of pages, in case the listing never ends.
         most_ahead: the number of pages that may be requested beyond the last checked page.
-        page_size: chooses the size of all pages when page 1 is requested. None keeps the default.
-        limit: the size of all pages, or None for the service's default.
+        page_size: finds the size of all pages when page 1 is requested. With None, the limit in
+            the query applies, or the service's default.
+        limit: the size that `page_size` found, or None.
         blamed: the `page_size` whose large pages may have caused an earlier failure, or None.
         earlier_error: the failure of an earlier reading of this listing, or None.
         requested: the number of the last requested page.
         checked: the number of the last page that was received and checked.
         early: pages that arrived before an earlier page, by number.
         pages: page 1, and the other checked pages with items. Only `receive` adds to them.
-        ledger: checks the pages. None before page 1, and if page 1 is the only page.
+        ledger: checks the pages. None before page 1, and if page 1 `is_whole`.
         is_complete: whether all pages are there and add up.
         is_given_up: whether nobody waits for its pages any more.
     """
@@ -99,7 +100,10 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         return again
 
     def again(self, error: SeoRepError) -> Reading[T]:
-        """Return a reading of the same listing from page 1, at the same size, after a failure."""
+        """Return a reading of the same listing from page 1, after a failure.
+
+        If there is a `page_size`, it finds the size of the pages again.
+        """
         return Reading(
             self.query,
             self.deadline,
@@ -142,7 +146,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         return self.requested - self.arrived
 
     def take_number(self) -> int:
-        """Return the number of the next page to request."""
+        """Return the number of the next page to request, and count that page as requested."""
         self.requested += 1
         return self.requested
 
