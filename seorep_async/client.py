@@ -255,9 +255,10 @@ def _masked(string: Any) -> Any:
 
 def _base_url_of(access: Access, settings: Settings) -> BaseURL:
     base_url: Any = access.base_url
-    problem = base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http)
-    if problem is not None:
-        raise access.refusal(": ".join(filter(None, problem)), "base_url")
+    refusal = base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http)
+    if refusal is not None:
+        problem, advice = refusal
+        raise access.refusal(f"{problem}: {advice}" if advice else problem, "base_url")
     return BaseURL(plain_string(base_url))
 
 
@@ -274,7 +275,8 @@ def _account_of(access: Access, account: str | None, base_url: BaseURL) -> str:
     if account is not None:
         return check_account_name(account)
     if access.account is None:
-        return base_url.origin[1] or ""
+        _scheme, host, _port = base_url.origin
+        return host or ""
     try:
         return check_account_name(access.account)
     except ConfigurationError as error:

@@ -221,9 +221,9 @@ _STATUS_ERRORS = {
 }
 
 
-def is_of_wrong_address(error: str, status: int | None) -> bool:
+def is_of_wrong_address(class_name: str, status: int | None) -> bool:
     """Return whether an error of this class and status means that the address is wrong."""
-    return error == "RedirectError" or (error, status) == ("ProtocolError", 404)
+    return class_name == "RedirectError" or (class_name, status) == ("ProtocolError", 404)
 
 
 def status_error_type(status: int) -> type[StatusError]:

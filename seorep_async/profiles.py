@@ -69,7 +69,7 @@ class Access:
         return ConfigurationError(problem, argument=argument)
 
     def make_settings(self) -> Settings:
-        """Make the settings; members of enumerations are strings in TOML.
+        """Make the settings. In TOML, a member of an enumeration is written as its value.
 
         Raises:
             ConfigurationError: a value is wrong; the message names its origin.
@@ -227,7 +227,8 @@ def report_engines(profile: str | None = None) -> ReportEngines | None:
             return ReportEngines.of(value, f"report_engines of profile {profile}")
     if os.environ.get(REPORT_ENGINES):
         return ReportEngines.of(os.environ[REPORT_ENGINES], REPORT_ENGINES)
-    # The environment may give a different account than a stored profile does.
+    # If the environment names an account, it may be another than the default profile's, so the
+    # engines of that profile are not used.
     if profile is None and BASE_URL not in os.environ and API_KEY not in os.environ:
         default_profile = _default_profile()
         if default_profile is not None:
@@ -245,7 +246,7 @@ def config_file() -> Path:
     if not folder and sys.platform == "win32":
         folder = os.environ.get("APPDATA")
     if not folder:
-        # without a home folder, this path is relative
+        # Without a home folder, this path stays relative, and is refused below.
         folder = str(Path(os.environ.get("HOME", os.path.expanduser("~")), ".config"))
     if not os.path.isabs(folder):
         # In another working directory, a relative path would lead to another account.
@@ -255,7 +256,7 @@ def config_file() -> Path:
 
 
 def stored_profiles() -> dict[str, Mapping[str, object]]:
-    """Read the profiles, by name. A missing file has no profiles.
+    """Read the profiles, by name. If the file is missing, there are none.
 
     Raises:
         ConfigurationError: the file can't be read, or others can read or change it.
@@ -273,7 +274,8 @@ def _parsed(file: Path) -> tuple[dict[str, object], str]:
         status = file.stat()
         # a pipe would block, and a device may have no end
         if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST_FILE:
-            return {}, f"can't read {file}: it is not a regular file of at most 1024 KiB"
+            problem = "it is not a regular file, or is larger than 1024 KiB"
+            return {}, f"can't read {file}: {problem}"
         tables = _with_masked_secrets(tomllib.loads(file.read_text("utf-8-sig")))
     except FileNotFoundError:
         return {}, ""
@@ -302,7 +304,7 @@ def _why_unreadable(error: Exception) -> str:
         return error.strerror or str(error)
     if not isinstance(error, tomllib.TOMLDecodeError):
         return "a number in it is too long, or it is nested too deeply"
-    return f"{error}; texts stand in quotes"
+    return f"{error}; strings need quotes"
 
 
 def _others_can_use(status: os.stat_result, *, has_key: bool) -> bool:
@@ -357,6 +359,7 @@ def _setting_value(name: str, value: object) -> object:
         return members[value]
     if name == "engine_names":
         return _engine_names(value)
+    # TOML has no null.
     return None if value == "none" else value
 
 

@@ -169,7 +169,7 @@ class PulledReport(PullOutcome[R_co]):
         id: the id of the campaign or keyword.
         report: the complete report.
         error: always None.
-        ok: whether there is a report.
+        ok: always True.
     """
 
     id: int
@@ -179,7 +179,7 @@ class PulledReport(PullOutcome[R_co]):
     error: None = attrs.field(default=None, init=False, repr=False)
     """Always None."""
     ok: Literal[True] = attrs.field(default=True, init=False, repr=False)
-    """Whether there is a report."""
+    """Always True."""
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a dictionary for each row of the report; see `RankingReport.to_dicts`."""
@@ -197,7 +197,7 @@ class FailedReport(PullOutcome[Never]):
         id: the id of the campaign or keyword.
         error: the reason for the failure.
         report: always None.
-        ok: whether there is a report.
+        ok: always False.
     """
 
     id: int
@@ -207,7 +207,7 @@ class FailedReport(PullOutcome[Never]):
     report: None = attrs.field(default=None, init=False, repr=False)
     """Always None."""
     ok: Literal[False] = attrs.field(default=False, init=False, repr=False)
-    """Whether there is a report."""
+    """Always False."""
 
     def to_dicts(self) -> NoReturn:
         """Raise the outcome's own error."""
@@ -315,7 +315,7 @@ class PullOutcomes(TableList[Outcome[R]]):
         return html_table(self._summary(), columns, rows, row_count, first=first_columns)
 
     def _summary(self) -> str:
-        """Return the numbers of reports and failures, and the first failed ids."""
+        """Return the numbers of reports and failures, and the reasons of the first failures."""
         failures = self.failures
         reports = self.reports
         counts = [

@@ -27,7 +27,7 @@ _ENGINE_PARTS = ("Mobile", "Places", "Maps")
 
 
 class RequestEncoding(enum.Enum):
-    """How POST and PUT requests send their parameters; the service doesn't document this."""
+    """How POST, PUT and PATCH requests send their parameters; the service doesn't document this."""
 
     FORM = "form"
     """As form fields in the body."""
@@ -62,6 +62,7 @@ class FeedSearchParam(enum.Enum):
 def _take_plain_values(
     _class: type, fields: list[attrs.Attribute[Any]]
 ) -> list[attrs.Attribute[Any]]:
+    """Let each field convert an instance of a subclass of `str`, `int` or `float` to that type."""
     return [field.evolve(converter=plain) for field in fields]
 
 
@@ -149,7 +150,7 @@ class Settings:
     `"find"` tries larger pages for listings that are read in full: awaited lists and reports,
     pulls and exports."""
     request_encoding: RequestEncoding = RequestEncoding.FORM
-    """How POST and PUT requests send their parameters."""
+    """How POST, PUT and PATCH requests send their parameters."""
     array_encoding: ArrayEncoding = ArrayEncoding.BRACKETS
     """How arrays are encoded in queries and forms."""
     feed_search_param: FeedSearchParam = FeedSearchParam.BOTH
@@ -324,12 +325,12 @@ def require_positive(name: str, value: object, unit: str) -> None:
         raise ConfigurationError(f"{name} {problem}", argument=name)
 
 
-def require_booleans(**named: object) -> None:
+def require_booleans(**values: object) -> None:
     """Raise a ConfigurationError unless all values are True or False.
 
     Without this check, Python would treat the string `"no"` as true.
     """
-    for name, value in named.items():
+    for name, value in values.items():
         if not isinstance(value, bool):
             problem = f"{name} must be True or False, got {short_repr(value)}"
             raise ConfigurationError(problem, argument=name)

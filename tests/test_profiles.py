@@ -268,7 +268,7 @@ def test_a_wrong_setting_names_its_profile(folder: Path, line: str, message: str
 
 # --- Files and profiles that can't be used: one line, without the key
 
-NO_FILE = "it is not a regular file of at most 1024 KiB"
+NO_FILE = "it is not a regular file, or is larger than 1024 KiB"
 WHOLE = f"[acme]\n{ADDRESS}key = '{KEY}'\n"
 DIGITS = "9" * 5000
 
