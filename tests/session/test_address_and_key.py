@@ -1,6 +1,5 @@
 """The address of the service and the API key are checked before any I/O, and never shown."""
 
-import base64
 import pickle
 
 import pytest
@@ -202,13 +201,6 @@ def test_key_is_refused_and_not_shown(said: str, key: str) -> None:
     assert problem is not None
     assert said in problem
     assert "c4n" not in problem
-
-
-@pytest.mark.parametrize("key", ["k", "a:b", "äöü", "x" * 300])
-def test_header_is_basic_with_an_empty_user(key: str) -> None:
-    scheme, _, credentials = Authentication(key).header.partition(" ")
-    assert scheme == "Basic"
-    assert base64.b64decode(credentials, validate=True) == b":" + key.encode()
 
 
 def test_key_is_in_no_repr_and_not_pickled() -> None:

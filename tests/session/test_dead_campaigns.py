@@ -27,8 +27,13 @@ UNAVAILABLE = Response(503, [b""])
 FORBIDDEN = Response(403, [b"<html><h1>403 Forbidden</h1></html>"], None, PAGE)
 
 
-def service_with(dead: Collection[int], refusal: Response, pages: int) -> SimulatedService:
-    """Return a service that always refuses some campaigns after its first answer."""
+async def pull_all(
+    dead: Collection[int], refusal: Response, pages: int
+) -> tuple[float, float, int]:
+    """Pull from a service that always refuses some campaigns after its first answer.
+
+    Return when the last good report came, when the pull ended, and the most attempts.
+    """
 
     def says(path: str) -> Response:
         request = ApiRequest(*path.split("?"))
@@ -37,17 +42,13 @@ def service_with(dead: Collection[int], refusal: Response, pages: int) -> Simula
         return report_page([request.id * 100 + request.page], pages, pages)
 
     service = SimulatedService(says=says, latency=0.05)
-    return service
-
-
-async def pull_all(service: SimulatedService) -> tuple[float, float, int]:
-    """Return when the last good report came, when the pull ended, and the most attempts."""
     last_good = 0.0
     most_attempts = 0
     async with rankings_of(service) as (_, rankings):
         campaign_ids = range(1, CAMPAIGNS + 1)
         async with rankings.pull(campaign_ids, "2023-01-01", "2023-01-31") as outcomes:
             async for outcome in outcomes:
+                assert outcome.ok is (outcome.id not in dead)
                 if outcome.error is None:
                     last_good = here().now
                 else:
@@ -55,21 +56,21 @@ async def pull_all(service: SimulatedService) -> tuple[float, float, int]:
         return last_good, here().now, most_attempts
 
 
-@pytest.mark.parametrize("pause", [5.0, 3600.0])
-def test_a_locked_campaign_delays_no_other(pause: float) -> None:
-    _, alone, _ = run(pull_all(service_with((), UNAVAILABLE, pages=5)))
-    locked = Response(423, [b""], pause)
-    last_good, _, _ = run(pull_all(service_with({20}, locked, pages=5)))
-    assert 0 < last_good <= 1.2 * alone
+@pytest.mark.parametrize(("status", "pause"), [(423, 5.0), (423, 3600.0), (503, 3600.0)])
+def test_a_campaign_with_a_long_pause_delays_no_other(status: int, pause: float) -> None:
+    _, alone, _ = run(pull_all((), UNAVAILABLE, pages=5))
+    locked = Response(status, [b""], pause)
+    last_good, _, _ = run(pull_all({20}, locked, pages=5))
+    assert last_good <= 1.2 * alone
 
 
 @pytest.mark.parametrize(("pages", "worst"), [(1, 6.0), (5, 3.0)])
 def test_dead_campaigns_slow_the_others_little(pages: int, worst: float) -> None:
-    _, alone, _ = run(pull_all(service_with((), UNAVAILABLE, pages)))
+    _, alone, _ = run(pull_all((), UNAVAILABLE, pages))
     times = []
     for seed in range(200, 206):
         dead = frozenset(Random(seed).sample(range(2, CAMPAIGNS + 1), 9))
-        last_good, end, _ = run(pull_all(service_with(dead, UNAVAILABLE, pages)))
+        last_good, end, _ = run(pull_all(dead, UNAVAILABLE, pages))
         times.append(last_good / alone)
         assert end <= 90
     assert median(times) <= 3
@@ -79,9 +80,18 @@ def test_dead_campaigns_slow_the_others_little(pages: int, worst: float) -> None
 @pytest.mark.parametrize("seed", [904, 916, 918])
 def test_dead_campaigns_near_the_end_have_no_more_attempts(seed: int) -> None:
     dead = frozenset(Random(seed).sample(range(2, CAMPAIGNS + 1), 2))
-    _, end, most_attempts = run(pull_all(service_with(dead, UNAVAILABLE, pages=1)))
+    _, end, most_attempts = run(pull_all(dead, UNAVAILABLE, pages=1))
     assert most_attempts == 8
     assert end <= 30
+
+
+async def test_pages_of_a_firewall_after_a_success_lose_nothing() -> None:
+    """This is row 61 of the fault matrix."""
+    service = SimulatedService(
+        says=lambda path: FORBIDDEN if len(service.paths) in range(40, 61) else 200, latency=0.05
+    )
+    async with session_above(service, max_concurrency=1) as session:
+        assert await pull(session, 60) == []
 
 
 @pytest.mark.parametrize(
@@ -92,8 +102,8 @@ def test_dead_campaigns_near_the_end_have_no_more_attempts(seed: int) -> None:
     ],
 )
 def test_pages_of_a_firewall_for_nine_campaigns_slow_no_other(dead: frozenset[int]) -> None:
-    _, alone, _ = run(pull_all(service_with((), FORBIDDEN, pages=1)))
-    last_good, _, _ = run(pull_all(service_with(dead, FORBIDDEN, pages=1)))
+    _, alone, _ = run(pull_all((), FORBIDDEN, pages=1))
+    last_good, _, _ = run(pull_all(dead, FORBIDDEN, pages=1))
     assert last_good <= 2 * alone
 
 
@@ -103,7 +113,7 @@ def test_a_dead_campaign_pauses_the_others_once(pages: int) -> None:
     ends = []
     for seed in range(300, 304):
         dead = frozenset(Random(seed).sample(range(2, CAMPAIGNS + 1), 9))
-        last_good, end, _ = run(pull_all(service_with(dead, refusal, pages)))
+        last_good, end, _ = run(pull_all(dead, refusal, pages))
         assert last_good <= 1.6 * len(dead)
         ends.append(end)
     # Dead campaigns that are met after all others can't be told from an outage, and take longer.

@@ -155,8 +155,16 @@ class BlockingDecoder:
         self.go.wait(LONG)
         return "decoded"
 
-    async def has_started(self) -> None:
+    async def started_in(self, session: Session) -> asyncio.Task[str]:
+        """Return a call whose answer is being decoded."""
+        call = asyncio.create_task(session.send(request(self)))
         await asyncio.to_thread(self.started.wait, LONG)
+        return call
+
+
+@pytest.fixture
+def blocking() -> BlockingDecoder:
+    return BlockingDecoder()
 
 
 @pytest.fixture
@@ -164,34 +172,25 @@ async def session(connect_session: ConnectSession) -> Session:
     return (await connect_session(forever=answer(b" " * MIB)))[0]
 
 
-async def test_a_thread_that_takes_too_long_ends_at_the_deadline(session: Session) -> None:
-    decoder = BlockingDecoder()
+async def test_a_thread_that_takes_too_long_ends_at_the_deadline(
+    session: Session, blocking: BlockingDecoder
+) -> None:
     deadline = Deadline.of_call(session.clock.monotonic() + 0.05)
     with pytest.raises(DeadlineExceededError):
-        await session.send(msgspec.structs.replace(request(decoder), deadline=deadline))
-    decoder.go.set()
+        await session.send(msgspec.structs.replace(request(blocking), deadline=deadline))
+    blocking.go.set()
     assert await session.send(request(bytes)) == b" " * MIB
 
 
-async def test_a_wait_for_another_thread_ends_at_the_deadline(session: Session) -> None:
-    decoder = BlockingDecoder()
-    first = asyncio.create_task(session.send(request(decoder)))
-    await decoder.has_started()
-    deadline = Deadline.of_call(session.clock.monotonic() + 0.05)
-    with pytest.raises(DeadlineExceededError):
-        await session.send(msgspec.structs.replace(request(bytes), deadline=deadline))
-    decoder.go.set()
-    assert await first == "decoded"
-
-
-async def test_a_page_waits_for_a_thread_that_decodes(session: Session) -> None:
-    decoder = BlockingDecoder()
-    first = asyncio.create_task(session.send(request(decoder)))
-    await decoder.has_started()
+@pytest.mark.parametrize("decode", [bytes, Page(True)], ids=["a thread", "the loop"])
+async def test_a_wait_for_another_thread_ends_at_the_deadline(
+    decode: Callable[[bytes], Any], session: Session, blocking: BlockingDecoder
+) -> None:
+    first = await blocking.started_in(session)
     deadline = Deadline.of_call(session.clock.monotonic() + 0.05)
     with pytest.raises(DeadlineExceededError, match="not decoded in time"):
-        await session.send(msgspec.structs.replace(request(Page(True)), deadline=deadline))
-    decoder.go.set()
+        await session.send(msgspec.structs.replace(request(decode), deadline=deadline))
+    blocking.go.set()
     assert await first == "decoded"
 
 
@@ -204,13 +203,15 @@ async def test_blocking_work_of_the_caller_delays_no_answer(session: Session) ->
     await asyncio.gather(*blocking)
 
 
-async def test_closing_ends_calls_with_undecoded_responses(session: Session) -> None:
-    decoder = BlockingDecoder()
-    calls = [asyncio.create_task(session.send(request(decode))) for decode in (decoder, bytes)]
-    await decoder.has_started()
+async def test_closing_ends_calls_with_undecoded_responses(
+    session: Session, blocking: BlockingDecoder
+) -> None:
+    first = await blocking.started_in(session)
+    second = asyncio.create_task(session.send(request(bytes)))
+    await asyncio.sleep(0.01)
     await session.__aexit__(None, None, None)
-    ends = await asyncio.gather(*calls, return_exceptions=True)
-    decoder.go.set()
+    ends = await asyncio.gather(first, second, return_exceptions=True)
+    blocking.go.set()
     assert [type(end) for end in ends] == [ConnectionFailedError] * 2
 
 
@@ -237,12 +238,12 @@ async def test_a_call_that_rests_ends_as_one_that_waits(
     assert Counter(map(type, ends)) == {int: 1, error: 7}
 
 
-async def test_a_cancelled_call_leaves_its_turn_to_the_next(session: Session) -> None:
-    decoder = BlockingDecoder()
-    call = asyncio.create_task(session.send(request(decoder)))
-    await decoder.has_started()
+async def test_a_cancelled_call_leaves_its_turn_to_the_next(
+    session: Session, blocking: BlockingDecoder
+) -> None:
+    call = await blocking.started_in(session)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    decoder.go.set()
+    blocking.go.set()
     assert await session.send(request(bytes)) == b" " * MIB

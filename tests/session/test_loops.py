@@ -8,34 +8,15 @@ import pytest
 
 from seorep_async import (
     ConfigurationError,
-    DeadlineExceededError,
     Limits,
     RateLimitedError,
     SeoRepClient,
     Settings,
 )
-from seorep_async.session import Deadline, Request
+from seorep_async.session import Deadline
 from seorep_async.session.failures import Cause, Failure, Sent
 from seorep_async.session.flow_control import Permit
 from tests.session.calls import KEY, ask
-from tests.session.simulated_service import SimulatedService, session_above
-from tests.session.virtual_loop import here
-
-
-@pytest.mark.virtual
-async def test_no_attempt_starts_if_the_loop_was_late_with_its_permit() -> None:
-    service = SimulatedService()
-    async with session_above(service, requests_per_second=2) as session:
-        request = Request("GET", "/v3/x", len, deadline=Deadline.of_call(1.0))
-        session.spawn(session.send(request))
-        second = session.spawn(session.send(request))
-        await asyncio.sleep(0.1)
-        # just after the second was called, and before it runs
-        here().call_at(0.48 + 1e-10, lambda: setattr(here(), "now", 3.0))
-        with pytest.raises(DeadlineExceededError) as caught:
-            await second
-    assert caught.value.attempts == 0
-    assert service.attempts == 1
 
 
 def new_client(limits: Limits | None) -> SeoRepClient:

@@ -230,10 +230,8 @@ async def test_a_password_of_any_characters_reaches_the_proxy(
     assert base64.b64decode(header).decode() == f"us er:{unquote(password)}"
 
 
-def test_settings_show_the_proxy_without_its_password() -> None:
-    settings = Settings(proxy=f"http://user:{PASSWORD}@proxy.example:3128")
-    assert "proxy='http://***@proxy.example:3128'" in repr(settings)
+def test_settings_with_the_password_of_a_proxy_are_not_pickled() -> None:
     with pytest.raises(TypeError, match="a proxy password can't be pickled"):
-        pickle.dumps(settings)
+        pickle.dumps(Settings(proxy=f"http://user:{PASSWORD}@proxy.example:3128"))
     plain = Settings(proxy="http://proxy.example:3128")
     assert pickle.loads(pickle.dumps(plain)) == plain  # noqa: S301

@@ -1,14 +1,13 @@
 """The meaning of a failed attempt, and the decision that follows, without a loop."""
 
 import math
-from itertools import product
 from typing import Any
 
 import attrs
 import pytest
 
 from seorep_async import Settings
-from seorep_async.errors import DeadlineExceededError, OutcomeUnknownError, SeoRepError, ServerError
+from seorep_async.errors import SeoRepError, ServerError
 from seorep_async.session.failures import Cause, Failure, Sent, sent_of_status
 from seorep_async.session.request import Call, Request
 from seorep_async.session.retry_policy import Retry, deadline_exceeded, decide
@@ -35,7 +34,6 @@ def verdict(
     retry_after: float | None = None,
     attempts: int = 1,
     throttled: int = 0,
-    idempotent: bool = True,
     remaining: float = math.inf,
     tokens: int = 500,
     jitter: float = 1.0,
@@ -43,7 +41,7 @@ def verdict(
     is_probe: bool = False,
     settings: Settings = SETTINGS,
 ) -> Retry | SeoRepError | None:
-    request: Request[Any] = Request("GET", "/v3/campaigns", str, idempotent=idempotent)
+    request: Request[Any] = Request("GET", "/v3/campaigns", str)
     call = Call(request, Deadline(remaining), 0.0, attempts=attempts, throttled=throttled)
     attempt = failure(sent, cause, retry_after)
     return decide(
@@ -62,15 +60,6 @@ def verdict(
 @pytest.mark.parametrize(("status", "was_accepted"), [(500, True), (502, False), (504, False)])
 def test_a_gateway_without_an_answer_is_no_sign_of_life(status: int, was_accepted: bool) -> None:
     assert failure(sent_of_status(status), Cause.TRANSIENT).was_accepted is was_accepted
-
-
-@pytest.mark.parametrize("sent", Sent)
-@pytest.mark.parametrize("idempotent", [True, False])
-@pytest.mark.parametrize("cause", [Cause.AUTHENTICATION, Cause.PERMANENT])
-def test_final_cause_is_never_retried(sent: Sent, idempotent: bool, cause: Cause) -> None:
-    lost = (sent, idempotent) == (Sent.MAYBE, False)
-    expected = OutcomeUnknownError if lost else ServerError
-    assert type(verdict(sent, cause, idempotent=idempotent)) is expected
 
 
 @pytest.mark.parametrize("cause", PASSING)
@@ -99,41 +88,6 @@ def test_a_call_returns_its_tokens_and_a_success_more(ends: tuple[str, ...], tok
         else:
             getattr(quota, end)(14)
     assert quota.tokens == tokens
-
-
-# how far it got, why it failed, whether a wait was asked for: was it certainly not executed?
-NOT_EXECUTED = dict.fromkeys(product(Sent, PASSING, [None, 0.0, 1.0]), False)
-NOT_EXECUTED |= dict.fromkeys(product([Sent.NO], PASSING, [None, 0.0, 1.0]), True)
-NOT_EXECUTED |= dict.fromkeys(product([Sent.RESPONDED], [Cause.THROTTLE], [None, 0.0, 1.0]), True)
-NOT_EXECUTED |= dict.fromkeys(product([Sent.RESPONDED], [Cause.OVERLOAD], [0.0, 1.0]), True)
-
-
-@pytest.mark.parametrize(("sent", "cause", "retry_after"), NOT_EXECUTED)
-def test_a_write_is_retried_only_if_certainly_not_executed(
-    sent: Sent, cause: Cause, retry_after: float | None
-) -> None:
-    is_unexecuted = NOT_EXECUTED[sent, cause, retry_after]
-    assert failure(sent, cause, retry_after).may_have_been_executed is not is_unexecuted
-    decided = verdict(sent, cause, retry_after=retry_after, idempotent=False)
-    assert isinstance(decided, Retry if is_unexecuted else OutcomeUnknownError)
-
-
-def test_an_error_states_the_facts_and_how_to_find_out() -> None:
-    unknown = verdict(Sent.MAYBE, idempotent=False)
-    late = deadline_exceeded(failure(Sent.MAYBE, Cause.TRANSIENT).error, was_sent=True, wait="")
-    assert type(unknown) is OutcomeUnknownError
-    assert type(late) is DeadlineExceededError
-    assert isinstance(unknown, SeoRepError)
-    assert isinstance(late, SeoRepError)
-    assert unknown.message == (
-        "whether the request was carried out is not known (as it was); if it creates an "
-        "object, look for it in the list, by filter or username, before you send it again"
-    )
-    assert late.message == "the call timed out; last error: as it was"
-    for error in (unknown, late):
-        assert error.status == 500
-        assert error.body_excerpt == "its body"
-        assert type(error.__cause__) is ServerError
 
 
 @pytest.mark.parametrize(

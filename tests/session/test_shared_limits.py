@@ -6,7 +6,6 @@ import itertools
 import pickle
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from statistics import median
 from typing import Any
 
 import aiohttp
@@ -83,28 +82,6 @@ async def test_an_outage_is_probed_once_for_all() -> None:
 
 
 # turns
-
-
-@pytest.mark.parametrize("limit", ["20/s", "200/s"])
-def test_a_bulk_pull_leaves_single_calls_their_turns(limit: str) -> None:
-    waits = {}
-    for pages in (0, 2500):
-
-        async def measure(pages: int = pages) -> None:
-            async with sharing(SimulatedService(limit, latency=0.05), 21) as (bulk, *others):
-                pulling = asyncio.create_task(pull(bulk, pages))
-                await asyncio.sleep(5)
-                begun = here().now
-
-                async def ask(session: Session) -> float:
-                    await session.send(page())
-                    return here().now - begun
-
-                waits[pages] = median(await asyncio.gather(*map(ask, others)))
-                pulling.cancel()
-
-        run(measure())
-    assert waits[2500] <= 2 * waits[0]
 
 
 async def test_clients_take_turns_and_each_its_most_urgent_first() -> None:
@@ -190,25 +167,6 @@ async def test_a_client_that_closes_in_a_pause_delays_no_other(leave: str) -> No
         assert all(isinstance(end, SeoRepError | asyncio.CancelledError) for end in ends)
         assert await asyncio.gather(*waiting) == [0] * 6
         assert stays.share.in_flight == 0
-
-
-def test_clients_that_come_and_go_lose_nothing() -> None:
-    service = SimulatedService("50/s", latency=0.05)
-    limits = Limits()
-    failed: list[SeoRepError] = []
-
-    async def come_and_go() -> None:
-        async def client_that_leaves(number: int) -> None:
-            await asyncio.sleep(number * 0.3)
-            async with session_above(service, number, limits=limits) as session:
-                failed.extend(await pull(session, 20))
-
-        await asyncio.gather(*map(client_that_leaves, range(60)))
-        assert here().now <= 1.15 * 60 * 20 / 50
-
-    run(come_and_go())
-    assert failed == []
-    assert service.refused <= 0.05 * 60 * 20
 
 
 def test_a_limit_is_known_to_later_clients_and_an_outage_is_not() -> None:

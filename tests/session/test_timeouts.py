@@ -2,12 +2,10 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from seorep_async import SeoRepClient
 from seorep_async.errors import (
     AttemptTimeoutError,
     ConnectionFailedError,
@@ -224,26 +222,6 @@ async def test_a_limit_is_of_its_client_only(connect: Connect) -> None:
         await ask(client)
 
 
-Use = Callable[[SeoRepClient], Awaitable[object]]
-
-
-async def everything(client: SeoRepClient) -> object:
-    return await client.campaigns.list()
-
-
-async def streamed(client: SeoRepClient) -> object:
-    return [campaign async for campaign in client.campaigns.list()]
-
-
-async def pulled(client: SeoRepClient) -> object:
-    async with client.rankings.pull([1, 2, 3], "2023-01-01", "2023-01-31") as outcomes:
-        failed = [outcome.error async for outcome in outcomes]
-    assert len(failed) == 3
-    assert all(isinstance(error, DeadlineExceededError) for error in failed)
-    raise failed[0] or AssertionError
-
-
-@pytest.mark.parametrize("use", [ask, everything, streamed, pulled])
 @pytest.mark.parametrize(
     ("step", "cause"),
     [
@@ -253,9 +231,9 @@ async def pulled(client: SeoRepClient) -> object:
     ],
 )
 async def test_the_last_failure_is_the_cause(
-    use: Use, step: Any, cause: type[Exception], connect: Connect
+    step: Any, cause: type[Exception], connect: Connect
 ) -> None:
     client, _ = await connect(forever=step, max_attempts=100, backoff_initial=20, backoff_max=20)
     with client.timeout(30), pytest.raises(DeadlineExceededError) as caught:
-        await use(client)
+        await ask(client)
     assert isinstance(caught.value.__cause__, cause)
