@@ -1,102 +1,65 @@
-"""A service whose responses are a function of the request, on a scripted server.
+"""Listings, and services that answer as a script says: in virtual time, or on a socket.
 
-The function may return an envelope, bytes, a status, a status with either, or an awaitable.
+The script is a function of the request. It returns an envelope, bytes or a status. In virtual time,
+None is silence. On a socket, it may return a status with either, or an awaitable.
 """
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
-from unittest.mock import patch
-from urllib.parse import parse_qsl, urlsplit
 
 import attrs
 
 from seorep_async import Listing, SeoRepClient, Settings
-from seorep_async.session import Clock as ClientClock
 from tests.session.scripted_server import Connection, ScriptedServer, answer
+from tests.session.simulated_service import ApiRequest as ApiRequest, SimulatedService, client_above
 
 LEFT_OUT: Any = object()
-
-
-@attrs.frozen
-class ApiRequest:
-    """One received request."""
-
-    path: str
-    query: str
-
-    @property
-    def pairs(self) -> list[tuple[str, str]]:
-        return parse_qsl(self.query, keep_blank_values=True, strict_parsing=True)
-
-    @property
-    def page(self) -> int:
-        return int(dict(self.pairs)["page"])
-
-    @property
-    def id(self) -> int:
-        pairs = dict(self.pairs)
-        if "campaign_id" in pairs:
-            return int(pairs["campaign_id"])
-        return int(pairs["keyword_id"])
-
-
 Script = Callable[[ApiRequest], Any]
+QUICK: dict[str, Any] = {"max_attempts": 2, "page_size": None}
 
 
+@asynccontextmanager
+async def simulating(
+    script: Script, **settings: Any
+) -> AsyncIterator[tuple[SeoRepClient, SimulatedService]]:
+    """Open a client with at most two attempts, above a script in virtual time."""
+    service = SimulatedService(says=script)
+    async with client_above(service, **QUICK | settings) as client:
+        yield client, service
+
+
+@attrs.define
 class Service:
-    """The requests that arrived at the server, and a way to wait for them."""
+    """The requests that arrived on a socket."""
 
-    def __init__(self, script: Script) -> None:
-        self.requests: list[ApiRequest] = []
-        self.in_flight = 0
-        self.most_in_flight = 0
-        self._script = script
-        self._arrived = asyncio.Condition()
+    requests: list[ApiRequest] = attrs.field(factory=list)
 
-    @property
-    def pages(self) -> list[int]:
-        """The numbers of the requested pages, in the order of arrival."""
-        return [request.page for request in self.requests]
 
-    async def arrival(self, reached: Callable[["Service"], bool]) -> None:
-        """Wait until `reached` is true after a request."""
-        async with self._arrived:
-            await self._arrived.wait_for(lambda: reached(self))
+def quick_client(base_url: str, **settings: Any) -> SeoRepClient:
+    """Return a client with at most two attempts and hardly any wait between them."""
+    options = QUICK | {"backoff_initial": 0.001} | settings
+    return SeoRepClient(base_url, "canary-7", settings=Settings(**options))
 
-    async def respond(self, target: str, connection: Connection) -> None:
-        """Respond to a request, once the script has made the response."""
-        address = urlsplit(target)
-        request = ApiRequest(address.path, address.query)
-        self.requests.append(request)
-        self.in_flight += 1
-        self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        try:
-            async with self._arrived:
-                self._arrived.notify_all()
-            response = self._script(request)
-            if isinstance(response, Awaitable):
-                response = await _while_connected(response, connection)
-        finally:
-            self.in_flight -= 1
+
+@asynccontextmanager
+async def serving(script: Script, **settings: Any) -> AsyncIterator[tuple[SeoRepClient, Service]]:
+    """Serve a script on a socket, and open a quick client on it."""
+    service = Service()
+
+    async def respond(connection: Connection) -> None:
+        # No other request can have arrived since this one.
+        path, _, query = server.requests[-1].target.partition("?")
+        service.requests.append(ApiRequest(path, query))
+        response = script(service.requests[-1])
+        if isinstance(response, Awaitable):
+            response = await response
         await connection.send(_encoded(response))
 
-
-async def _while_connected(response: Awaitable[Any], connection: Connection) -> Any:
-    """Await a response, and cancel it when the client leaves."""
-    responding = asyncio.ensure_future(response)
-    leaving = asyncio.create_task(connection.until_closed())
-    try:
-        await asyncio.wait([responding, leaving], return_when=asyncio.FIRST_COMPLETED)
-        if not responding.done():
-            raise ConnectionResetError("the client left")
-        return responding.result()
-    finally:
-        responding.cancel()
-        leaving.cancel()
-        await asyncio.gather(responding, leaving, return_exceptions=True)
+    server = ScriptedServer(forever=respond)
+    async with server, quick_client(server.base_url, **settings) as client:
+        yield client, service
 
 
 def _encoded(response: Any) -> bytes:
@@ -105,63 +68,8 @@ def _encoded(response: Any) -> bytes:
         return answer(status=response)
     if isinstance(response, tuple):
         status, response = response
-    if isinstance(response, bytes):
-        return answer(response, status=status)
-    return answer(json.dumps(response).encode(), status=status)
-
-
-class Clock:
-    """A clock that only a test moves; nothing ever sleeps."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(0)
-
-    @property
-    def timing(self) -> ClientClock:
-        return ClientClock(monotonic=lambda: self.now, sleep=self.sleep)
-
-
-def quick_client(
-    base_url: str, api_key: str = "canary-7", clock: Clock | None = None, **settings: Any
-) -> SeoRepClient:
-    """Return a client with at most two attempts and no waits between them."""
-
-    with patch("seorep_async.session.clock.SYSTEM", (clock or Clock()).timing):
-        return SeoRepClient(
-            base_url,
-            api_key,
-            settings=Settings(**{"max_attempts": 2, "page_size": None, **settings}),
-        )
-
-
-@asynccontextmanager
-async def serving(
-    script: Script, clock: Clock | None = None, **settings: Any
-) -> AsyncIterator[tuple[SeoRepClient, Service]]:
-    """Serve a script, and open a quick client on it."""
-    service = Service(script)
-
-    async def respond(connection: Connection) -> None:
-        # No other request can have arrived since this one.
-        request = server.requests[-1]
-        await service.respond(request.target, connection)
-
-    server = ScriptedServer(forever=respond)
-    async with server, quick_client(server.base_url, clock=clock, **settings) as client:
-        yield client, service
-
-
-def our_tasks() -> set[asyncio.Task[Any]]:
-    """Return the tasks in which a client fetches pages or pulls."""
-    names = ("Session.send", "Crawl._work")
-    return {
-        task
-        for task in asyncio.all_tasks()
-        if getattr(task.get_coro(), "__qualname__", "") in names
-    }
+    body = response if isinstance(response, bytes) else json.dumps(response).encode()
+    return answer(body, status=status)
 
 
 @attrs.frozen

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
@@ -25,15 +26,10 @@ from seorep_async import (
     ServerError,
 )
 from seorep_async.normalisation import FeedPage
-from seorep_async.session.clock import Clock as ClientClock
-from tests.sandbox.calls import client_of_sandbox
-from tests.scripted_api import (
-    FEED,
-    ApiRequest,
-    Clock,
-    our_tasks,
-    serving,
-)
+from tests.scripted_api import FEED, simulating
+from tests.session.simulated_service import ApiRequest
+
+pytestmark = pytest.mark.virtual
 
 JANUARY = ("2023-01-01", "2023-01-31")
 
@@ -94,7 +90,7 @@ async def test_a_failure_is_the_outcome_of_its_campaign_alone(
     def script(request: ApiRequest) -> Any:
         return answer if request.id == 3 else whole(request)
 
-    async with serving(script) as (client, _):
+    async with simulating(script) as (client, _):
         outcomes = await outcomes_of(client, range(1, 6), ordered=True)
     assert successful_ids(outcomes) == [1, 2, 4, 5]
     error = outcomes[2].error
@@ -107,7 +103,7 @@ async def test_a_failure_is_the_outcome_of_its_campaign_alone(
 async def test_each_id_of_any_iterable_is_pulled_once(
     kind: Callable[[list[int]], Iterable[int]],
 ) -> None:
-    async with serving(whole) as (client, service):
+    async with simulating(whole) as (client, service):
         outcomes = await outcomes_of(client, kind([2, 1, 2, 2, 1]), ordered=True)
     ids = ids_of(outcomes)
     assert ids == [2, 1]
@@ -117,18 +113,18 @@ async def test_each_id_of_any_iterable_is_pulled_once(
 
 @pytest.mark.parametrize("ids", [[], (), set(), iter([]), range(0)])
 async def test_a_pull_of_no_ids_has_no_outcomes_and_no_requests(ids: Iterable[int]) -> None:
-    async with serving(whole) as (client, service):
+    async with simulating(whole) as (client, service):
         assert await outcomes_of(client, ids) == []
     assert service.requests == []
 
 
 async def test_a_pull_knows_how_many_outcomes_there_will_be() -> None:
-    async with serving(whole) as (client, _):
+    async with simulating(whole) as (client, _):
         assert len(pull_of(client, [3, 1, 3])) == 2
 
 
 async def test_an_outcome_of_a_keyword_feed_names_the_keyword() -> None:
-    async with serving(lambda request: 404) as (client, _):
+    async with simulating(lambda request: 404) as (client, _):
         (outcome,) = await outcomes_of(client, [7], feed=Feed.KEYWORD_BY_DATE)
     assert outcome.error is not None
     assert outcome.error.subject == "keyword 7"
@@ -138,7 +134,10 @@ async def test_an_outcome_of_a_keyword_feed_names_the_keyword() -> None:
 
 
 async def test_a_campaign_is_read_to_its_end_before_much_of_later_ones() -> None:
-    async with serving(lambda request: whole(request, 40), max_concurrency=4) as (client, service):
+    async with simulating(lambda request: whole(request, 40), max_concurrency=4) as (
+        client,
+        service,
+    ):
         await outcomes_of(client, range(1, 17))
     for unit in range(1, 17):
         last = max(place for place, request in enumerate(service.requests) if request.id == unit)
@@ -147,65 +146,45 @@ async def test_a_campaign_is_read_to_its_end_before_much_of_later_ones() -> None
         assert all(pages <= 30 for pages in Counter(later_ids).values())
 
 
-class Running(Clock):
-    """A running clock, so that the first phase of a client ends while all answers are delayed."""
-
-    @property
-    def timing(self) -> ClientClock:
-        return ClientClock()
-
-
-async def test_campaigns_are_started_a_few_at_a_time(stuck: asyncio.Event) -> None:
-    async def held_back(request: ApiRequest) -> Any:
-        await stuck.wait()
-
-    async with serving(held_back, Running(), max_concurrency=16) as (client, service):
+async def test_campaigns_are_started_a_few_at_a_time() -> None:
+    async with simulating(lambda request: None, max_concurrency=16) as (client, service):
         before = len(asyncio.all_tasks())
         async with pull_of(client, range(1, 101)):
             assert 1 <= len(asyncio.all_tasks()) - before <= 4
-            await service.arrival(lambda service: service.in_flight == 8)
+            await asyncio.sleep(1)
+            assert service.attempts == 8
 
 
 # --- A refused key
 
 
 async def test_a_refusal_ends_waits_for_another_attempt_too() -> None:
-    waiting = asyncio.Event()
-    refused = asyncio.Event()
-
-    class Held(Clock):
-        async def sleep(self, seconds: float) -> None:
-            waiting.set()
-            await refused.wait()
-
-    async def script(request: ApiRequest) -> Any:
-        if "campaign_id=1&" in request.query:
-            return 500
-        await waiting.wait()
-        return 401
+    def script(request: ApiRequest) -> int:
+        service.latency = 0.1 * request.id
+        return 500 if request.id == 1 else 401
 
     async with (
-        serving(script, Held(), max_concurrency=2) as (client, service),
+        simulating(script, max_concurrency=2, backoff_initial=60) as (client, service),
         pull_of(client, [1, 2]) as outcomes,
     ):
         assert (await anext(outcomes)).id == 2
-        refused.set()
         outcome = await anext(outcomes)
     assert isinstance(outcome.error, AuthenticationError)
-    assert len(service.requests) == 2
+    assert service.attempts == 2
 
 
 # --- Leaving early
 
 
 async def test_a_finished_awaited_pull_returns_the_ids_that_began() -> None:
-    async with serving(whole) as (client, service):
+    async with simulating(whole) as (client, _):
         pull = pull_of(client, range(1, 200))
         pulling = asyncio.ensure_future(awaited(pull))
-        await service.arrival(lambda service: len(service.requests) >= 30)
+        await asyncio.sleep(0.1)
         pull.finish()
         outcomes = await pulling
-    assert 10 <= len(outcomes) < 199
+    assert 10 <= len(outcomes) < 100
+    assert all(outcome.ok for outcome in outcomes)
 
 
 async def awaited(pull: Pull[Any]) -> PullOutcomes[Any]:
@@ -223,10 +202,10 @@ async def test_a_bug_inside_is_raised_and_not_taken_for_an_outcome(
         raise ZeroDivisionError
 
     monkeypatch.setattr(FeedPage, "documented", broken)
-    async with serving(whole) as (client, _):
+    async with simulating(whole) as (client, _):
         with pytest.raises(ZeroDivisionError):
             await outcomes_of(client, range(1, 100), ordered=ordered)
-        assert not our_tasks()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 # --- Tried again
@@ -246,7 +225,7 @@ async def test_a_pull_retries_failed_ids_at_its_end(statuses: list[int], later: 
         status = next(answers, None) if request.id == 2 else None
         return status or whole(request, 1)
 
-    async with serving(script, max_attempts=1) as (client, _):
+    async with simulating(script, max_attempts=1) as (client, _):
         outcomes = await outcomes_of(client, range(1, 6))
     succeeds_later = statuses in ([500], [408])
     failed_ids = [outcome.id for outcome in outcomes if not outcome.ok]
@@ -261,27 +240,23 @@ async def test_pages_that_did_not_add_up_are_read_again(bad_pulls: int, read: in
         records = 3 if len(service.requests) <= bad_pulls else 2
         return FEED.envelope([1, 2], 1, records)
 
-    async with serving(script) as (client, service):
+    async with simulating(script) as (client, service):
         (outcome,) = await outcomes_of(client, [7])
     assert len(service.requests) == read
     assert outcome.ok if bad_pulls < read else isinstance(outcome.error, PaginationError)
 
 
-async def test_reports_of_a_pull_have_the_day_it_began(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    evening = dt.datetime(2023, 4, 1, 23, 59, tzinfo=dt.UTC)
-    now = [evening]
-
-    clock = ClientClock(wall_clock=lambda: now[-1].timestamp())
-    monkeypatch.setattr("seorep_async.session.clock.SYSTEM", clock)
-    async with client_of_sandbox(campaigns=2) as client:
-        async with client.rankings.pull([1, 2], "2023-01-01", "2023-03-31") as outcomes:
-            now.append(evening + dt.timedelta(hours=1))
+async def test_reports_of_a_pull_have_the_day_it_began() -> None:
+    now = dt.datetime(2023, 4, 1, 23, 59, tzinfo=dt.UTC)
+    async with simulating(whole) as (client, _):
+        clock = client._session.clock
+        client._session.clock = attrs.evolve(clock, wall_clock=lambda: now.timestamp())
+        async with pull_of(client, [1, 2]) as outcomes:
+            now += dt.timedelta(hours=1)
             reports = [outcome.report async for outcome in outcomes if outcome.report]
-        reports.append(await client.rankings.campaign(1, "2023-01-01", "2023-03-31"))
+        reports.append(await client.rankings.campaign(1, *JANUARY))
     assert [report.snapshot_date and report.snapshot_date.day for report in reports] == [1, 1, 2]
-    assert {report.account for report in reports} == {"127.0.0.1"}
+    assert {report.account for report in reports} == {"api.example.com"}
 
 
 async def test_unknown_names_of_engines_are_warned_of_once(
@@ -292,7 +267,7 @@ async def test_unknown_names_of_engines_are_warned_of_once(
         answer["data"]["rows"][0]["googleRanking"] = 3
         return answer
 
-    async with serving(branded) as (client, _):
+    async with simulating(branded) as (client, _):
         with caplog.at_level(logging.WARNING, "seorep_async"):
             await outcomes_of(client, [1, 2, 3])
             await client.rankings.campaign(4, *JANUARY)

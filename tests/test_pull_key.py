@@ -1,7 +1,6 @@
 """401s and 403s in a pull: when it asks about its key, and the effect of the answer."""
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,7 +15,7 @@ from seorep_async import (
 from seorep_async.pull import Pull
 from seorep_async.session import Request
 from tests.rankings import rankings_of, report_page
-from tests.session.simulated_service import SimulatedService, session_above
+from tests.session.simulated_service import ApiRequest, SimulatedService, session_above
 from tests.session.virtual_loop import here
 
 pytestmark = pytest.mark.virtual
@@ -26,24 +25,12 @@ LIST = 0
 """Stands for the list of campaigns where an id is expected."""
 
 
-def campaign_of(path: str) -> int:
-    match = re.search("(?:campaign|keyword)_id=([0-9]+)", path)
-    return LIST if match is None else int(match[1])
-
-
-def page_of(path: str) -> int:
-    return int(path.rpartition("page=")[2])
-
-
 def answering(status_of: Callable[[int], int | None]) -> SimulatedService:
     """Answer each campaign with a status: 200 with a report of one row, None not at all."""
 
-    def answer(path: str) -> Any:
-        campaign_id = campaign_of(path)
-        status = status_of(campaign_id)
-        if status != 200:
-            return status
-        return report_page([campaign_id * 100], 1, 1)
+    def answer(request: ApiRequest) -> Any:
+        status = status_of(request.id)
+        return report_page([request.id * 100], 1, 1) if status == 200 else status
 
     return SimulatedService(says=answer, latency=0.05)
 
@@ -54,7 +41,7 @@ def forbidding(forbidden_ids: Iterable[int]) -> SimulatedService:
 
 
 def requested_ids(service: SimulatedService) -> list[int]:
-    return [campaign_of(path) for path in service.paths]
+    return [request.id for request in service.requests]
 
 
 def questions(service: SimulatedService) -> list[int]:
@@ -117,7 +104,7 @@ async def test_no_request_begins_until_the_question_is_answered(concurrency: int
     ):
         taker = asyncio.ensure_future(anext(pull))
         await asyncio.sleep(5)
-        assert len(service.paths) <= concurrency + 8 + 1
+        assert len(service.requests) <= concurrency + 8 + 1
         await taker
 
 
@@ -169,7 +156,7 @@ async def test_before_any_report_the_question_is_one_campaign() -> None:
     service = forbidding(range(1, 4))
     async with rankings_of(service, max_concurrency=1) as (_, rankings):
         await rankings.pull(range(1, 4), *JANUARY)
-    assert service.paths[-1] == "/v3/campaigns?limit=1"
+    assert service.requests[-1] == ApiRequest("/v3/campaigns", "limit=1")
 
 
 async def test_a_later_pull_asks_for_a_report_of_the_earlier_one() -> None:
@@ -189,7 +176,7 @@ async def test_a_refused_question_ends_everything(concurrency: int) -> None:
     service = answering(lambda campaign_id: 403)
     async with rankings_of(service, max_concurrency=concurrency) as (_, rankings):
         outcomes, error = await streamed(rankings.pull(range(1, 101), *JANUARY))
-    assert len(service.paths) <= concurrency + 8 + 1
+    assert len(service.requests) <= concurrency + 8 + 1
     assert sorted(failed_ids(outcomes)) == [*range(1, 101)]
     assert all(isinstance(outcome.error, AuthenticationError) for outcome in outcomes)
     said = "stopped, because the API key was refused for another request"
@@ -213,11 +200,11 @@ async def test_a_401_ends_everything_at_once() -> None:
             await rankings.pull(range(1, 101), *JANUARY)
         assert here().now < 1
     assert caught.value.subject is None
-    assert len(service.paths) == 1
+    assert len(service.requests) == 1
 
 
 async def test_a_key_revoked_late_is_known_after_a_streamed_pull() -> None:
-    service = answering(lambda campaign_id: 403 if len(service.paths) > 20 else 200)
+    service = answering(lambda campaign_id: 403 if len(service.requests) > 20 else 200)
     async with rankings_of(service, max_concurrency=1) as (_, rankings):
         pull = rankings.pull(range(1, 23), *JANUARY)
         outcomes, error = await streamed(pull)
@@ -228,7 +215,7 @@ async def test_a_key_revoked_late_is_known_after_a_streamed_pull() -> None:
 
 async def test_reports_requested_before_a_403_do_not_speak_for_the_key() -> None:
     def status_of(campaign_id: int) -> int:
-        is_revoked = len(service.paths) > 16
+        is_revoked = len(service.requests) > 16
         # The 403s arrive before the reports that were requested earlier.
         service.latency = 0.01 if is_revoked else 0.1
         return 403 if is_revoked else 200
@@ -250,7 +237,7 @@ async def test_the_401_of_another_call_does_not_concern_a_pull() -> None:
 
 
 async def test_single_calls_fail_alone() -> None:
-    service = SimulatedService(says=lambda path: 401 if path == "/0" else 200)
+    service = SimulatedService(says=lambda request: 401 if request.path == "/0" else 200)
     async with session_above(service) as session:
         calls = [session.send(Request("GET", f"/{number}", len)) for number in range(20)]
         results = await asyncio.gather(*calls, return_exceptions=True)
@@ -299,4 +286,4 @@ async def test_forbidden_campaigns_fail_alone(forbidden: list[int], concurrency:
         outcomes = await rankings.pull(range(1, 61), *JANUARY)
     assert failed_ids(outcomes) == forbidden
     assert all(isinstance(failure.error, AuthenticationError) for failure in outcomes.failures)
-    assert len(service.paths) - 60 <= len(forbidden)
+    assert len(service.requests) - 60 <= len(forbidden)

@@ -31,8 +31,7 @@ from seorep_async.session import Request
 from seorep_async.session.failures import Cause, Failure, Sent
 from seorep_async.session.request import Response
 from tests.rankings import report_page
-from tests.scripted_api import ApiRequest
-from tests.session.simulated_service import SimulatedService, session_above
+from tests.session.simulated_service import ApiRequest, SimulatedService, session_above
 from tests.session.virtual_loop import VirtualLoop, at_rest, here
 
 T = TypeVar("T")

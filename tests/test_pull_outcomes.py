@@ -4,6 +4,7 @@ import asyncio
 import json
 import pickle
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import attrs
@@ -20,7 +21,10 @@ from seorep_async import (
     PullOutcomes,
 )
 from seorep_async.tables.output_tables import table_of
-from tests.scripted_api import FEED, ApiRequest, Clock, our_tasks, serving
+from tests.scripted_api import FEED, simulating
+from tests.session.simulated_service import ApiRequest
+
+pytestmark = pytest.mark.virtual
 
 JANUARY = ("2023-01-01", "2023-01-31")
 # the keyword of each row of a result
@@ -41,7 +45,7 @@ def two_rows(request: ApiRequest) -> Any:
 
 
 async def pulled(ids: Any, **options: Any) -> PullOutcomes[KeywordRanking]:
-    async with serving(two_rows) as (client, _):
+    async with simulating(two_rows) as (client, _):
         return await client.rankings.pull(ids, *JANUARY, **options)
 
 
@@ -145,34 +149,24 @@ async def test_imitationof_two_feeds_or_with_others_are_a_plain_list() -> None:
     assert type(outcomes + list(months)) is PullOutcomes  # a failure is of any feed
 
 
-async def test_raising_cancels_the_rest(stuck: asyncio.Event) -> None:
-    async def script(request: ApiRequest) -> Any:
-        if request.id != 404:
-            await stuck.wait()
-        return two_rows(request)
+async def test_raising_cancels_the_rest() -> None:
+    def script(request: ApiRequest) -> int | None:
+        return 404 if request.id == 404 else None
 
-    async with serving(script) as (client, _):
+    async with simulating(script) as (client, _):
         with pytest.raises(NotFoundError):
             await client.rankings.pull([1, 2, 404, *range(5, 50)], *JANUARY, on_error="raise")
-        assert not our_tasks()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 @pytest.mark.parametrize(("whole", "expected"), [(None, None), (5.0, DeadlineExceededError)])
 async def test_call_timeout_limits_each_request_of_a_pull(
     whole: float | None, expected: type | None
 ) -> None:
-    clock = Clock()
-
-    def script(request: ApiRequest) -> Any:
-        clock.now += 1
-        return two_rows(request)
-
-    async with serving(script, clock, call_timeout=5, max_concurrency=1) as (client, _):
-        if whole is None:
+    async with simulating(two_rows, call_timeout=5, max_concurrency=1) as (client, service):
+        service.latency = 1
+        with client.timeout(whole) if whole else nullcontext():
             outcomes = await client.rankings.pull(range(1, 21), *JANUARY)
-        else:
-            with client.timeout(whole):
-                outcomes = await client.rankings.pull(range(1, 21), *JANUARY)
     assert {type(outcome.error) for outcome in outcomes[10:]} == {expected or type(None)}
     assert all(outcome.ok for outcome in outcomes[:3])
 

@@ -13,7 +13,13 @@ from seorep_async.session.failures import Cause, Failure, Sent
 from tests.faults.conftest import Check
 from tests.faults.run import JANUARY, open_sockets, results_of
 from tests.rankings import rankings_of, report_page
-from tests.session.simulated_service import Limited, SimulatedService, pull, session_above
+from tests.session.simulated_service import (
+    ApiRequest,
+    Limited,
+    SimulatedService,
+    pull,
+    session_above,
+)
 from tests.session.virtual_loop import here
 
 pytestmark = pytest.mark.heavy
@@ -96,7 +102,7 @@ async def test_a_rate_limit_and_faults_together_lose_nothing() -> None:
     chance = random.Random(7)
     broken = Failure(Sent.MAYBE, Cause.TRANSIENT, ConnectionFailedError("reset"))
 
-    def answer(path: str) -> Any:
+    def answer(request: ApiRequest) -> Any:
         return chance.choices([200, 500, broken], [88, 5, 7])[0]
 
     service = SimulatedService(Limited("200/s,burst=40"), says=answer)
@@ -109,7 +115,7 @@ STATUSES: dict[str, Any] = {str(status): status for status in (403, 404, 408, 42
 ANSWERS: dict[str, tuple[Any, dict[str, Any]]] = {
     **{name: (status, {}) for name, status in STATUSES.items()},
     "silence": (None, {}),
-    "no JSON": (200, {}),
+    "no JSON": (b"", {}),
     "429, Retry-After: 1": (429, {"retry_after": 1}),
     "503, Retry-After: 3600": (503, {"retry_after": 3600}),
     "slow": (report_page([1], 9, 9), {"latency": 0.4}),

@@ -37,7 +37,7 @@ from seorep_async import (
 )
 from seorep_async.tables import optional
 from seorep_async.tables.output_tables import table_of
-from tests.scripted_api import FEED, LIST, serving, well_behaved
+from tests.scripted_api import FEED, LIST, simulating, well_behaved
 
 START = dt.date(2023, 1, 1)
 END = dt.date(2023, 3, 31)
@@ -271,6 +271,7 @@ def test_frames_show_only_requested_changes(report: RankingReport[Any], rows: Wa
     assert requested == row | {"engine_a_ranking_change": 0}
 
 
+@pytest.mark.virtual
 @pytest.mark.parametrize(
     ("values", "compared"),
     [
@@ -279,7 +280,7 @@ def test_frames_show_only_requested_changes(report: RankingReport[Any], rows: Wa
     ],
 )
 async def test_which_values_request_changes(values: list[Any], compared: bool) -> None:
-    async with serving(well_behaved(FEED, 0, 1)) as (client, _):
+    async with simulating(well_behaved(FEED, 0, 1)) as (client, _):
         for value in values:
             listing = client.rankings.campaign(1, START, END, compare_previous_period=value)
             assert (await listing).compared is compared, value
@@ -366,8 +367,9 @@ def test_html_ends_with_the_totals_under_their_columns() -> None:
 # --- Lists
 
 
+@pytest.mark.virtual
 async def test_an_awaited_listing_is_a_list_with_data_frames() -> None:
-    async with serving(well_behaved(LIST, 25, 10)) as (client, _):
+    async with simulating(well_behaved(LIST, 25, 10)) as (client, _):
         campaigns = await client.campaigns.list()
     assert type(campaigns) is ModelList
     assert campaigns.to_polars()["id"].to_list() == list(range(1, 26))

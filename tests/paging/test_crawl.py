@@ -13,17 +13,12 @@ from seorep_async import Limits, PullOutcomes
 from seorep_async.resources import Rankings
 from seorep_async.session.request import Response
 from tests.rankings import rankings_of, report_page
-from tests.scripted_api import ApiRequest
-from tests.session.simulated_service import SimulatedService
+from tests.session.simulated_service import ApiRequest, SimulatedService
 from tests.session.virtual_loop import VirtualLoop, here
 
 JANUARY = ("2023-01-01", "2023-01-31")
 
 Answer = Callable[[ApiRequest], Response | int | None]
-
-
-def request_of(path: str) -> ApiRequest:
-    return ApiRequest(*path.split("?"))
 
 
 def page_of(request: ApiRequest, pages: int, records: int | None = None) -> Response:
@@ -35,7 +30,7 @@ def page_of(request: ApiRequest, pages: int, records: int | None = None) -> Resp
 async def serving(
     answer: Answer, latency: float = 0.02, **settings: Any
 ) -> AsyncIterator[tuple[Rankings, SimulatedService]]:
-    service = SimulatedService(says=lambda path: answer(request_of(path)), latency=latency)
+    service = SimulatedService(says=answer, latency=latency)
     async with rankings_of(service, page_size=None, **settings) as (_, rankings):
         yield rankings, service
 
@@ -51,7 +46,7 @@ async def test_a_long_report_starts_slowly_beside_others() -> None:
 
     async with serving(answer, max_concurrency=8) as (rankings, service):
         assert all(outcome.ok for outcome in await pulled(rankings, 41))
-    early_ids = [request_of(path).id for path in service.paths[:24]]
+    early_ids = [request.id for request in service.requests[:24]]
     assert early_ids.count(1) <= 8
 
 
@@ -67,7 +62,7 @@ async def test_a_dead_page_takes_one_worker_while_others_begin(concurrency: int)
         first, *others = await pulled(rankings, 21)
     assert not first.ok
     assert all(outcome.ok for outcome in others)
-    requests = [request_of(path) for path in service.paths]
+    requests = service.requests
     last_beginning = [request.id for request in requests].index(21)
     early_pages = {request.page for request in requests[:last_beginning] if request.id == 1}
     assert early_pages == {1, 2}
@@ -83,7 +78,7 @@ async def test_pages_behind_a_late_one_are_fetched_within_the_budget() -> None:
     async with serving(answer, max_concurrency=2, attempt_timeout=60) as (rankings, service):
         pulling = asyncio.ensure_future(pulled(rankings, 1))
         await asyncio.sleep(30)
-        assert len(service.paths) == 1 + 2 * 2
+        assert len(service.requests) == 1 + 2 * 2
         pulling.cancel()
 
 

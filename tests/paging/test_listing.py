@@ -27,15 +27,16 @@ from tests.scripted_api import (
     LEFT_OUT,
     LIST,
     SOURCES,
-    ApiRequest,
-    Clock,
     Script,
     Source,
     numbers_on,
-    our_tasks,
-    serving,
+    simulating,
     well_behaved,
 )
+from tests.session.simulated_service import ApiRequest
+from tests.session.virtual_loop import here
+
+pytestmark = pytest.mark.virtual
 
 list_and_feed = pytest.mark.parametrize("source", [LIST, FEED], ids=lambda source: source.name)
 every_source = pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
@@ -47,14 +48,14 @@ every_source = pytest.mark.parametrize("source", SOURCES, ids=lambda source: sou
 @pytest.mark.parametrize("count", [0, 1, 10, 11, 95])
 @every_source
 async def test_awaiting_returns_every_item_in_order(source: Source, count: int) -> None:
-    async with serving(well_behaved(source, count, 10)) as (client, service):
+    async with simulating(well_behaved(source, count, 10)) as (client, service):
         assert await source.everything(client) == list(range(1, count + 1))
     assert sorted(service.pages) == list(range(1, max(1, -(-count // 10)) + 1))
 
 
 @every_source
 async def test_every_way_to_read_returns_the_same_items(source: Source) -> None:
-    async with serving(well_behaved(source, 95, 10)) as (client, _):
+    async with simulating(well_behaved(source, 95, 10)) as (client, _):
         listing = source.ask(client)
         everything = await source.everything(client)
         iterated = [item async for item in listing]
@@ -68,20 +69,12 @@ async def test_every_way_to_read_returns_the_same_items(source: Source) -> None:
 
 
 async def test_pages_stay_in_order_if_responses_arrive_out_of_order() -> None:
-    gates = {number: asyncio.Event() for number in range(2, 6)}
-
-    async def last_first(request: ApiRequest) -> Any:
-        if request.page > 1:
-            await gates[request.page].wait()
-            if request.page > 2:
-                gates[request.page - 1].set()
+    def last_first(request: ApiRequest) -> Any:
+        service.latency = 1 / request.page
         return well_behaved(LIST, 50, 10)(request)
 
-    async with serving(last_first) as (client, service):
-        reading = asyncio.ensure_future(LIST.everything(client))
-        await service.arrival(lambda service: len(service.requests) == 5)
-        gates[5].set()
-        assert await reading == list(range(1, 51))
+    async with simulating(last_first) as (client, service):
+        assert await LIST.everything(client) == list(range(1, 51))
 
 
 # --- Listings from faulty services
@@ -126,7 +119,7 @@ async def test_an_inconsistent_second_page_is_a_pagination_error(
     source: Source, wrong: tuple[Any, int, int]
 ) -> None:
     second = source.envelope(*wrong)
-    async with serving(page_two(source, lambda source: second)) as (client, _):
+    async with simulating(page_two(source, lambda source: second)) as (client, _):
         with pytest.raises(PaginationError):
             await source.everything(client)
         with pytest.raises(PaginationError):
@@ -152,7 +145,7 @@ async def test_a_second_page_in_another_format_loses_no_row(
     source: Source, options: dict[str, Any]
 ) -> None:
     second = source.envelope(SECOND, **options)
-    async with serving(page_two(source, lambda source: second)) as (client, _):
+    async with simulating(page_two(source, lambda source: second)) as (client, _):
         assert await source.everything(client) == list(range(1, 26))
 
 
@@ -166,7 +159,7 @@ NONSENSE = [LEFT_OUT, None, 0, "3", 10**9, -1, "x", 1.5, True, [], "", 10**30]
 # There are 25 records.
 @pytest.mark.parametrize("pages", [*NONSENSE, 26], ids=id_of)
 async def test_a_nonsensical_page_count_changes_no_row_and_no_request(pages: Any) -> None:
-    async with serving(announcing(FEED, pages, 25), max_attempts=1) as (client, service):
+    async with simulating(announcing(FEED, pages, 25), max_attempts=1) as (client, service):
         assert await FEED.everything(client) == list(range(1, 26))
     assert sorted(service.pages) == [1, 2, 3]
 
@@ -179,7 +172,7 @@ async def test_a_nonsensical_page_count_changes_no_row_and_no_request(pages: Any
 async def test_without_total_records_reading_ends_at_an_empty_page(
     pages: Any, records: Any
 ) -> None:
-    async with serving(announcing(FEED, pages, records), max_attempts=1) as (client, service):
+    async with simulating(announcing(FEED, pages, records), max_attempts=1) as (client, service):
         assert await FEED.everything(client) == list(range(1, 26))
     assert len(service.requests) == (3 if pages == "3" else 4)
 
@@ -192,7 +185,7 @@ async def test_without_total_records_reading_ends_at_an_empty_page(
 async def test_wrong_total_records_are_an_error_after_few_requests(
     records: Any, pages: Any
 ) -> None:
-    async with serving(announcing(FEED, pages, records)) as (client, service):
+    async with simulating(announcing(FEED, pages, records)) as (client, service):
         with pytest.raises(PaginationError) as failed:
             await FEED.everything(client)
     assert failed.value.expected_records == int(records)
@@ -206,7 +199,7 @@ async def test_a_wrong_page_count_is_an_error_after_few_extra_requests(announced
     def script(request: ApiRequest) -> Any:
         return FEED.envelope(numbers_on(request.page, 1, 25), announced, records)
 
-    async with serving(script, max_concurrency=2) as (client, service):
+    async with simulating(script, max_concurrency=2) as (client, service):
         with pytest.raises(PaginationError):
             await FEED.everything(client)
     assert len(service.requests) <= 25 + 2 * 2
@@ -219,7 +212,7 @@ async def test_a_wrong_page_count_is_an_error_after_few_extra_requests(announced
 async def test_an_ignored_page_parameter_is_a_pagination_error_at_once(
     source: Source, pages: Any, records: Any
 ) -> None:
-    async with serving(lambda request: source.envelope(range(1, 11), pages, records)) as (
+    async with simulating(lambda request: source.envelope(range(1, 11), pages, records)) as (
         client,
         service,
     ):
@@ -229,7 +222,7 @@ async def test_an_ignored_page_parameter_is_a_pagination_error_at_once(
 
 
 async def test_an_endless_listing_stops_after_max_pages() -> None:
-    endless = serving(lambda request: LIST.envelope([request.page]), max_pages=7)
+    endless = simulating(lambda request: LIST.envelope([request.page]), max_pages=7)
     async with endless as (client, service):
         with pytest.raises(PaginationError, match=r"Settings\.max_pages"):
             await client.campaigns.list()
@@ -238,7 +231,7 @@ async def test_an_endless_listing_stops_after_max_pages() -> None:
 
 async def test_iterating_yields_the_pages_before_a_wrong_one() -> None:
     is_empty = LIST.envelope([], 3, 25)
-    async with serving(page_two(LIST, lambda source: is_empty)) as (client, _):
+    async with simulating(page_two(LIST, lambda source: is_empty)) as (client, _):
         campaigns = aiter(client.campaigns.list())
         for id_ in range(1, 11):
             assert (await anext(campaigns)).id == id_
@@ -251,33 +244,21 @@ async def test_iterating_yields_the_pages_before_a_wrong_one() -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 3])
 async def test_a_slow_consumer_limits_prefetching_to_the_window(concurrency: int) -> None:
-    ahead = []
     consumed = 0
-
-    def script(request: ApiRequest) -> Any:
-        ahead.append(len(service.requests) - consumed)
-        return well_behaved(LIST, 60, 1)(request)
-
-    async with serving(script, max_concurrency=concurrency) as (client, service):
+    script = well_behaved(LIST, 60, 1)
+    async with simulating(script, max_concurrency=concurrency) as (client, service):
         async for _ in client.campaigns.list().pages():
             consumed += 1
-            if fetching := our_tasks():
-                await asyncio.wait(fetching)
+            await asyncio.sleep(1)
+            assert service.attempts <= consumed + 2 * concurrency
     assert consumed == 60
-    assert max(ahead) <= 2 * concurrency
 
 
 async def test_a_listing_keeps_every_permit_busy() -> None:
-    all_arrived = asyncio.Barrier(5)
-
-    async def script(request: ApiRequest) -> Any:
-        if request.page > 1:
-            await all_arrived.wait()  # all five requests must be in flight at once
-        return well_behaved(LIST, 51, 1)(request)
-
-    async with serving(script, max_concurrency=5) as (client, service):
+    async with simulating(well_behaved(LIST, 51, 1), max_concurrency=5) as (client, service):
         assert len(await client.campaigns.list()) == 51
-    assert service.most_in_flight == 5
+        # Page 1 comes alone, and then five at a time.
+        assert here().now <= 1.1 * (1 + 50 / 5) * service.latency
 
 
 # --- Failure, leaving early, cancelling, deadlines
@@ -296,85 +277,61 @@ def nth(
 async def test_a_failed_page_fails_the_listing(
     failing: int, answer: Any, error: type[SeoRepError]
 ) -> None:
-    async with serving(nth(failing, answer, well_behaved(FEED, 50, 10))) as (client, _):
+    async with simulating(nth(failing, answer, well_behaved(FEED, 50, 10))) as (client, _):
         with pytest.raises(error, match=r"^campaign 42: "):
             await FEED.everything(client)
 
 
-def stuck_after(page: int, stuck: asyncio.Event) -> Callable[[ApiRequest], Any]:
-    """Serve 50 items on pages of 10. Pages after the given one wait for the event."""
-
-    async def script(request: ApiRequest) -> Any:
-        if request.page > page:
-            await stuck.wait()
-        return well_behaved(LIST, 50, 10)(request)
-
-    return script
+def stuck_after(page: int) -> Script:
+    """Serve 50 items on pages of 10. Pages after the given one are never answered."""
+    return lambda request: well_behaved(LIST, 50, 10)(request) if request.page <= page else None
 
 
-async def test_a_failed_page_cancels_the_other_requests(stuck: asyncio.Event) -> None:
-    hung_up = asyncio.Barrier(4)  # pages 3, 4, 5 and the test
-
-    async def script(request: ApiRequest) -> Any:
-        if request.page == 1:
-            return well_behaved(LIST, 50, 10)(request)
-        if request.page == 2:
-            await service.arrival(lambda service: len(service.requests) == 5)
-            return 404
-        try:
-            await stuck.wait()
-        finally:
-            await asyncio.shield(asyncio.ensure_future(hung_up.wait()))
-
-    async with serving(script) as (client, service):
+async def test_a_failed_page_cancels_the_other_requests() -> None:
+    async with simulating(nth(2, 404, stuck_after(1))) as (client, service):
         with pytest.raises(NotFoundError):
             await client.campaigns.list()
-        await hung_up.wait()
+        assert service.pages == [1, 2, 3, 4, 5]
+        assert client.stats.in_flight == 0
+        assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 @pytest.mark.parametrize(
     ("is_closed", "error"), [(False, asyncio.CancelledError), (True, ConfigurationError)]
 )
 async def test_a_cancel_or_a_closed_client_ends_a_listing(
-    is_closed: bool, error: type[BaseException], stuck: asyncio.Event
+    is_closed: bool, error: type[BaseException]
 ) -> None:
-    async with serving(stuck_after(1, stuck)) as (client, service):
+    async with simulating(stuck_after(1)) as (client, service):
         reading = asyncio.ensure_future(LIST.everything(client))
-        await service.arrival(lambda service: len(service.requests) == 5)
+        await asyncio.sleep(1)
+        assert service.attempts == 5
         if is_closed:
             await client.close()
         else:
             reading.cancel()
         with pytest.raises(error):
             await reading
-        assert not our_tasks()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-def slow_by_the_clock(clock: Clock, seconds: float) -> Callable[[ApiRequest], Any]:
-    def script(request: ApiRequest) -> Any:
-        clock.now += seconds
-        return well_behaved(LIST, 50, 10)(request)
-
-    return script
-
-
-@pytest.mark.parametrize(("seconds", "pages"), [(40, [1, 2, 3]), (101, [1])])
-async def test_call_timeout_limits_an_awaited_listing(seconds: float, pages: list[int]) -> None:
-    clock = Clock()
-    script = slow_by_the_clock(clock, seconds)
-    async with serving(script, clock, call_timeout=100, max_concurrency=1) as (client, service):
+@pytest.mark.parametrize(("latency", "pages"), [(40, [1, 2, 3]), (120, [1])])
+async def test_call_timeout_limits_an_awaited_listing(latency: float, pages: list[int]) -> None:
+    limits = {"call_timeout": 100, "attempt_timeout": 1000, "max_concurrency": 1}
+    async with simulating(well_behaved(LIST, 50, 10), **limits) as (client, service):
+        service.latency = latency
+        service.jitter = 0
         with pytest.raises(DeadlineExceededError):
             await client.campaigns.list()
     assert service.pages == pages
 
 
 async def test_iterating_has_no_time_limit() -> None:
-    clock = Clock()
     consumed = 0
-    async with serving(slow_by_the_clock(clock, 40), clock, call_timeout=100) as (client, _):
+    async with simulating(well_behaved(LIST, 50, 10), call_timeout=100) as (client, _):
         async for _ in client.campaigns.list():
             consumed += 1
-            clock.now += 1000
+            await asyncio.sleep(1000)
     assert consumed == 50
 
 
@@ -412,7 +369,7 @@ def test_an_unawaited_listing_used_as_a_list_asks_for_await(use: Callable[[Any],
 
 @pytest.mark.parametrize("number", [0, -1, True, "1", 1.0, None])
 async def test_a_bad_page_number_is_refused_before_any_request(number: Any) -> None:
-    async with serving(well_behaved(LIST, 5, 10)) as (client, service):
+    async with simulating(well_behaved(LIST, 5, 10)) as (client, service):
         with pytest.raises(ConfigurationError, match="page must be an integer from 1, got"):
             await client.campaigns.list().page(number)
     assert service.requests == []

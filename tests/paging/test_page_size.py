@@ -4,7 +4,6 @@ import asyncio
 import functools
 import itertools
 import json
-import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,7 +18,7 @@ from seorep_async.session import Session
 from seorep_async.session.request import Response
 from tests.rankings import rankings_of
 from tests.scripted_api import FEED, LIST
-from tests.session.simulated_service import Limited, SimulatedService
+from tests.session.simulated_service import ApiRequest, Limited, SimulatedService
 from tests.session.virtual_loop import here
 
 pytestmark = pytest.mark.virtual
@@ -59,13 +58,10 @@ class Paging:
     if_large: bool = False
     requests: list[tuple[int, int, int]] = attrs.field(factory=list)
 
-    def answer(self, path: str) -> Any:
-        numbers = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)(?=&|$)", path)}
-        campaign_id = numbers.get("campaign_id", 0)
-        limit = numbers.get("limit", 0)
-        page = numbers["page"]
-        self.requests.append((campaign_id, limit, page))
-        records = self.records(campaign_id)
+    def answer(self, request: ApiRequest) -> Any:
+        limit = request.limit
+        self.requests.append((request.id, limit, request.page))
+        records = self.records(request.id)
         size = limit or self.default
         pages: int | None = None
         misbehaves = records > self.most or not self.if_large
@@ -82,8 +78,7 @@ class Paging:
                 case status:
                     return status
         pages = pages or max(1, -(-records // size))
-        whole = body(records, size, page, pages, is_list="/campaigns" in path)
-        return Response(200, [whole])
+        return body(records, size, request.page, pages, is_list="/campaigns" in request.path)
 
     @property
     def attempts(self) -> int:
@@ -225,12 +220,11 @@ async def test_a_report_cut_below_the_limit_is_complete(lowered_to: int) -> None
     lengths = ODD_LENGTHS["small ones first"]
     paging = Paging(lengths)
 
-    def answer(path: str) -> Any:
-        if "limit=1000" not in path:
-            return paging.answer(path)
-        campaign_id = int(path.partition("campaign_id=")[2].partition("&")[0])
-        records = min(lengths(campaign_id), lowered_to)
-        return Response(200, [body(records, records, 1, 1)])
+    def answer(request: ApiRequest) -> Any:
+        if request.limit != 1000:
+            return paging.answer(request)
+        records = min(lengths(request.id), lowered_to)
+        return body(records, records, 1, 1)
 
     async with rankings_of(SimulatedService(says=answer)) as (_, rankings):
         await pulled(rankings, paging, range(1, 41))
@@ -249,7 +243,7 @@ async def test_three_failures_at_the_found_size_end_its_use() -> None:
 async def test_an_outage_does_not_count_against_the_page_size() -> None:
     paging = Paging(lambda campaign_id: 60)
     is_down = False
-    service = SimulatedService(says=lambda path: 500 if is_down else paging.answer(path))
+    service = SimulatedService(says=lambda request: 500 if is_down else paging.answer(request))
     async with rankings_of(service, max_attempts=2) as (session, rankings):
         await rankings.campaign(1, *JANUARY)
         is_down = True
@@ -265,7 +259,7 @@ async def test_an_error_keeps_its_cause_if_no_time_is_left(
 ) -> None:
     paging = Paging(lambda campaign_id: 60)
     is_down = False
-    service = SimulatedService(says=lambda path: None if is_down else paging.answer(path))
+    service = SimulatedService(says=lambda request: None if is_down else paging.answer(request))
     async with rankings_of(service) as (session, rankings):
         await rankings.campaign(1, *JANUARY)
         is_down = True
@@ -348,9 +342,9 @@ async def test_a_low_rate_does_not_end_the_search(
     paging = Paging(lambda campaign_id: 1000)
     limiter = Limited(limit)
 
-    def answer(path: str) -> Any:
+    def answer(request: ApiRequest) -> Any:
         if limiter.take():
-            return paging.answer(path)
+            return paging.answer(request)
         return Response(status, [b""], limiter.retry_after)
 
     service = SimulatedService(says=answer, latency=0.2, seed=1)
@@ -365,8 +359,8 @@ async def test_a_low_rate_does_not_end_the_search(
 async def test_a_large_limit_refused_with_pauses_loses_no_report() -> None:
     paging = Paging(lambda campaign_id: 60)
 
-    def answer(path: str) -> Any:
-        return 429 if "limit" in path else paging.answer(path)
+    def answer(request: ApiRequest) -> Any:
+        return 429 if request.limit else paging.answer(request)
 
     async with rankings_of(SimulatedService(says=answer, retry_after=30)) as (_, rankings):
         await pulled(rankings, paging, range(1, 41))

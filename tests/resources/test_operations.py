@@ -31,7 +31,7 @@ from tests.resources.operations import (
     Operation,
     each,
 )
-from tests.scripted_api import FEED, serving
+from tests.scripted_api import FEED, simulating
 from tests.session.calls import OpenClient, StartServer
 from tests.session.scripted_server import SeenRequest, answer
 
@@ -277,6 +277,7 @@ JANUARY = ("2023-01-01", "2023-01-31")
 DATES = [("start_date", "2023-01-01"), ("end_date", "2023-01-31")]
 
 
+@pytest.mark.virtual
 @pytest.mark.parametrize(
     ("feed", "operation"),
     [
@@ -289,7 +290,7 @@ async def test_a_pull_sends_for_each_id_what_its_feed_would(
     feed: Feed, operation: Operation
 ) -> None:
     options: dict[str, Any] = {name: VALUES[name] for name in operation.optional}
-    async with serving(lambda request: FEED.envelope([])) as (client, service):
+    async with simulating(lambda request: FEED.envelope([])) as (client, service):
         await client.rankings.pull([42, 43], *JANUARY, feed=feed, **options)
     assert {request.path for request in service.requests} == {operation.path}
     (id_name,) = IDS & {*operation.inputs}

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import math
 import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import patch
+from urllib.parse import parse_qsl
 
 import attrs
+import msgspec
 
-from seorep_async import AttemptTimeoutError, ConnectionFailedError, Limits, SeoRepError, Settings
+from seorep_async import (
+    AttemptTimeoutError,
+    ConnectionFailedError,
+    Limits,
+    SeoRepClient,
+    SeoRepError,
+    Settings,
+)
 from seorep_async.sandbox import rate_limit as sandbox
 from seorep_async.sandbox.rate_limit import RateLimit
 from seorep_async.session import Authentication, BaseURL, Clock, Lane, Request, Session
@@ -21,7 +32,35 @@ from seorep_async.session.failures import Cause, Failure, Sent
 from seorep_async.session.request import Response
 from tests.session.virtual_loop import here, run
 
+ADDRESS = "https://api.example.com"
 Reply = Response | Failure
+
+
+class ApiRequest(msgspec.Struct, frozen=True, gc=False):
+    """A received request. The garbage collector does not track it."""
+
+    path: str
+    query: str
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        return parse_qsl(self.query, keep_blank_values=True, strict_parsing=True)
+
+    @property
+    def page(self) -> int:
+        return self._number("page")
+
+    @property
+    def limit(self) -> int:
+        return self._number("limit")
+
+    @property
+    def id(self) -> int:
+        """The id of the campaign or keyword, or 0 without one."""
+        return self._number("campaign_id") or self._number("keyword_id")
+
+    def _number(self, name: str) -> int:
+        return int(dict(parse_qsl(self.query)).get(name, 0))
 
 
 class Limiter:
@@ -107,10 +146,10 @@ class SimulatedService:
         retry_after: seconds that a refusal asks to wait, or None to leave it to the limiter.
         down: begin and end of an outage.
         outage: a status, `refused` (no connection), `reset` (it breaks), or `hang` (no answer).
-        says: the status or the reply to a path with its query. None is silence, and 200 asks the
-            limiter.
+        says: the answer to a request: a reply, a status, or a body that may be parsed. None is
+            silence, and 200 asks the limiter.
         stall: the most seconds for which client and service stand still, every few seconds.
-        started, paths: the times at which attempts started, and their paths.
+        started, requests: the times at which attempts started, and their requests.
         accepted: the times at which attempts were let through, by client.
         refused: how many attempts the limiter refused.
         announced: the waits that clients were asked for, with begin and end.
@@ -124,10 +163,10 @@ class SimulatedService:
     seed: int = 0
     down: tuple[float, float] = (0, 0)
     outage: str = "503"
-    says: Callable[[str], int | Reply | None] = lambda path: 200
+    says: Callable[[ApiRequest], Any] = lambda request: 200
     stall: float = 0.0
     started: list[float] = attrs.field(factory=list)
-    paths: list[str] = attrs.field(factory=list)
+    requests: list[ApiRequest] = attrs.field(factory=list)
     accepted: defaultdict[int, list[float]] = attrs.field(factory=lambda: defaultdict(list))
     refused: int = 0
     announced: list[tuple[float, float]] = attrs.field(factory=list)
@@ -144,12 +183,16 @@ class SimulatedService:
     def attempts(self) -> int:
         return len(self.started)
 
+    @property
+    def pages(self) -> list[int]:
+        """The numbers of the requested pages."""
+        return [request.page for request in self.requests]
+
     def attempt(self, client: int, request: Request[Any], timeout: float) -> asyncio.Future[Reply]:
         """Start an attempt of a client, and return its future answer."""
-        path = f"{request.path}?{request.query}".rstrip("?")
         self.started.append(here().now)
-        self.paths.append(path)
-        status_or_reply = self.says(path)
+        self.requests.append(ApiRequest(request.path, request.query))
+        said = self.says(self.requests[-1])
         answer: asyncio.Future[Reply] = here().create_future()
         took = self.latency * (1 - self.jitter + 2 * self.jitter * self._chance.random())
 
@@ -163,10 +206,10 @@ class SimulatedService:
                 reply = self._reply_of_outage()
                 if reply is not None:
                     self._reply_after(0.1 * took, answer, reply)
-            elif status_or_reply != 200:
-                reply = self._whole(status_or_reply)
-                if reply is not None:
-                    self._reply_after(0.8 * took, answer, reply)
+            elif said is None:
+                pass
+            elif said != 200:
+                self._reply_after(0.8 * took, answer, self._whole(said))
             elif self._limiter.take():
                 self.accepted[client].append(here().now)
                 here().call_later(0.8 * took, finish)
@@ -198,10 +241,14 @@ class SimulatedService:
         sent = Sent.NO if self.outage == "refused" else Sent.MAYBE
         return Failure(sent, Cause.TRANSIENT, ConnectionFailedError(self.outage))
 
-    def _whole(self, status_or_reply: int | Reply | None) -> Reply | None:
-        if isinstance(status_or_reply, int):
-            return Response(status_or_reply, [b""], self.retry_after)
-        return status_or_reply
+    def _whole(self, said: int | bytes | dict[str, Any] | Reply) -> Reply:
+        if isinstance(said, int):
+            return Response(said, [b""], self.retry_after)
+        if isinstance(said, bytes):
+            return Response(200, [said])
+        if isinstance(said, dict):
+            return Response(200, [json.dumps(said).encode()])
+        return said
 
     def _reply_after(self, seconds: float, answer: asyncio.Future[Reply], reply: Reply) -> None:
         """Answer an attempt in a moment, unless it has ended by then."""
@@ -252,17 +299,34 @@ async def session_above(
     service: SimulatedService, client: int = 0, *, limits: Limits | None = None, **settings: Any
 ) -> AsyncIterator[Session]:
     """Open a session whose attempts go to a simulated service, on the running virtual loop."""
-    chance = random.Random(1000 * service.seed + client)
-    clock = Clock(monotonic=here().time, jitter=chance.random)
-    address = BaseURL("https://api.example.com")
     session = Session(
-        address, Authentication("k"), Settings(**settings), clock=clock, limits=limits
+        BaseURL(ADDRESS),
+        Authentication("k"),
+        Settings(**settings),
+        clock=_clock(service, client),
+        limits=limits,
     )
     # Only the network is simulated.
     wire = _Wire(service, client, session.settings.attempt_timeout)
     session._transport = wire  # type: ignore[assignment]
     async with session:
         yield session
+
+
+def _clock(service: SimulatedService, client: int) -> Clock:
+    chance = random.Random(1000 * service.seed + client)
+    return Clock(monotonic=here().time, jitter=chance.random)
+
+
+@asynccontextmanager
+async def client_above(service: SimulatedService, **settings: Any) -> AsyncIterator[SeoRepClient]:
+    """Open a client whose attempts go to a simulated service, on the running virtual loop."""
+    with patch("seorep_async.session.clock.SYSTEM", _clock(service, 0)):
+        client = SeoRepClient(ADDRESS, "canary-7", settings=Settings(**settings))
+    wire = _Wire(service, 0, client.settings.attempt_timeout)
+    client._session._transport = wire  # type: ignore[assignment]
+    async with client:
+        yield client
 
 
 async def pull(

@@ -17,7 +17,7 @@ from seorep_async.resources import Rankings
 from seorep_async.sandbox import Sandbox
 from tests.faults.run import open_sockets
 from tests.rankings import rankings_of, report_page
-from tests.session.simulated_service import SimulatedService
+from tests.session.simulated_service import ApiRequest, SimulatedService
 from tests.session.virtual_loop import here
 
 OURS = ("seorep_async/session", "seorep_async/paging", "seorep_async/pull")
@@ -148,7 +148,7 @@ async def test_after_hundreds_of_cancels_calls_go_at_full_speed() -> None:
     chance = random.Random(21)
     failing = 0.0
 
-    def answer(path: str) -> Any:
+    def answer(request: ApiRequest) -> Any:
         return 500 if chance.random() < failing else report_page([1], 1, 1)
 
     async with rankings_of(SimulatedService(says=answer)) as (_, rankings):

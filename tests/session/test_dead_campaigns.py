@@ -15,8 +15,13 @@ from seorep_async import DeadlineExceededError
 from seorep_async.session import Deadline, Request
 from seorep_async.session.request import Response
 from tests.rankings import rankings_of, report_page
-from tests.scripted_api import ApiRequest
-from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
+from tests.session.simulated_service import (
+    ApiRequest,
+    SimulatedService,
+    pull,
+    session_above,
+    simulate,
+)
 from tests.session.virtual_loop import here, run
 
 pytestmark = pytest.mark.virtual
@@ -35,9 +40,8 @@ async def pull_all(
     Return when the last good report came, when the pull ended, and the most attempts.
     """
 
-    def says(path: str) -> Response:
-        request = ApiRequest(*path.split("?"))
-        if request.id in dead and len(service.paths) > 1:
+    def says(request: ApiRequest) -> Response:
+        if request.id in dead and len(service.requests) > 1:
             return refusal
         return report_page([request.id * 100 + request.page], pages, pages)
 
@@ -88,7 +92,7 @@ def test_dead_campaigns_near_the_end_have_no_more_attempts(seed: int) -> None:
 async def test_pages_of_a_firewall_after_a_success_lose_nothing() -> None:
     """This is row 61 of the fault matrix."""
     service = SimulatedService(
-        says=lambda path: FORBIDDEN if len(service.paths) in range(40, 61) else 200, latency=0.05
+        says=lambda _: FORBIDDEN if service.attempts in range(40, 61) else 200, latency=0.05
     )
     async with session_above(service, max_concurrency=1) as session:
         assert await pull(session, 60) == []
@@ -168,7 +172,7 @@ async def test_one_dead_campaign_at_a_known_limit_ends_in_time(
         assert await pull(session, 60) == []
         assert session.stats.pace is not None
         began = here().now
-        service.says = lambda path: 503 if here().now < began + seconds_down else 200
+        service.says = lambda _: 503 if here().now < began + seconds_down else 200
         errors = await pull(session, ["dead/0"])
         seconds = here().now - began
     assert len(errors) == is_lost

@@ -8,9 +8,9 @@ import pytest
 
 from seorep_async.session.request import Response
 from tests.rankings import rankings_of, report_page
-from tests.scripted_api import ApiRequest
 from tests.session.pace_table import Row, rows
 from tests.session.simulated_service import (
+    ApiRequest,
     AtRandom,
     Changing,
     Limited,
@@ -81,8 +81,7 @@ def test_a_loop_that_stalls_makes_no_burst() -> None:
 async def test_a_campaign_of_forty_dead_pages_delays_no_other() -> None:
     dead = False
 
-    def page(path: str) -> int | Response:
-        request = ApiRequest(*path.split("?"))
+    def page(request: ApiRequest) -> int | Response:
         pages = 40 if request.id == 100 else 1
         if dead and request.id == 100 and request.page > 1:
             return 503

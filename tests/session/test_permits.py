@@ -31,7 +31,7 @@ from seorep_async.errors import (
 from seorep_async.session import Clock, Deadline, Lane, Limits, Request, Session
 from seorep_async.session.failures import Cause, Failure, Sent
 from seorep_async.session.flow_control import ClientClosed, Permit, Share, WaitReason, WaitTimeout
-from tests.session.simulated_service import SimulatedService, pull, session_above
+from tests.session.simulated_service import ApiRequest, SimulatedService, pull, session_above
 from tests.session.virtual_loop import VirtualLoop, at_rest, here
 
 pytestmark = pytest.mark.virtual
@@ -331,12 +331,12 @@ async def outage(session: Session, calls: int = 16) -> None:
 
 
 async def test_a_lost_probe_delays_nobody() -> None:
-    lost: list[str] = []
+    lost: list[ApiRequest] = []
 
-    def swallow(path: str) -> int | None:
+    def swallow(request: ApiRequest) -> int | None:
         if here().now < 1.0 or lost:
             return 200
-        lost.append(path)
+        lost.append(request)
         return None
 
     async with session_above(SimulatedService(down=(0, 1.0), says=swallow)) as session:
