@@ -160,6 +160,23 @@ async def test_closing_the_client_ends_its_calls_and_says_so(
         assert "client is closed" in end.message
 
 
+@pytest.mark.parametrize("is_borrowed", [False, True], ids=["own", "borrowed"])
+async def test_nothing_is_sent_with_a_permit_from_before_closing(
+    is_borrowed: bool, connect: Connect
+) -> None:
+    async with aiohttp.ClientSession() as session:
+        client, _ = await connect(
+            FINE, session=session if is_borrowed else None, max_concurrency=1
+        )
+        waiting = asyncio.create_task(client.campaigns.update(1, company="b"))
+        # The permit of this call goes to the waiting one, which runs only after the closing.
+        await ask(client)
+        await client.close()
+        with pytest.raises(ConfigurationError, match="client is closed"):
+            await waiting
+        assert client.stats.in_flight == 0
+
+
 async def test_a_retry_that_closing_prevents_ends_in_its_failure(
     connect: Connect, fake_time: FakeTime
 ) -> None:

@@ -206,6 +206,10 @@ class Share:
                 timer.cancel()
         if isinstance(outcome, Exception):
             raise outcome
+        if outcome is not None and self._is_closed:
+            # The client was closed after the grant, and its connections are being closed.
+            self.take_back(outcome)
+            raise ClientClosed
         if outcome is not None and now >= deadline.at:
             # The loop was blocked after the grant, and nothing may be sent after the deadline.
             self.take_back(outcome)
