@@ -30,7 +30,7 @@ _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST_COUNT)] | None
 _Value: TypeAlias = bool | int | float | str | list[msgspec.Raw] | None
 _split: Any = msgspec.json.Decoder(dict[str, _Value | dict[str, _Value | dict[str, Any]]]).decode
 """Parses the envelope, but leaves the items of its arrays as JSON. These are the rows."""
-_ERROR_STATUSES = ("error", "fail", "failed")
+_ERROR_STATUSES = ("error", "fail", "failed", "failure", "false")
 _ERROR_FIELDS = ("error", "errors")
 _MESSAGE_FIELDS = ("error", "errors", "message", "messages")
 
@@ -262,7 +262,7 @@ def _whole_number(value: object) -> int | None:
 
 def _is_error(envelope: Mapping[str, Any]) -> bool:
     status = envelope.get("status")
-    if isinstance(status, str) and status.lower() in _ERROR_STATUSES:
+    if status is False or (isinstance(status, str) and status.lower() in _ERROR_STATUSES):
         return True
     if _error_code(envelope) is not None:
         return True
@@ -278,7 +278,8 @@ def _is_error(envelope: Mapping[str, Any]) -> bool:
 
 
 def _is_false(value: object) -> bool:
-    return values.is_boolean(value) and not values.boolean(value)
+    """Return whether a value is false. PHP may write false as 0."""
+    return value in (0, "0") or (values.is_boolean(value) and not values.boolean(value))
 
 
 def _error_code(envelope: Mapping[str, Any]) -> int | None:

@@ -90,6 +90,7 @@ NO_ERRORS: list[Any] = [
     {"error": False, "errors": {}},
     {"error": "", "errors": 0},
     {"error": "false", "success": "true"},
+    {"error": "0", "status": 0, "success": 1},
 ]
 
 
