@@ -165,6 +165,7 @@ class PageSize:
         return page
 
     def _record_found_size(self, page: Page[Any]) -> None:
+        """Use the large size for all listings from now on. `page` is the first such page."""
         self._state = PageSizeState.FOUND
         self._failures = 0
         self._confirm(page)

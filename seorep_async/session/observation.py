@@ -124,7 +124,7 @@ class Stats:
     page_sizes: Mapping[str, int] = attrs.field(factory=dict)
     """The page sizes that the client has found, by endpoint path. See `Settings.page_size`."""
     outage: float | None = None
-    """Seconds for which only probes have gone out because the service fails, or None without an
+    """How long only probes have gone out because the service fails, in seconds, or None without an
     outage. While no limit of the service is known, 503s that last for a second count as failures.
     During an outage, a new call waits until a probe succeeds, or until its time limit."""
 

@@ -134,7 +134,7 @@ class ResponseReader:
             if self._is_resting:
                 # The call that began this rest ends it.
                 await asyncio.sleep(0)
-                self._seconds_left(call)  # raises if there are none
+                self._seconds_left(call)  # raises if the call is out of time
                 continue
             self._is_resting = True
             try:

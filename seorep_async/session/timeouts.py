@@ -97,7 +97,7 @@ class TimeLimits:
         self._alarm = loop.call_later(TICK, self._ring, loop, loop.time() + TICK)
 
     def _ring(self, loop: asyncio.AbstractEventLoop, alarm_due: float) -> None:
-        """End the attempts that are due. `alarm_due` is the time for which this alarm was set."""
+        """End the attempts that are due. `alarm_due` is the planned time of this alarm."""
         now = loop.time()
         for limit in self.running:
             if limit.due > now:
