@@ -60,7 +60,7 @@ _OTHER_WAYS = {
 """Advice for arguments that other clients have."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
-_MONTH_OR_NOT = re.compile(r"[0-9]{4}-[0-9]{2}")
+_FORM_OF_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")  # also of a month that does not exist
 _LONGEST_NAME = 100
 """The maximum length of an account's name."""
 
@@ -119,7 +119,7 @@ def check_id(name: str, value: object) -> int:
 
 
 def check_count(name: str, value: object) -> int:
-    """Accept a number of things. It has the range of ids: 1 to 2**31 - 1."""
+    """Accept a count from 1 to 2**31 - 1, the same range as that of ids."""
     return check_id(name, value)
 
 
@@ -201,7 +201,7 @@ def check_date(name: str, value: object, *, takes_month: bool = False) -> dt.dat
     forms = 'a datetime.date or a string "YYYY-MM-DD"'
     if takes_month:
         forms = 'a datetime.date, a day "YYYY-MM-DD" or a month "YYYY-MM"'
-        if isinstance(value, str) and _MONTH_OR_NOT.fullmatch(value):
+        if isinstance(value, str) and _FORM_OF_MONTH.fullmatch(value):
             problem = f"{name}: the month {plain_string(value)} does not exist"
             raise ConfigurationError(problem, argument=name)
     problem = f"{name} must be {forms}, got {short_repr(value)}"
@@ -226,7 +226,7 @@ def check_dates(start_date: object, end_date: object) -> tuple[dt.date, dt.date]
 
 
 def check_day_or_month(name: str, value: object, *, first: bool) -> dt.date:
-    """Accept a day, or a month, which stands for its first or last day."""
+    """Return a day. A month stands for its first day if `first`, otherwise for its last day."""
     if isinstance(value, str) and _MONTH.fullmatch(value):
         year, month = map(int, value.split("-"))
         day = 1 if first else calendar.monthrange(year, month)[1]

@@ -147,6 +147,7 @@ class Endpoint(Generic[M]):
         values: Params | None = None,
         **fields: Any,
     ) -> Request[T]:
+        """Return a request about one object. `fields` are further `Request` fields."""
         path = f"{self._path}/{check_id('id', id)}{subpath}"
         subject = f"{self._object_name} {id}"
         # The id is in the path, so `extra_params` may not give another id.
@@ -165,6 +166,7 @@ class Endpoint(Generic[M]):
         params: Mapping[str, ParamValue],
         **fields: Any,
     ) -> Request[T]:
+        """Return a request with encoded parameters. `fields` are further `Request` fields."""
         settings = self._session.settings
         encoding = RequestEncoding.QUERY
         if method in ("POST", "PUT"):
@@ -249,5 +251,5 @@ def _check_method_and_path(method: object, path: object) -> None:
     is_path = isinstance(path, str) and _PATH.fullmatch(path) is not None
     # a path with `..` would leave the service's address
     if not is_path or ".." in urllib.parse.unquote(str(path)).split("/"):
-        problem = "path must be a path such as /v3/campaigns/42, without a query"
+        problem = 'path must be a path such as /v3/campaigns/42, without a query or ".."'
         raise ConfigurationError(problem, argument="path")

@@ -54,7 +54,8 @@ def described(value: object) -> str:
 def mask_secrets(values: Any, *, argument: str = "extra_params") -> Any:
     """Mask the values of additional parameters whose names suggest secrets.
 
-    Anything that is not a mapping is hidden completely, and refused later.
+    Nested values can't be sent, so they are hidden under any name. If `values` is not a mapping, it
+    is hidden completely, and refused later.
 
     Raises:
         ConfigurationError: a name is given twice.
