@@ -103,7 +103,8 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
                 rows += self._slice(json_rows[first : first + SLICE], first, path)
         except DecodeError:
             # If a later row can't be parsed, or is about another campaign, report that instead,
-            # because it explains more than a bad field. The parsed rows are only checked.
+            # because it explains more than a bad field. So the remaining rows are parsed and
+            # checked, but not converted.
             for json in json_rows[len(rows) :]:
                 rows.append(envelopes.parse_json(json, f"{path}[{len(rows)}]"))
             envelopes.refuse_another_subject(rows, path, self.subject)

@@ -32,7 +32,7 @@ class Memo(dict[Any, Any]):
 
     def __missing__(self, wire: Any) -> Any:
         value = self._convert(wire)
-        # If another thread clears the memo at the same time, a value is only converted again.
+        # Another thread may clear the memo at the same time. Values are then only converted again.
         is_long = isinstance(wire, (str, bytes)) and len(wire) > _LONGEST_KEY
         if not is_long and _may_be_shared(value):
             if len(self) >= _MOST_VALUES:
@@ -46,7 +46,8 @@ class DayMemo(Memo):
 
     def __missing__(self, wire: Any) -> Any:
         if wire and values.AFTER_MIDNIGHT.fullmatch(wire):
-            return self[wire[:10]][0], wire
+            day, _original = self[wire[:10]]
+            return day, wire
         return super().__missing__(wire)
 
 

@@ -143,9 +143,9 @@ class RowReader(Generic[M]):
         except REFUSALS:
             pass
         names = self._unknown_names
-        format = self._format_of(_first_row_of(body), names)
-        make_models = partial(self._make_models, format=format, unknown_names=names)
-        envelope = self._decoder(_envelope, format, names)(body)
+        row_format = self._format_of(_first_row_of(body), names)
+        make_models = partial(self._make_models, row_format=row_format, unknown_names=names)
+        envelope = self._decoder(_envelope, row_format, names)(body)
         return self._page(envelope, number, make_models, subject)
 
     def read_rows(self, json_rows: list[msgspec.Raw]) -> list[M]:
@@ -161,11 +161,13 @@ class RowReader(Generic[M]):
             return self._make_current(self._read_with_extra("current", json))
         return self._make_models(self._read_with_extra("odd", json))
 
-    def _read_with_extra(self, format: str, json: bytes) -> list[Any]:
-        # The decoder ignores unknown fields, so they are read from the parsed JSON.
-        rows: list[Any] = self._decoder(_list_of, format, None)(json)
+    def _read_with_extra(self, row_format: str, json: bytes) -> list[Any]:
+        """Read raw rows with unknown fields, which are stored in their `extra`."""
+        # With None, the decoder ignores unknown fields. They are read from the parsed JSON.
+        decode = self._decoder(_list_of, row_format, unknown_names=None)
+        rows: list[Any] = decode(json)
         known_names = set(self._names.values())
-        unknown_names: list[str] = []
+        occurrences: list[str] = []
         for row, fields in zip(rows, msgspec.json.decode(json), strict=True):
             extra = {}
             for name in fields:
@@ -173,11 +175,12 @@ class RowReader(Generic[M]):
                     extra[name] = fields[name]
             if extra:
                 row.extra = extra
-                unknown_names += extra
-        # If each row has names of its own, fields for them would only slow later pages.
-        names = dict.fromkeys(unknown_names)
-        if len(rows) == 1 or len(unknown_names) >= 2 * len(names):
-            self._learn(names)
+                occurrences.extend(extra)
+        # If each row has names of its own, fields for them would only slow later pages. So each
+        # name must occur in two rows on average, unless there is only one row.
+        unknown_names = dict.fromkeys(occurrences)
+        if len(rows) == 1 or len(occurrences) >= 2 * len(unknown_names):
+            self._learn(unknown_names)
         return rows
 
     def _learn(self, names: Iterable[str]) -> None:
@@ -206,17 +209,17 @@ class RowReader(Generic[M]):
         """Return the narrowest format that accepts the first row of a page.
 
         Raises:
-            ValueError: other types would not help.
+            ValueError: the page must be read in slices.
         """
         page = msgspec.json.encode({"data": [first_row]})
-        for format in _FORMATS:
+        for row_format in _FORMATS:
             with suppress(*REFUSALS):
-                self._decoder(_envelope, format, names)(page)
-                # If the first row is current, a later one was refused. Only its slice needs wider
-                # types, unless the types have fields for unknown names.
-                if format == "current" and not names:
+                self._decoder(_envelope, row_format, names)(page)
+                # `read_page` has already tried current rows without unknown names. So if the first
+                # row is one, a later row was refused, and only its slice needs wider types.
+                if row_format == "current" and not names:
                     break
-                return format
+                return row_format
         raise ValueError("the first row does not show how to read the others")
 
     def _make_current(self, rows: list[Any]) -> list[M]:
@@ -225,7 +228,7 @@ class RowReader(Generic[M]):
         return turn_into_models(rows, self._model)
 
     def _make_models(
-        self, rows: list[Any], format: str = "odd", unknown_names: tuple[str, ...] = ()
+        self, rows: list[Any], row_format: str = "odd", unknown_names: tuple[str, ...] = ()
     ) -> list[M]:
         """Make models of raw rows that can't become models.
 
@@ -234,12 +237,12 @@ class RowReader(Generic[M]):
 
         Args:
             rows: the raw rows.
-            format: the format of the rows.
+            row_format: the format of the rows.
             unknown_names: the unknown names that have fields.
         """
         self._values.convert(rows)
         model = self._model
-        partial_values = self._partial_values if format != "current" else []
+        partial_values = self._partial_values if row_format != "current" else []
         field_count = len(self._types)
         unknown_fields = list(enumerate(unknown_names, field_count))
         models = []
@@ -273,12 +276,22 @@ class RowReader(Generic[M]):
         ]
 
     def _make_decoder(
-        self, type_of: Callable[[Any], Any], format: str, unknown_names: tuple[str, ...] | None = ()
+        self,
+        type_of: Callable[[Any], Any],
+        row_format: str,
+        unknown_names: tuple[str, ...] | None = (),
     ) -> Callable[[bytes], Any]:
-        """Return a decoder of rows: of a list of them, or of an envelope around them."""
-        types = {name: _FORMATS[format][self._types[name]] for name in self._names}
+        """Return a decoder of rows.
+
+        Args:
+            type_of: `_list_of`, or `_envelope` for a page.
+            row_format: the format of the rows.
+            unknown_names: the unknown names that get fields. Other unknown names are refused. With
+                None, all of them are ignored.
+        """
+        types = {name: _FORMATS[row_format][self._types[name]] for name in self._names}
         type_ = type_of(raw_row_struct(self._model, types, self._names, unknown_names))
-        if format == "odd":
+        if row_format == "odd":
             return partial(_decode_odd, JsonDecoder(type_, strict=False).decode)
         return JsonDecoder(type_).decode
 
@@ -312,6 +325,7 @@ def _end_at_first_row(_type: object, row: object) -> None:
         raise _FirstRow(row)
 
 
+# msgspec calls the hook with each value that should be a `_FirstRow`, and so with the first row.
 _find_first_row = JsonDecoder(_envelope(_FirstRow), dec_hook=_end_at_first_row).decode
 
 

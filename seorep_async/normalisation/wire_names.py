@@ -20,7 +20,7 @@ _WORD = re.compile(r"engine_[ab](?![a-z0-9])|[a-z0-9]+")
 
 
 def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:
-    """Return the wire names of a model's attributes, by attribute.
+    """Map each attribute of a model to its name on the wire.
 
     `engine_a_rankings_1_3` is `engineARankings_1_3` in the feeds' camelCase, and `engine_a_cid` is
     `engineA_cid` in the snake_case of the records. `engine_names` gives the engines' names in
