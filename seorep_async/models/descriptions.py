@@ -28,7 +28,7 @@ _ENGINES_WITH_ADDRESS = {
     "engine_b": "the second search engine",
 }
 # The feeds have no addresses of places.
-_ENGINES = _ENGINES_WITH_ADDRESS | {"engine_a_places": "the places of the first search engine"}
+_ENGINES = _ENGINES_WITH_ADDRESS | {"engine_a_places": "the first search engine's places"}
 
 _ZERO = "The difference between null and 0 is not documented."
 _ONLY_A_NAME = "Only the field's name is documented."
@@ -75,7 +75,7 @@ def _bands() -> Descriptions:
     return bands | _each(
         "{engine}_rankings_51",
         "Number of keywords in the last band of positions of {name}, which probably begins at "
-        f"position 51. It is not documented whether keywords without a position count. {_ZERO}",
+        f"position 51. It is not documented whether keywords without a position are counted. {_ZERO}",
     )
 
 
@@ -168,7 +168,10 @@ _DESCRIPTIONS = {
         "last_metric_rollup_date": f"Day of an internal step of the service. {_ONLY_A_NAME}",
         "last_results_date": f"Day of the newest results. {_ONLY_A_NAME}",
         "tags": "The keyword's labels: a list of id, label, and unknown fields in extra.",
-        "extra": f"{_EXTRA} It also contains any `last_..._date` whose time is not midnight.",
+        "extra": (
+            f"{_EXTRA} It also contains the original of a `last_..._date` whose time is not "
+            "midnight, and of a primary_keyword that is neither true nor false."
+        ),
     },
     "CampaignPeriod": {
         **_PERIOD,
@@ -177,8 +180,8 @@ _DESCRIPTIONS = {
         **_bands(),
         "competitors": _MEASURES["competitors"],
         "local_monthly_searches": (
-            "Local searches in a month. It is not documented which keywords count, or how they "
-            f"are added up. {_ZERO}"
+            "Local searches in a month. It is not documented which keywords are counted, or how "
+            f"their searches are added up. {_ZERO}"
         ),
     },
     "KeywordPeriod": {

@@ -107,5 +107,6 @@ def _restored(model: Any, names: Sequence[str], values: tuple[Any, ...]) -> Any:
     # Usually the same version reads the pickle, and positional arguments are three times as fast.
     if names == model.__struct_fields__:
         return model(*values)
-    # Another version pickled it, with other fields or in another order.
+    # Another version pickled it, perhaps with the fields in another order. Fields that are new
+    # since then get their defaults. A field that is gone since then is a TypeError.
     return model(**dict(zip(names, values, strict=True)))

@@ -95,11 +95,11 @@ class SearchLanguage(Model):
 class KeywordRanking(Model):
     """A keyword's rankings: a row of the campaign feed (the service's reference, section 2.7).
 
-    A rank of None means that the service sent null, not 0. The reference explains neither; read
-    both as not ranked. A `..._change` is the change from the previous period. Only the older
-    variant of the feed has `global_monthly_searches`, `wmt_*` and `backlinks`. If a `last_..._date`
-    has a time of day other than midnight, or `primaryKeyword` is neither `true` nor `false`, the
-    original string is in `extra`.
+    A rank of None means that the service sent null, not 0. The reference explains neither null nor
+    0; read both as not ranked. A `..._change` is the change from the previous period. Only the
+    older variant of the feed has `global_monthly_searches`, `wmt_*` and `backlinks`. If a
+    `last_..._date` has a time of day other than midnight, or `primaryKeyword` is neither `true` nor
+    `false`, the original string is in `extra`.
     """
 
     keyword_id: int
@@ -151,9 +151,9 @@ class KeywordRanking(Model):
     is documented. Null if the service sent none.
     """
     engine_a_places_ranking: int | None = None
-    """Position of the keyword in the places of the first search engine. It is not documented on
-    which day from start_date to end_date the position was measured, or what 0 and null mean; read
-    both as not ranked.
+    """Position of the keyword in the first search engine's places. It is not documented on which
+    day from start_date to end_date the position was measured, or what 0 and null mean; read both as
+    not ranked.
     """
     engine_a_places_ranking_change: int | None = None
     """Change of engine_a_places_ranking from the previous period. In tables, it is null unless it
@@ -187,8 +187,8 @@ class KeywordRanking(Model):
     documented. The difference between null and 0 is not documented.
     """
     competitors: int | None = None
-    """Number of competitors. What is counted is not documented. The difference between null and
-    0 is not documented.
+    """Number of competitors. What is counted is not documented. The difference between null and 0
+    is not documented.
     """
     last_engine_a_ranking_date: dt.date | None = None
     """Day of the newest value of engine_a_ranking. Only the field's name is documented."""
@@ -236,7 +236,8 @@ class KeywordRanking(Model):
     extra: Mapping[str, Any] = extra_field()
     """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text.
     Without such fields: {} in Python, an empty cell in CSV, and null elsewhere. It also contains
-    any `last_..._date` whose time is not midnight.
+    the original of a `last_..._date` whose time is not midnight, and of a primary_keyword that is
+    neither true nor false.
     """
 
 
@@ -245,10 +246,10 @@ class KeywordRanking(Model):
 @with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class CampaignPeriod(Model):
-    """A period of a campaign: a row of its feed by date (the service's reference, section 2.7).
+    """A period of a campaign: a row of the feed by date (the service's reference, section 2.7).
 
-    `date_precision` says whether the service sent a day or only a month; `date` is then the first
-    day of that month. A field such as `..._rankings_4_10` counts the keywords in positions 4 to 10.
+    `date_precision` says whether the service sent a day or only a month. For a month, `date` is its
+    first day. A field such as `..._rankings_4_10` counts the keywords in positions 4 to 10.
     """
 
     date: dt.date
@@ -282,7 +283,7 @@ class CampaignPeriod(Model):
     """
     engine_a_rankings_51: int | None = None
     """Number of keywords in the last band of positions of the first search engine, which probably
-    begins at position 51. It is not documented whether keywords without a position count. The
+    begins at position 51. It is not documented whether keywords without a position are counted. The
     difference between null and 0 is not documented.
     """
     engine_a_mobile_ranking: int | None = None
@@ -313,10 +314,10 @@ class CampaignPeriod(Model):
     engine_a_mobile_rankings_51: int | None = None
     """Number of keywords in the last band of positions of the first search engine on mobile
     devices, which probably begins at position 51. It is not documented whether keywords without a
-    position count. The difference between null and 0 is not documented.
+    position are counted. The difference between null and 0 is not documented.
     """
     engine_a_places_ranking: int | None = None
-    """Ranking of the campaign in the places of the first search engine over the period. It is not
+    """Ranking of the campaign in the first search engine's places over the period. It is not
     documented how it is calculated, or what null and 0 mean.
     """
     engine_a_places_ranking_change: int | None = None
@@ -325,25 +326,25 @@ class CampaignPeriod(Model):
     documented which sign is an improvement, or how long the previous period is.
     """
     engine_a_places_rankings_1_3: int | None = None
-    """Number of keywords in positions 1 to 3 of the places of the first search engine. The
-    difference between null and 0 is not documented.
+    """Number of keywords in positions 1 to 3 of the first search engine's places. The difference
+    between null and 0 is not documented.
     """
     engine_a_places_rankings_4_10: int | None = None
-    """Number of keywords in positions 4 to 10 of the places of the first search engine. The
-    difference between null and 0 is not documented.
+    """Number of keywords in positions 4 to 10 of the first search engine's places. The difference
+    between null and 0 is not documented.
     """
     engine_a_places_rankings_11_20: int | None = None
-    """Number of keywords in positions 11 to 20 of the places of the first search engine. The
-    difference between null and 0 is not documented.
+    """Number of keywords in positions 11 to 20 of the first search engine's places. The difference
+    between null and 0 is not documented.
     """
     engine_a_places_rankings_21_50: int | None = None
-    """Number of keywords in positions 21 to 50 of the places of the first search engine. The
-    difference between null and 0 is not documented.
+    """Number of keywords in positions 21 to 50 of the first search engine's places. The difference
+    between null and 0 is not documented.
     """
     engine_a_places_rankings_51: int | None = None
-    """Number of keywords in the last band of positions of the places of the first search engine,
-    which probably begins at position 51. It is not documented whether keywords without a position
-    count. The difference between null and 0 is not documented.
+    """Number of keywords in the last band of positions of the first search engine's places, which
+    probably begins at position 51. It is not documented whether keywords without a position are
+    counted. The difference between null and 0 is not documented.
     """
     engine_b_ranking: int | None = None
     """Ranking of the campaign in the second search engine over the period. It is not documented how
@@ -372,16 +373,16 @@ class CampaignPeriod(Model):
     """
     engine_b_rankings_51: int | None = None
     """Number of keywords in the last band of positions of the second search engine, which probably
-    begins at position 51. It is not documented whether keywords without a position count. The
+    begins at position 51. It is not documented whether keywords without a position are counted. The
     difference between null and 0 is not documented.
     """
     competitors: int | None = None
-    """Number of competitors. What is counted is not documented. The difference between null and
-    0 is not documented.
+    """Number of competitors. What is counted is not documented. The difference between null and 0
+    is not documented.
     """
     local_monthly_searches: int | None = None
-    """Local searches in a month. It is not documented which keywords count, or how they are added
-    up. The difference between null and 0 is not documented.
+    """Local searches in a month. It is not documented which keywords are counted, or how their
+    searches are added up. The difference between null and 0 is not documented.
     """
     extra: Mapping[str, Any] = extra_field()
     """Undocumented fields, unchanged. In CSV, Parquet, Arrow and databases they are JSON text.
@@ -394,10 +395,10 @@ class CampaignPeriod(Model):
 @with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class KeywordPeriod(Model):
-    """A keyword's ranks on one date (the service's reference, section 2.7).
+    """A keyword's ranks in one period (the service's reference, section 2.7).
 
-    `date_precision` says whether the service sent a day or only a month; `date` is then the first
-    day of that month. Only the older variant of the feed has `global_monthly_searches`, `wmt_*` and
+    `date_precision` says whether the service sent a day or only a month. For a month, `date` is its
+    first day. Only the older variant of the feed has `global_monthly_searches`, `wmt_*` and
     `backlinks`.
     """
 
@@ -415,9 +416,8 @@ class KeywordPeriod(Model):
     ranked.
     """
     engine_a_places_ranking: int | None = None
-    """Position of the keyword in the places of the first search engine. It is not documented on
-    which day of a month the position was measured, or what 0 and null mean; read both as not
-    ranked.
+    """Position of the keyword in the first search engine's places. It is not documented on which
+    day of a month the position was measured, or what 0 and null mean; read both as not ranked.
     """
     engine_b_ranking: int | None = None
     """Position of the keyword in the second search engine. It is not documented on which day of a
@@ -436,8 +436,8 @@ class KeywordPeriod(Model):
     none.
     """
     competitors: int | None = None
-    """Number of competitors. What is counted is not documented. The difference between null and
-    0 is not documented.
+    """Number of competitors. What is counted is not documented. The difference between null and 0
+    is not documented.
     """
     local_monthly_searches: int | None = None
     """Local searches for the phrase in a month. The place, the month and the source are not
