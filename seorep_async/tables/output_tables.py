@@ -89,7 +89,7 @@ def table_of(feed: Feed) -> FeedTable:
         return _feed_table(
             feed,
             "keyword_rankings",
-            "One row per keyword of a campaign, snapshot date and requested period.",
+            "One row per campaign, keyword, snapshot date and requested period.",
             KeywordRanking,
             key,
         )
@@ -98,7 +98,7 @@ def table_of(feed: Feed) -> FeedTable:
         description = "One row per campaign and period."
         return _feed_table(feed, "campaign_periods", description, CampaignPeriod, key)
     key = ("account", "campaign_id", "keyword_id", "date", "date_precision")
-    description = "One row per keyword of a campaign and date."
+    description = "One row per campaign, keyword and date."
     return _feed_table(feed, "keyword_periods", description, KeywordPeriod, key)
 
 
@@ -155,7 +155,7 @@ def campaigns_table() -> Table:
 
 @cache
 def keywords_table() -> Table:
-    """Return the table of keywords: the campaign feed's columns that are the same every night."""
+    """Return the table of keywords: the campaign feed's columns that describe a keyword."""
     key = ("account", "campaign_id", "keyword_id")
     names = {
         *key,
@@ -196,10 +196,10 @@ _WAITED = (
     "pace (the service's rate), asked to wait (Retry-After), outage (nothing got through), backoff "
     "(before a retry). Null if no request waited."
 )
-_REQUESTS = "Requests, including retries. For a resumed pull, the requests of its last run."
-_RETRIES = (
-    "Requests that were retries, by cause: throttle, overload, transient. Null if there were none."
+_REQUESTS = (
+    "Number of requests, including retries. For a resumed pull, the requests of its last run."
 )
+_RETRIES = "Number of retries, by cause: throttle, overload, transient. Null if there were none."
 _SELECTION = (
     "Requested campaigns, as JSON: null for all campaigns; otherwise an object with ids, or with "
     "groups, filter and exclude."
@@ -209,8 +209,7 @@ _READING = (
     "the same digest are comparable. Null if an older version wrote this row."
 )
 _FAILURES = (
-    "Reports that could not be fetched. A list of campaigns that could not be fetched is not "
-    "counted."
+    "Number of reports that could not be fetched. A failure to list the campaigns is not counted."
 )
 
 
@@ -225,12 +224,12 @@ def pulls_table() -> Table:
         _required("feeds", _STRING, "The feeds, separated by commas."),
         _START,
         _END,
-        _required("campaigns", _INTEGER, "Campaigns that were requested."),
+        _required("campaigns", _INTEGER, "Number of requested campaigns."),
         Column("selection", _STRING, _SELECTION),
-        _required("rows", _INTEGER, "Rows of all feeds that were written."),
+        _required("rows", _INTEGER, "Number of rows that were written, over all feeds."),
         _required("requests", _INTEGER, _REQUESTS),
         Column("retries", _FIELDS, _RETRIES),
-        Column("refusals", _INTEGER, "Responses with status 429."),
+        Column("refusals", _INTEGER, "Number of responses with status 429."),
         Column("waited", _FIELDS, _WAITED),
         _required("failures", _INTEGER, _FAILURES),
         _required(

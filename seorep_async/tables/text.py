@@ -37,8 +37,7 @@ def csv_lines(table: Table, columns: Columns) -> list[str]:
     """Return columns of values as lines of CSV (RFC 4180), without a header.
 
     Numbers, strings and dates (ISO) are unchanged. Booleans become `true` and `false`; tags and
-    unknown fields become JSON. None becomes an empty cell, and so does a row's lack of
-    unknown fields.
+    unknown fields become JSON. None becomes an empty cell, and so does an empty `extra`.
     """
     cells = [
         _cells(column.type, values) for column, values in zip(table.columns, columns, strict=True)
@@ -80,15 +79,15 @@ def _dates(values: Sequence[Any]) -> list[str]:
 
 
 def _quoted(values: Sequence[str | None]) -> list[str]:
+    """Return strings as cells. Only strings that need quotes get them."""
     strings = [value or "" for value in values]
     # one check of the joined strings is faster than a check of each
     if not _needs_quotes("".join(strings)):
         return strings
-    return list(map(_in_quotes, strings))
+    return list(map(_quoted_if_needed, strings))
 
 
-def _in_quotes(string: str) -> str:
-    """Return a string in quotes, if it needs them."""
+def _quoted_if_needed(string: str) -> str:
     if not _needs_quotes(string):
         return string
     doubled = string.replace('"', '""')
@@ -102,7 +101,7 @@ def _needs_quotes(string: str) -> bool:
 def _tag_list(tags: tuple[Tag, ...]) -> str:
     if any(tag.extra for tag in tags):
         return as_json(plain_tags(tags))
-    # not with `as_json`: every row has tags, and this is six times as fast
+    # every row has tags, and `as_json` would take six times as long
     objects = []
     for tag in tags:
         label = encode_basestring(tag.label)
@@ -111,7 +110,7 @@ def _tag_list(tags: tuple[Tag, ...]) -> str:
 
 
 def _extra_cells(values: Sequence[Any]) -> list[str]:
-    # there are nearly always no unknown fields
+    # rows almost never have unknown fields
     if not any(values):
         return [""] * len(values)
     return _quoted([as_json(extra) if extra else "" for extra in values])
@@ -237,7 +236,7 @@ def _omitted_rows(rows: Iterable[Sequence[Any]], kept: int, advice: Callable[[in
     number = "further rows"
     if isinstance(rows, list):
         number = f"{len(rows) - kept} of {len(rows)} rows"
-    return f"{number}, because an answer has {LONGEST:,} bytes at most: {advice(kept)}"
+    return f"{number}, because an answer has at most {LONGEST:,} bytes: {advice(kept)}"
 
 
 def _is_cut(value: object, whole: object) -> bool:
