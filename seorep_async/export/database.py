@@ -89,6 +89,7 @@ _ACCOUNTS = """
     GROUP BY account, ids
     ORDER BY account
 """
+"""The name of each account, and the values of its `KnownAccount`."""
 _PULLS_OF_FEEDS = """
     SELECT
         reading,
@@ -99,6 +100,10 @@ _PULLS_OF_FEEDS = """
         AND start_date = $start_date AND end_date = $end_date
         AND list_has_any(string_split(feeds, ','), $feeds)
     ORDER BY started_at DESC
+"""
+"""The night's pulls of the requested days that have a requested feed, the latest first.
+
+The second column is whether the pull requested all that is requested now.
 """
 _FAILED_CAMPAIGNS = """
     SELECT DISTINCT campaign_id
@@ -111,6 +116,7 @@ _FAILED_CAMPAIGNS = """
         AND NOT list_contains($exclude::BIGINT[], campaign_id)
     ORDER BY campaign_id
 """
+"""The requested campaigns that failed in the night's pulls of the requested days and feeds."""
 
 
 @attrs.frozen
@@ -149,6 +155,7 @@ class Database(Target):
             self._refuse_log_without_database()
             return
         with self._connected() as database:
+            # one problem at a time
             for problem in problems(database):
                 raise refusal(self.out, f"{problem}, or name another file")
             self.accounts.update(_accounts(database))
@@ -215,7 +222,7 @@ class Database(Target):
             if not account.ids.isdisjoint(account_ids)
         ]
 
-    def failed(self) -> Retry:
+    def find_retry(self) -> Retry:
         """Find the campaigns that failed in earlier pulls of this night and these days.
 
         There is something to retry only if one of these pulls requested all that is requested now.
@@ -239,11 +246,11 @@ class Database(Target):
             failures = _ask(database, _FAILED_CAMPAIGNS, parameters)
         # Pulls are sorted, the latest first. The rows that stay are from the last pull that
         # requested everything, or from later ones, so all of these must have the same row options.
-        refused = None
+        first_error = None
         for row_options, has_requested_all in pulls:
-            refused = refused or check_row_options(request, row_options)
+            first_error = first_error or check_row_options(request, row_options)
             if has_requested_all:
-                return Retry([campaign_id for (campaign_id,) in failures], refused)
+                return Retry([campaign_id for (campaign_id,) in failures], first_error)
         return Retry()
 
     @contextmanager
@@ -333,7 +340,8 @@ class Database(Target):
                     _fill(database, contents, self.format)
                     self._checkpoint(database)
         except duckdb.Error as error:
-            # DuckDB passes on only the text of our errors, such as the error about a damaged piece
+            # DuckDB passes on only the text of our errors, such as the error about a damaged piece,
+            # so the first of them is raised itself
             for original in self.format.problems:
                 raise original from error
             problem = f"can't write {self.out}: {reason_in_one_line(error)}"

@@ -26,7 +26,7 @@ from seorep_async.export.lookups import (
     list_campaigns,
     list_selected,
     look_up,
-    require_begun,
+    refuse_future_period,
 )
 from seorep_async.export.pieces import Failure
 from seorep_async.export.progress import PullFailure, Stage, Tracker
@@ -42,7 +42,7 @@ from seorep_async.tables.output_tables import campaigns_table
 GROUP_ROWS = 5_000
 """The number of rows stored in one step. A step of any size costs some milliseconds."""
 GROUP_SECONDS = 0.25
-"""The longest time before a report is stored, and the most that a crash loses."""
+"""The longest time before a report is stored: a crash loses the reports of at most this time."""
 T = TypeVar("T")
 
 
@@ -57,10 +57,11 @@ class Background(ThreadPoolExecutor):
         self.stop: threading.Event = threading.Event()
 
     async def __call__(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a function in the thread, and return its result."""
         loop = asyncio.get_running_loop()
         future = loop.run_in_executor(self, partial(function, *arguments))
         # after a second cancellation nobody awaits the future, and asyncio would log its error
-        future.add_done_callback(_take_error)
+        future.add_done_callback(_retrieve_error)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -69,7 +70,8 @@ class Background(ThreadPoolExecutor):
             raise
 
 
-def _take_error(future: asyncio.Future[Any]) -> None:
+def _retrieve_error(future: asyncio.Future[Any]) -> None:
+    """Retrieve a future's error. Asyncio logs only errors that were never retrieved."""
     if not future.cancelled():
         future.exception()
 
@@ -107,6 +109,7 @@ class Group:
         await self._store()
 
     async def add(self, outcome: PullOutcome[Any]) -> None:
+        """Take an outcome. If many rows are waiting, store them."""
         self._waiting.append(outcome)
         # one more than the rows, because even a report without rows costs something
         self._weight += 1
@@ -119,12 +122,14 @@ class Group:
             self._timer.result()
 
     async def _store_in_time(self) -> None:
+        """Store the waiting outcomes at short intervals until the group ends."""
         while not self._end.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._end.wait(), GROUP_SECONDS)
             await self._store()
 
     async def _store(self) -> None:
+        """Store the waiting outcomes in one step, and report the progress."""
         # replaced before the first await, because outcomes may arrive while these are stored
         outcomes = self._waiting
         self._waiting = []
@@ -176,7 +181,7 @@ class Fetcher:
         failed_before = {feed: staging.failed_ids(feed) for feed in feeds}
         for feed in feeds:
             await self._fetch_feed(feed, retried=set())
-        # reports that failed in an earlier run come last, or they could use up all requests
+        # reports that failed in an earlier run come last; otherwise they could use up all requests
         for feed in feeds:
             await self._fetch_feed(feed, retried=failed_before[feed])
         for feed in feeds:
@@ -207,7 +212,7 @@ class Fetcher:
         )
 
     async def _find_campaigns(self, *, is_resumed: bool) -> None:
-        """Find the campaigns, check who owns them, and store both facts before any report."""
+        """Find the campaigns, check which accounts own them, and store the plan."""
         staging = self.staging
         request = staging.request
         self.tracker.start(Stage.LISTING, request.feeds[0])
@@ -220,17 +225,17 @@ class Fetcher:
             campaign_ids = list(request.campaigns)
         plan = Plan.of(campaign_ids, campaigns)
         if not plan.account_ids:
-            # the service no longer names the owner, but the staged reports still have one
-            staged = staging.plan
+            # no owner is known now: the list failed, or names none; a resumed pull keeps its owners
+            earlier_plan = staging.plan
             plan = msgspec.structs.replace(
-                plan, account_ids=staged.account_ids, sample=staged.sample
+                plan, account_ids=earlier_plan.account_ids, sample=earlier_plan.sample
             )
         await self.run(self.check_accounts, plan.account_ids)
         if not plan.ids:
             # `on_progress` can end an empty pull here, before anything is staged
-            self.tracker.start(Stage.LISTING, request.feeds[0], 0)
+            self.tracker.start(Stage.LISTING, request.feeds[0], total=0)
         if not is_resumed:
-            await require_begun(self.client, request, self.options, campaign_ids)
+            await refuse_future_period(self.client, request, self.options, campaign_ids)
         await self.run(staging.add_plan, plan, campaigns, error)
 
     async def _check_staged_account(self, plan: Plan) -> None:
@@ -249,7 +254,7 @@ class Fetcher:
         await self.run(self.check_accounts, owners)
 
     async def _visible_campaigns(self, plan: Plan) -> list[Campaign]:
-        """Return a staged campaign, or all campaigns if the key can't see that one."""
+        """Return a campaign of the staged pull, or all campaigns if the key can't see that one."""
         if plan.sample is not None:
             try:
                 return [await self.client.campaigns.get(plan.sample)]
@@ -260,7 +265,7 @@ class Fetcher:
         elif self.staging.failures(campaigns_table()):
             # `_find_campaigns` will request the failed list again, and check the owners then
             return []
-        # a service without a list can't tell us who owns its other campaigns
+        # a service without a list can't tell us who owns its other campaigns, so none is compared
         with suppress(NotFoundError):
             return await list_campaigns(self.client)
         return []
@@ -305,6 +310,7 @@ async def outcomes_of_feed(
     Raises:
         SeoRepError: a failure that concerns the whole pull: a refused key, or a wrong argument.
     """
+    # an invalid id can't be requested, so its report fails at once
     valid_ids, errors = listed_ids(ids)
     for id_, error in errors.items():
         yield FailedReport(id_, error)
@@ -323,14 +329,15 @@ async def outcomes_of_feed(
             if tracker.requests_left() == 0:
                 outcomes.finish()
             if outcome.error is not None:
-                _check_key(outcomes)
+                _raise_key_refusal(outcomes)
                 if concerns_all(outcome.error):
                     raise outcome.error.evolve(subject=None)
             yield outcome
-        _check_key(outcomes)
+        _raise_key_refusal(outcomes)
 
 
-def _check_key(outcomes: Pull[Any]) -> None:
+def _raise_key_refusal(outcomes: Pull[Any]) -> None:
+    """Raise the error with which the service refused the key, if it did."""
     if outcomes.key_refusal is not None:
         raise outcomes.key_refusal
 

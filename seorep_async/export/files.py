@@ -36,11 +36,12 @@ IN_USE_SECONDS = 2.0
 _RETRY_SECONDS = 0.1
 _LONGEST_NAME = 200
 COMMON_COLUMNS = 3
-"""Every table of a pull begins with account, snapshot date and a column of its own."""
+"""The number of columns that identify a pull's table: account, snapshot date, one of its own."""
 _MOUNTS = Path("/proc/self/mountinfo")
 
 
 def refusal(out: object, problem: str) -> ConfigurationError:
+    """Return the error for a path that can't be a target."""
     return ConfigurationError(f"can't write {out}: {problem}", argument="out")
 
 
@@ -95,7 +96,7 @@ class Target:
         """Return the row of the pull that this one replaces. A database replaces none."""
         return {}
 
-    def earlier_pull(self) -> dict[str, str]:
+    def replaced_pull_as_strings(self) -> dict[str, str]:
         """Return the replaced pull's row as strings, because CSV has neither types nor null."""
         return _as_strings(self.replaced_pull())
 
@@ -111,12 +112,12 @@ class Target:
             }
         )
 
-    def failed(self) -> Retry:
+    def find_retry(self) -> Retry:
         """Look for a complete pull of the same request, after which nothing is left to retry.
 
-        Otherwise the result is empty: only the staging folder knows which reports failed.
+        Otherwise `campaign_ids` is None: only the staging folder knows which reports failed.
         """
-        pull = self.earlier_pull()
+        pull = self.replaced_pull_as_strings()
         complete_pull = {**self.requested_pull(), "failures": "0"}
         # a workbook leaves empty columns out
         if all(pull.get(name, "") == value for name, value in complete_pull.items()):
@@ -124,6 +125,7 @@ class Target:
         return Retry()
 
     def row_files(self) -> list[Path]:
+        """Return the files of the feeds' rows. A relative path of the caller's stays relative."""
         return [self.out]
 
     def losses(self, complete: int) -> tuple[str, ...]:
@@ -132,7 +134,7 @@ class Target:
         Args:
             complete: the number of campaigns without a failure in this pull.
         """
-        pull = self.earlier_pull()
+        pull = self.replaced_pull_as_strings()
         # no pull is replaced
         if not pull.get("start_date"):
             return ()
@@ -241,6 +243,7 @@ class Files(Target):
     force: bool
 
     def file(self, table: Table) -> Path:
+        """Return the file of a table: `path` for the rows of a single feed."""
         is_only_feed = isinstance(table, FeedTable) and self.request.feeds == (table.feed,)
         if is_only_feed:
             return self.path
@@ -267,6 +270,7 @@ class Files(Target):
                 raise overwriting(self.out, file, "exists, and no pull wrote it")
 
     def _is_from_a_pull(self, file: Path) -> bool:
+        """Return whether a file begins with the columns of a pull's table."""
         names = list(self.format.read_first_row(file))[:COMMON_COLUMNS]
         return any(
             names == [column.name for column in table.columns[:COMMON_COLUMNS]]
@@ -274,8 +278,9 @@ class Files(Target):
         )
 
     def replaced_pull(self) -> Mapping[str, Any]:
-        files = [pulls_table(), *map(table_of, self.request.feeds)]
-        if not all(self.file(table).is_file() for table in files):
+        # another table may have had no rows, and so no file
+        tables = [pulls_table(), *map(table_of, self.request.feeds)]
+        if not all(self.file(table).is_file() for table in tables):
             return {}
         return self.format.read_first_row(self.file(pulls_table()))
 

@@ -116,11 +116,13 @@ class Text(Format):
     def encode(
         self, table: Table, columns: Columns, sizes: Sequence[int]
     ) -> tuple[bytes, list[Slice]]:
+        """Encode the rows of several reports as one piece. Slices are counted in bytes."""
         rows = self.rows(table, columns)
         texts = [
             self.text(rows[first:end]) for first, end in pairwise(accumulate(sizes, initial=0))
         ]
         lengths = [len(text) for text in texts]
+        # not strict, because `starts` has one more item: the end of the last text
         starts = accumulate(lengths, initial=0)
         return b"".join(texts), list(zip(starts, lengths, strict=False))
 
@@ -265,14 +267,16 @@ class Arrow(Format):
     def encode(
         self, table: Table, columns: Columns, sizes: Sequence[int]
     ) -> tuple[bytes, list[Slice]]:
+        """Encode the rows of several reports as one piece. Slices are counted in rows."""
         batch = record_batch(table, columns)
+        # not strict, because `first_rows` has one more item: the number of all rows
         first_rows = accumulate(sizes, initial=0)
         return batch.serialize().to_pybytes(), list(zip(first_rows, sizes, strict=False))
 
     def tables(self, source: Source) -> Iterator[pa.Table]:
         """Yield the rows of a table in parts of about `_ROW_GROUP` rows. No report is divided."""
         pa = require("pyarrow")
-        # a source has either `columns` or `reports`
+        # a source has either `parts` or `reports`
         for columns in source.parts:
             yield pa.Table.from_batches([record_batch(source.table, columns)])
         schema = arrow_schema(source.table)
@@ -293,6 +297,7 @@ class Arrow(Format):
         return require("pyarrow").RecordBatchReader.from_batches(schema, self._batches(source))
 
     def _batches(self, source: Source) -> Iterator[pa.RecordBatch]:
+        """Yield the rows for DuckDB. Record an error, because DuckDB passes on only its text."""
         try:
             for table in self.tables(source):
                 yield from table.to_batches()

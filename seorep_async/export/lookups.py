@@ -1,4 +1,4 @@
-"""Requests before an export fetches reports: for its campaigns, and for an estimate."""
+"""The requests that an export sends before it fetches reports, and those of an estimate."""
 
 from __future__ import annotations
 
@@ -31,18 +31,25 @@ from seorep_async.session import cancel_all
 _MOST_SAMPLES = 3
 """The maximum number of campaigns to try as samples, until the service returns one."""
 _FAILS_ALONE = (StatusError, DecodeError, PaginationError)
-"""Errors that concern one campaign of a pull, not the whole pull."""
+"""Errors that concern only one campaign, except those that `concerns_all` finds."""
 
 
 def concerns_all(error: SeoRepError) -> bool:
-    """Return whether an error is about the whole pull: a refused key, or a closed client."""
+    """Return whether an error would end the whole pull.
+
+    That is a refused key (401), a closed client or a wrong argument; a 403 may be about one
+    campaign.
+    """
     if isinstance(error, AuthenticationError):
         return error.status == 401
     return isinstance(error, ConfigurationError)
 
 
 async def list_campaigns(client: SeoRepClient, filter: str | None = None) -> list[Campaign]:
-    """List the campaigns. Repeat it up to three times if the list changed while it was read."""
+    """List the campaigns. A PaginationError means that the list changed while it was read.
+
+    Then it is read again, up to three times. Each request has the call timeout, not the whole list.
+    """
     for _ in range(MAX_REPULLS):
         with suppress(PaginationError):
             return await client.campaigns.list(filter=filter).fetch_patiently()
@@ -61,7 +68,7 @@ async def requested_ids(
 ) -> tuple[int, ...]:
     """Return the ids that a request names, or the ids of the campaigns that it selects.
 
-    `check_accounts` may refuse the owners of selected campaigns.
+    `check_accounts` gets the accounts that own the selected campaigns, and may raise an error.
     """
     if request.campaigns is not None:
         return request.campaigns
@@ -85,14 +92,14 @@ async def look_up(
     """
     try:
         page = await client.campaigns.list().first_page()
-        # a list of one page costs only one request
+        # this page is the whole list
         if page.total_pages == 1:
             return _among(page.items, ids), None
         # if the number of pages is unknown, the list is read
         if (page.total_pages or 0) <= len(ids):
             return _among(await list_campaigns(client), ids), None
     except SeoRepError as error:
-        # in an outage, all reports would fail as well, one after the other
+        # in an outage, all reports would fail as well, one after the other, so the pull ends here
         if concerns_all(error) or isinstance(error, ConnectionFailedError):
             raise
         return [], error
@@ -100,6 +107,7 @@ async def look_up(
 
 
 def _among(campaigns: Iterable[Campaign], ids: Sequence[int]) -> list[Campaign]:
+    """Return those of some campaigns that have the wanted ids."""
     wanted_ids = frozenset(ids)
     return [campaign for campaign in campaigns if campaign.id in wanted_ids]
 
@@ -113,6 +121,7 @@ async def _get_each(
         with client.timeout(QUESTION_SECONDS):
             return await client.campaigns.list(limit=1).page(1)
 
+    # after several 403s in a row, it asks whether the service still accepts the key
     key = KeyCheck(send_question)
     remaining_ids = iter(ids)
     campaigns = {}
@@ -145,7 +154,7 @@ async def _get_each(
     return in_order, failure
 
 
-async def require_begun(
+async def refuse_future_period(
     client: SeoRepClient,
     request: ExportRequest,
     options: FeedOptions,
@@ -169,6 +178,7 @@ async def require_begun(
             if pages[feed].items or pages[feed].total_records:
                 return
             has_answer = True
+    # without an answer, nothing is known about the period
     if has_answer:
         raise ConfigurationError(
             f"start_date {request.start_date} has not begun, and the service has no rows of it; "
@@ -185,7 +195,7 @@ async def estimate(
 ) -> tuple[int, int | None]:
     """Estimate the requests of a pull from the first page of each feed of one campaign.
 
-    Return the number of requests, and that campaign, or None if none could be sampled.
+    Return the number of requests, and the id of that campaign, or None if none could be sampled.
     """
     needed: dict[Feed, Collection[int]] = {
         feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE
@@ -219,7 +229,10 @@ async def _samples(
     feeds: Iterable[Feed],
     options: FeedOptions,
 ) -> AsyncGenerator[tuple[int, dict[Feed, Page[Any]]], None]:
-    """Try a few campaigns. Yield the id and the first page of each feed, if they succeed."""
+    """Request the first page of each feed for a few campaigns.
+
+    Yield the id and the pages of each campaign for which all requests succeed.
+    """
     dates = (request.start_date, request.end_date)
     listing_of: dict[Feed, Callable[..., Listing[Any, Any]]] = {
         Feed.CAMPAIGN: client.rankings.campaign,

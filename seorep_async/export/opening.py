@@ -22,7 +22,7 @@ from seorep_async.export.formats import Arrow, Parquet, Text, WorkbookRows, form
 from seorep_async.export.lookups import concerns_all
 from seorep_async.export.pieces import drop_staged, errors_of
 from seorep_async.export.request import ExportRequest
-from seorep_async.export.staging import Opening, Staging, opened
+from seorep_async.export.staging import Opening, Staging, opened_staging
 from seorep_async.export.workbook import WorkbookFile
 from seorep_async.plain_values import SURROGATE
 from seorep_async.tables.optional import require
@@ -67,12 +67,14 @@ async def opened_target(
             resumable_requests = [request]
             retry = Retry()
             if opening.retry_failed:
-                retry = await run(target.failed)
+                retry = await run(target.find_retry)
             if retry.campaign_ids is not None:
                 resumable_requests.append(request.only(retry.campaign_ids))
             stack = ExitStack()
             try:
-                staged = opened(folder, target.format, resumable_requests, opening, retry.refusal)
+                staged = opened_staging(
+                    folder, target.format, resumable_requests, opening, retry.refusal
+                )
                 staging = await run(stack.enter_context, staged)
                 # either the target or the staging folder knows an earlier pull of this request
                 found_pull = retry.campaign_ids is not None or bool(staging.plan.ids)
@@ -96,7 +98,7 @@ async def _checked_target(
     run: Background,
 ) -> tuple[AnyTarget, tuple[str, ...]]:
     """Return a target that a pull may write, and sentences for the summary."""
-    # importing the library of an extra takes long
+    # in the thread, because importing the library of an extra takes long
     target = await run(_target, opening, request, run.stop)
     with errors_of(target.staging_folder):
         if opening.restart and not opening.only_look:

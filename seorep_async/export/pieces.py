@@ -1,8 +1,8 @@
-"""The staging file of an export: it grows by blocks, and is its own index.
+"""The staging file of an export: blocks are appended to it, and their records are its index.
 
 A block is written in one step, and synced before the next one begins:
 
-    head     20 bytes: the length of the record, the length of all pieces, a checksum, and a
+    head     20 bytes: the record's length, the length of all pieces, the record's checksum, and a
              checksum of these three
     record   JSON, a `Block`: which reports are in the block, and where in its pieces
     pieces   bytes, one piece after the other; a `Format` encoded them
@@ -64,7 +64,7 @@ _ELSEWHERE = "write to a local disk, and move the file"
 _NO_LOCKS = f"the file system of {{}} refuses locks; {_ELSEWHERE}"
 _REMOVE = "remove it, and run this again"
 _LOCK_ERRORS = (errno.EAGAIN, errno.EACCES, errno.EDEADLK, errno.ENOENT)
-"""Another pull has the lock, or has removed the file meanwhile."""
+"""The errors if another pull has the lock, or has removed the file in the meantime."""
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
@@ -72,11 +72,11 @@ class Record(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
 
     Attributes:
         ids: the campaign, and the keyword if it is a keyword's report.
-        piece: the number of the piece with its rows, from 0.
-        first, size: its slice of the piece, in bytes or rows.
-        rows: the number of its rows.
+        piece: the number of the piece with the report's rows, from 0.
+        first, size: the report's slice of the piece, in bytes or rows.
+        rows: the number of the report's rows.
         totals: the values of its totals, or None.
-        keywords: the ids of its keywords, if their reports are requested.
+        keywords: the ids of the campaign's keywords, if `keyword-by-date` is requested.
     """
 
     ids: tuple[int, ...]
@@ -89,9 +89,10 @@ class Record(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 class Failure(msgspec.Struct, frozen=True, array_like=True):
-    """The reason why a report is missing. Its `ids` are the ids that its record would have.
+    """The reason why a report is missing.
 
-    They are empty if the list of campaigns could not be fetched.
+    `ids` identify the report, as in `Record`. They are empty if the list of campaigns could not be
+    fetched.
     """
 
     ids: tuple[int, ...]
@@ -106,6 +107,7 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def facts(self) -> tuple[str, str, int | None, int | None]:
+        """The last four columns of the table `failures`."""
         return self.error, self.message, self.status, self.attempts
 
 
@@ -155,8 +157,8 @@ class BlockFile:
         # the first position stands for the beginning of the file
         self._positions = [_Position()]
         self._cached_block = lru_cache(RECENT)(self._read_block)
-        written = dt.datetime.fromtimestamp(os.fstat(self._file.fileno()).st_mtime, dt.UTC)
-        refusal = ExportError(_HELD.format(file.parent, written), file=file, retryable=True)
+        changed_at = dt.datetime.fromtimestamp(os.fstat(self._file.fileno()).st_mtime, dt.UTC)
+        refusal = ExportError(_HELD.format(file.parent, changed_at), file=file, retryable=True)
         try:
             self._lock()
             # another pull may have removed the file between its opening and the lock
@@ -205,7 +207,8 @@ class BlockFile:
                 self._positions.pop()
                 # the next block gets the same number, so the cached record would be wrong
                 self._cached_block.cache_clear()
-                # the file ends within this head, or the head is valid and no block follows
+                # a crash explains that the file ends within this head, or that the head is valid
+                # and nothing follows the block
                 is_last = record_start > size or (is_head and end >= size)
                 # a crash may also leave zeros, in space that was reserved but not written
                 if not is_last and not self._is_zero(start, size):
@@ -220,6 +223,7 @@ class BlockFile:
                 raise DamagedError(f"a piece of block {number} has changed since it was written")
 
     def _is_zero(self, start: int, end: int) -> bool:
+        # `any` finds a byte that is not zero
         return not any(any(self._read(at, _READ_BYTES)) for at in range(start, end, _READ_BYTES))
 
     def append(self, block: Block, pieces: Sequence[bytes] = ()) -> int:
@@ -253,6 +257,7 @@ class BlockFile:
         return self._cached_block(number)
 
     def _read_block(self, number: int) -> Block:
+        """Read and check the record of a block, which `_cached_block` then remembers."""
         position = self._positions[number]
         record = self._read(position.record_start, position.record_size)
         # each checksum continues the checksum of the previous block
@@ -315,18 +320,20 @@ def opened_in(folder: Path) -> BlockFile:
 
 
 def drop_staged(folder: Path) -> None:
-    """Remove a folder and its staged reports without reading them.
+    """Remove a staging folder without reading its reports.
 
     Raises:
         ExportError: the folder is not private, or another pull has the file open.
     """
     if not os.path.lexists(folder):
         return
+    # opened for its lock, which a running pull would hold
     file = opened_in(folder)
     try:
         drop_unfinished(folder)
         file.clear()
     finally:
+        # removes the file, which is empty now, and its folder
         file.close()
 
 

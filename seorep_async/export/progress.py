@@ -27,7 +27,7 @@ from seorep_async.tables.output_tables import table_of
 class Stage(enum.Enum):
     """The stages of a pull.
 
-    Writing has no total, nor has listing, except 0 if there are no campaigns.
+    WRITING has no total. LISTING has none either, except 0 if there are no campaigns.
     """
 
     LISTING = "listing campaigns"
@@ -79,7 +79,8 @@ def fails_again(error: str, status: int | None) -> bool:
     `error` is the class name of its error; `status` is the response's status.
     """
     # At a wrong address, another server answers. Retrying will not help, but the reports may exist.
-    # So these errors are not in PERMANENT_ERRORS: a window with only those failures is complete.
+    # So its errors are not in PERMANENT_ERRORS: `history` takes a window for complete if all its
+    # failures are listed there.
     is_permanent = error in PERMANENT_ERRORS or is_of_wrong_address(error, status)
     return is_permanent and status not in RETRYABLE_STATUSES
 
@@ -165,7 +166,7 @@ class PullSummary:
 
     @property
     def requests(self) -> int:
-        """Requests that the client sent meanwhile, retries included."""
+        """Requests that the client sent during the pull, retries included."""
         return self.stats.attempts
 
     @property
@@ -289,6 +290,7 @@ class Tracker:
         )
 
     def _report(self, **changes: Any) -> None:
+        """Change the progress, and pass it to `on_progress`."""
         self.progress = attrs.evolve(self.progress, **changes)
         if self._on_progress is not None:
             self._on_progress(self.progress)

@@ -45,6 +45,7 @@ def in_words(progress: PullProgress) -> str:
 
 
 def _display_of_one_pull() -> Callable[[PullProgress], None]:
+    """Return a function that shows the progress where the program runs."""
     if _is_in_notebook():
         return _notebook_bar() or _notebook_line()
     if sys.stderr is not None and sys.stderr.isatty():
@@ -58,7 +59,7 @@ def _nowhere(_: PullProgress) -> None:
 
 def _part_done(progress: PullProgress) -> tuple[int, int]:
     """Return how much of the bar is filled, and its length."""
-    # all reports have arrived before these stages
+    # all reports have arrived before these stages, so the bar is full
     if progress.stage in (Stage.WRITING, Stage.DONE):
         return 1, 1
     return progress.done, progress.total or 1

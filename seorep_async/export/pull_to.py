@@ -30,8 +30,8 @@ from seorep_async.export.fetch import Fetcher, OrderedFetcher
 from seorep_async.export.formats import Csv, JsonLines, Text
 from seorep_async.export.lookups import (
     estimate,
+    refuse_future_period,
     requested_ids,
-    require_begun,
 )
 from seorep_async.export.opening import OpenTarget, opened_target
 from seorep_async.export.progress import (
@@ -137,7 +137,7 @@ async def _pulled(
     """Fetch the missing reports, and write the target."""
     async with opened_target(client, request, opening) as opened:
         staging = opened.staging
-        # `retry_failed` found no failed report
+        # `retry_failed` found no failed report, so the request names no campaign
         if staging.request.campaigns == ():
             tracker.start(Stage.DONE, staging.request.feeds[-1])
             return tracker.summary(request)
@@ -193,7 +193,7 @@ async def stream(
     fetcher = OrderedFetcher(client, request, feed_options(options), tracker)
     tracker.start(Stage.LISTING, feed)
     campaign_ids = await requested_ids(client, request)
-    await require_begun(client, request, feed_options(options), campaign_ids)
+    await refuse_future_period(client, request, feed_options(options), campaign_ids)
     # the campaigns that each report belongs to; a keyword may be in several
     owners = {id_: [id_] for id_ in campaign_ids}
     if feed is Feed.KEYWORD_BY_DATE:
@@ -232,8 +232,8 @@ class PullPreview:
         campaigns: the number of campaigns.
         requests: the number of requests that the pull would still need, without retries, estimated
             from one campaign.
-        sampled: that campaign: the first with a missing report that the service returned. If it is
-            None, each report counts as one page.
+        sampled: the id of that campaign: the first with a missing report that the service
+            returned. If it is None, each report counts as one page.
         staged: the pull that an earlier run has staged, or None.
         resumes: whether the pull would resume the staged one. Otherwise it would start over.
         account: the account's name in every row.
@@ -343,7 +343,7 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
 
 
 def _notes_on_future_days(request: ExportRequest) -> tuple[str, ...]:
-    """Return a note on a pull with rows if its days had not begun."""
+    """Return a note if the days of a pull had not begun, although the service had rows of them."""
     # the next day alone does not count, because in some time zones it had begun
     tomorrow = request.snapshot_date + dt.timedelta(1)
     if request.start_date < tomorrow or request.end_date == tomorrow:
@@ -362,6 +362,7 @@ def _row_counts(staging: Staging) -> Iterator[tuple[Feed, int, int]]:
 
 
 def _failures(staging: Staging) -> Iterator[PullFailure]:
+    """Yield the missing reports of a staged pull."""
     for table, campaign_id, keyword_id, failure in staging.failed_reports():
         yield PullFailure(table.feed, campaign_id, keyword_id, *failure.facts)
 

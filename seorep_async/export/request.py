@@ -76,16 +76,17 @@ _ARGUMENTS_OF_PULL_TO = (
 class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that an export requests.
 
-    A staged pull is resumed only if all fields are equal, except `started_at` and a snapshot date
-    that the caller did not give.
+    A staged pull is resumed only if its request is equal. `started_at`, both `names_…` fields, a
+    snapshot date that the caller did not give, and the case of group titles don't count.
 
     Attributes:
-        version: of this package; a pull never resumes what another version has staged.
+        version: the version of this package; a pull never resumes what another version has staged.
         service: the address of the service.
-        names_account, names_snapshot_date: whether the caller gave `account` and `snapshot_date`.
+        names_account: whether the caller or the client names the account.
+        names_snapshot_date: whether the caller gave the snapshot date.
         campaigns: the ids that the caller named and did not exclude, or None if the service lists
             the campaigns.
-        options: a digest of each option of the feeds, by name. Values may be secret.
+        options: a digest of each option of the feeds, by name; not the values, which may be secret.
         engine_names: the engines' names in responses, as `Settings.engine_names` has them.
         feed_search_param: the parameter that carries the search string; None without a search.
         compared: whether changes from the previous period are requested.
@@ -166,7 +167,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def feed_names(self) -> str:
-        """The feeds, in the form of the table `pulls`."""
+        """The feeds, as the table `pulls` stores them."""
         return ",".join(feed.value for feed in self.feeds)
 
     @property
@@ -245,7 +246,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         absent = excluded.difference(campaign.id for campaign in campaigns)
         if absent:
             absent_ids = ", ".join(map(str, sorted(absent)))
-            _log.warning("exclude=…: not among the campaigns found: %s", absent_ids)
+            _log.warning("exclude=… names campaigns that were not found: %s", absent_ids)
         titles = {}
         for campaign in campaigns:
             if campaign.group_title:
@@ -283,6 +284,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, ids: Iterable[int], campaigns: Iterable[Campaign]) -> Plan:
+        """Return a plan. The known campaigns tell which accounts own them."""
         # an account id of 0 or null means that the owner is unknown
         owners = {campaign.id: campaign.account_id for campaign in campaigns if campaign.account_id}
         return cls(
@@ -304,8 +306,9 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> dict[str, Any]
     are_titles = all(isinstance(title, str) and not SURROGATE.search(title) for title in titles)
     if isinstance(groups, str) or not are_titles:
         raise ConfigurationError(
-            f"groups must contain titles of groups, got {short_repr(groups)}", argument="groups"
+            f"groups must be a list of group titles, got {short_repr(groups)}", argument="groups"
         )
+    # returned unchanged, if it is a string or None
     (filter_text,) = optional_strings(filter=options.get("filter")).values()
     excluded = frozenset(check_ids("campaign", options.get("exclude") or ()))
     # sorted, so that the same choice in another order resumes the pull
@@ -397,5 +400,5 @@ def _digest(value: object) -> str:
 
 
 def _json_of_any(value: object) -> object:
-    # sorted, because the order of a set differs between processes, and the digest must not
+    # sorted, because the order of a set differs between processes, and the digest must be the same
     return sorted(map(str, value)) if isinstance(value, Set) else str(value)

@@ -130,7 +130,7 @@ _IN_THIS_PROGRAM = (
 )
 DAMAGED = "it is damaged; restore a backup"
 _MEANINGS = {
-    "onflicting lock": _IN_ANOTHER_PROGRAM,  # Linux and macOS
+    "onflicting lock": _IN_ANOTHER_PROGRAM,  # Linux and macOS; with a capital C or without
     "File is already open in": _IN_ANOTHER_PROGRAM,  # Windows, in any language
     "used by another process": _IN_ANOTHER_PROGRAM,  # Windows, where it can't name the process
     "different configuration": _IN_THIS_PROGRAM,
@@ -207,8 +207,8 @@ def is_damaged(error: Exception) -> bool:
 def is_cut_off(database: duckdb.DuckDBPyConnection, file: Path) -> bool:
     """Return whether the file of an open database is too short for its blocks in use.
 
-    DuckDB notices a missing end only when it reads rows there. If free blocks are missing as well,
-    this finds nothing, and `lacks_rows` does.
+    DuckDB notices a missing end only when it reads rows there. In a file with free blocks, some
+    blocks in use may be missing although the file is long enough; `lacks_rows` finds that.
     """
     ((block_size, blocks_in_use),) = database.execute(_BLOCKS).fetchall()
     return _is_shorter(file, blocks_in_use * block_size)
@@ -227,11 +227,12 @@ def lacks_rows(database: duckdb.DuckDBPyConnection, file: Path) -> bool:
     return _is_shorter(file, (1 + max(last_blocks)) * block_size)
 
 
-def _is_shorter(file: Path, blocks: int) -> bool:
-    return file.stat().st_size < _HEADERS_SIZE + blocks
+def _is_shorter(file: Path, size_of_blocks: int) -> bool:
+    return file.stat().st_size < _HEADERS_SIZE + size_of_blocks
 
 
 def _meaning_of(error: Exception) -> str | None:
+    """Return what DuckDB's message means for the user, or None if it is unknown."""
     message = str(error)
     for words, meaning in _MEANINGS.items():
         if words in message:
@@ -268,10 +269,12 @@ def _definitions(existing: dict[str, Columns]) -> Iterator[str]:
             yield f"CREATE TABLE {table.name} ({', '.join(map(_definition, table.columns))})"
             yield _comment("TABLE", table.name, table.description)
         for column in table.columns:
+            # a new column has no comment yet
             comment, _ = columns.get(column.name, (None, None))
             # each COMMENT writes to the database, so equal ones are skipped
             if comment != column.description:
                 yield _comment("COLUMN", f"{table.name}.{column.name}", column.description)
+    # each view has the columns of this table, and as_of
     rankings = table_of(Feed.CAMPAIGN)
     for name, query in VIEWS.items():
         yield f"CREATE OR REPLACE VIEW {name} AS {query}"
@@ -305,10 +308,11 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
             "rename yours"
         )
     for name, kind, comment in database.execute(_RELATIONS).fetchall():
-        if not _is_compatible(name, kind, comment or ""):
+        if not _is_ours_or_unrelated(name, kind, comment or ""):
             yield f"its {kind} {name} was not made by a pull; rename the {kind}"
     for name in tables.keys() & existing.keys():
         yield from _changed_columns(tables[name], existing[name])
+    # columns that an upgrade can add
     statements = list(_missing_columns(existing))
     if statements:
         ((path,),) = database.execute(_PATH).fetchall()
@@ -318,7 +322,7 @@ def problems(database: duckdb.DuckDBPyConnection) -> Iterator[str]:
         yield f"{reason}; {advice} (or move it away, and pull its dates again)"
 
 
-def _is_compatible(name: str, kind: str, comment: str) -> bool:
+def _is_ours_or_unrelated(name: str, kind: str, comment: str) -> bool:
     """Return whether a table or view is ours, or does not have a name of ours."""
     if name in {table.name for table in all_tables()}:
         return kind == "table"

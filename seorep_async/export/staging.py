@@ -56,9 +56,9 @@ _PIECE_ROWS = 2_000
 _ROWS_AT_ONCE = 1 << 12
 """The rows of a part of a table that is not staged: failures, totals and the pull itself."""
 LeadIds: TypeAlias = Mapping[int, Sequence[tuple[int, ...]]]
-"""By the id of a report, the ids that its rows begin with: the campaign, and a keyword's own id.
+"""Maps the id of a report to the ids that its rows begin with: `(campaign,)` for a campaign.
 
-A keyword may be in several campaigns, and its rows are stored for each of them.
+A keyword has one `(campaign, keyword)` for each of its campaigns: its rows are stored for each.
 """
 T = TypeVar("T")
 
@@ -129,6 +129,7 @@ class Staging:
         """Read which reports earlier runs have stored."""
         for number, block in enumerate(self.file.load(), 1):
             self._remember(number, block)
+        # reports are stored only after the plan
         if self.plan.ids:
             request = self.request
             reports = sum(map(self.count, request.fetched_feeds))
@@ -143,18 +144,19 @@ class Staging:
         if block.plan is not None:
             self.request = block.request or self.request
             self.plan = block.plan
-            # a list of campaigns that failed has succeeded in a retry
+            # the list of campaigns may have failed before; this block has its latest outcome
             self._failed.pop(campaigns_table().name, None)
         for name, failures in block.failures.items():
             self._failed[name].update((failure.ids, failure) for failure in failures)
         for name, records in block.records.items():
             for index, record in enumerate(records):
                 self._stored[name][record.ids] = _Location(number, index)
-                # a report that failed before has succeeded in a retry
+                # the report may have failed before; a retry has stored it
                 self._failed[name].pop(record.ids, None)
                 self.rows[name] += record.rows
 
     def _append(self, block: Block, pieces: Sequence[bytes] = ()) -> None:
+        """Write a block to the file, and remember its contents."""
         self._remember(self.file.append(block, pieces), block)
 
     def add_plan(
@@ -167,14 +169,14 @@ class Staging:
         def add(part: Sequence[Campaign]) -> None:
             ids = [(campaign.id,) for campaign in part]
             sizes = [1] * len(part)
-            # the lead has the id
+            # the first column is the id, which `_lead` also yields
             _, *columns = model_columns(Campaign, part)
             group.add(table, [*self._lead(table, ids, sizes), *columns], ids, sizes)
 
-        # no report of a longer id can be requested, and few formats could store it
+        # no report of a larger id can be requested, and few formats could store it
         storable = [campaign for campaign in campaigns if fits(campaign.id)]
         for part in in_groups(storable, lambda _: 1, _PIECE_ROWS):
-            # a campaign that the format can't store only lacks its record
+            # the reports of a campaign that the format can't store are fetched nevertheless
             _add_without_unstorable(add, part)
         failures = {}
         if error is not None:
@@ -244,7 +246,8 @@ class Staging:
         ]
         known_totals = [values for values in totals if values is not None]
         if known_totals:
-            # their table is written last, and a value that it can't store would end the whole pull
+            # Encoded only to find a value that the table `totals` can't store. That table is
+            # written last, and such a value would then end the whole pull.
             totals_columns = list(zip(*known_totals, strict=True))
             self._format.encode(metrics_of_totals(), totals_columns, [len(known_totals)])
         keywords: Iterable[tuple[int, ...]] = repeat(())
@@ -262,7 +265,7 @@ class Staging:
     def _lead(
         self, table: Table, ids: Iterable[tuple[int, ...]], sizes: Sequence[int]
     ) -> Iterator[Sequence[Any]]:
-        """Yield the first columns of some reports' rows, which say whose the rows are."""
+        """Yield the first columns of some reports' rows, which identify the report of each row."""
         labels = self.request.labels
         # in the order of the columns: campaign, then keyword
         columns_of_ids = zip(*ids, strict=True)
@@ -292,13 +295,16 @@ class Staging:
         self._append(Block(ended=True))
 
     def failures(self, table: Table) -> dict[tuple[int, ...], Failure]:
+        """Return why reports of a table failed, by their ids: the campaign, and any keyword."""
         return self._failed[table.name]
 
     def failed_ids(self, feed: Feed) -> set[int]:
+        """Return the ids of a feed's failed reports: of its keywords, or of campaigns."""
         return {ids[-1] for ids in self.failures(table_of(feed))}
 
     def count(self, feed: Feed) -> int:
         """Return the number of stored reports of a feed."""
+        # the last id is the report's own; a keyword in several campaigns has one report
         return len({ids[-1] for ids in self._stored[table_of(feed).name]})
 
     def records(self, table: Table) -> Iterator[StagedReport]:
@@ -313,6 +319,7 @@ class Staging:
     def _ids_of(self, table: Table) -> Iterator[tuple[int, ...]]:
         """Yield the campaign, or the campaign and the keyword, of each report of a table."""
         if table is not table_of(Feed.KEYWORD_BY_DATE):
+            # `zip` makes a tuple of each id
             yield from zip(self.plan.ids)
             return
         for _, record in self.records(table_of(Feed.CAMPAIGN)):
@@ -340,7 +347,7 @@ class Staging:
                     yield table, campaign_id, keyword_id, failure
 
     def missing(self, feed: Feed) -> dict[int, list[tuple[int, ...]]]:
-        """Return a feed's reports that are not stored, each with the ids of its rows."""
+        """Return the reports of a feed that are not stored, as `LeadIds`."""
         table = table_of(feed)
         stored = self._stored[table.name]
         missing: dict[int, list[tuple[int, ...]]] = {}
@@ -432,7 +439,7 @@ class Opening:
 
 
 @contextlib.contextmanager
-def opened(
+def opened_staging(
     folder: Path,
     format_: Format,
     requests: Sequence[ExportRequest],
@@ -492,7 +499,7 @@ def staged_in(folder: Path, format_: Format, request: ExportRequest) -> StagedPu
         ExportError: another pull uses the folder, or its reports are damaged.
     """
     opening = Opening(folder, only_look=True)
-    with errors_of(folder), opened(folder, format_, [request], opening) as staging:
+    with errors_of(folder), opened_staging(folder, format_, [request], opening) as staging:
         return staging.earlier_pull
 
 
@@ -509,8 +516,9 @@ def _refusal_of_another(
         return _unfinished(staging.request, differences[0])
     # 3. It has ended with failures, and the caller retries them with other row options.
     if opening.retry_failed:
-        for difference in filter(is_about_row_options, reversed(differences)):
-            return other_row_options(difference)
+        for difference in reversed(differences):
+            if is_about_row_options(difference):
+                return other_row_options(difference)
     # 4. It has ended, so its target is written, and its staged reports are no longer needed.
     return None
 
@@ -581,9 +589,10 @@ class Contents:
         return self.staging.file.read_piece(block, piece)
 
     def _failures(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of the table `failures`."""
         for table, campaign_id, keyword_id, failure in self.staging.failed_reports():
             lead = self._lead(table, campaign_id, keyword_id)
-            # the message has an id that is too large for the column of a database or Parquet
+            # an id too large for the column of a database or Parquet is only in the message
             if not fits(campaign_id):
                 lead = self._lead(table, None)
             yield (*lead, *failure.facts)
@@ -592,6 +601,7 @@ class Contents:
             yield (*self._lead(campaigns_table(), None), *failure.facts)
 
     def _totals(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of the table `totals`."""
         for feed in self.request.feeds:
             table = table_of(feed)
             for _, record in self.staging.records(table):

@@ -54,6 +54,7 @@ _LARGEST_INTEGER = 2**53
 _FIRST_YEAR = 1900
 """The first year of Excel's dates."""
 _LONGEST_TEXT = 32_767
+"""The length of the longest string in a cell, in UTF-16 units."""
 _CUT_MARK = "… (cut)"
 _WIDEST_COLUMN = 50
 _MARGIN = 4
@@ -92,6 +93,7 @@ _ALIGNED_TO_THE_RIGHT = (
 )
 """The types whose values a spreadsheet aligns to the right."""
 _WIDTHS = {ColumnType.DATE: 15, ColumnType.DATETIME: 24}
+"""The least widths of columns of dates and times."""
 _HIDDEN = ("keywords", "pulls")
 """Sheets for programs and later pulls. People find these columns in the other sheets."""
 _FROZEN = ("company", "keyword_phrase")
@@ -99,6 +101,7 @@ _FROZEN = ("company", "keyword_phrase")
 _WIDEST_FROZEN_COLUMN = 32
 _A4 = 9
 _PRINTED = re.compile(r"engine_\w+_ranking|engine_\w+_ranking_change|kinds|fell|date_created")
+"""A sheet is printed up to the last of these columns."""
 _ORDER = (
     "company",
     "keyword_phrase",
@@ -143,7 +146,7 @@ class WorkbookFile(Target):
         if self.force or not has_content(self.path):
             return
         names = {column.name for column in pulls_table().columns[:COMMON_COLUMNS]}
-        if not names <= self.earlier_pull().keys():
+        if not names <= self.replaced_pull_as_strings().keys():
             raise overwriting(self.out, self.path, "exists, and no pull wrote it")
         if was_changed(self.path):
             raise overwriting(self.out, self.path, "was changed since a pull wrote it")
@@ -225,7 +228,12 @@ class Sheet:
     def of(
         cls, table: Table, names: Iterable[_Names], read: Callable[[], Iterator[Columns]]
     ) -> Self:
-        """Return the sheet of a table, with the names of the campaigns or keywords in it."""
+        """Return the sheet of a table, and add names if the table has only ids.
+
+        Args:
+            names: the known names of campaigns or keywords.
+            read: returns the rows of the table, in parts; called once for each reading.
+        """
         table_columns = [column.name for column in table.columns]
         missing_names = [
             lookup
@@ -260,7 +268,13 @@ class Sheet:
 
 @attrs.frozen
 class _Names:
-    """The names of campaigns or keywords, for tables that have only their ids."""
+    """The names of campaigns or keywords, for tables that have only their ids.
+
+    Attributes:
+        column: the column of the names.
+        id_name: the name of the column of the ids.
+        by_id: the names.
+    """
 
     column: Column
     id_name: str
@@ -299,7 +313,7 @@ def _sheets(
     if Feed.KEYWORD_BY_DATE in request.feeds:
         keywords = keywords_table()
         names.append(_Names.of(keywords, "keyword_phrase", "keyword_id", read(keywords)))
-    # on paper, nothing else shows the days and the account
+    # printed on each page, where nothing else shows the days and the account
     heading = f"{request.start_date} to {request.end_date}, {request.account}"
     for table in request.tables:
         sheet = Sheet.of(table, names, partial(read, table))
@@ -308,7 +322,7 @@ def _sheets(
 
 @attrs.define
 class _Survey:
-    """The facts about a column that its first reading finds.
+    """The facts about a column that the first reading of its sheet finds.
 
     Attributes:
         width: the characters that the header and the longest cell need.
@@ -378,6 +392,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
         widest = _WIDEST_FROZEN_COLUMN if column.name in _FROZEN else _WIDEST_COLUMN
         worksheet.set_column(position, position, min(surveys[index].width, widest), cell_format)
         worksheet.write_string(0, position, sheet.in_words(column.name), header_format)
+        # a cell that has no value is empty
         note = sheet.in_words(column.description).replace("Null", "Empty").replace("null", "empty")
         worksheet.write_comment(0, position, note, _note_options(note))
     _write_rows(worksheet, sheet, indexes)
@@ -392,7 +407,7 @@ def _shown_indexes(sheet: Sheet, surveys: Sequence[_Survey]) -> list[int]:
             indexes.append(index)
 
     def comes_last(index: int) -> bool:
-        # a constant column says little
+        # a constant column says little, so it comes last unless `_ORDER` has it
         is_first = _sort_position(sheet.columns[index].name) < len(_ORDER)
         return len(surveys[index].sample) < 2 and not is_first
 
@@ -443,7 +458,8 @@ def _set_printing(worksheet: Any, names: Sequence[str], row_count: int) -> None:
 def _write_string(worksheet: Any, row: int, column: int, text: str, *_: Any) -> int:
     """Write a string unchanged."""
     if text.startswith("<r>") and text.endswith("</r>"):
-        # `write_string` would take such a string for rich text, and would not escape it
+        # `write_string` would take such a string for finished rich text, and would not escape it.
+        # The fragments of new rich text are escaped, and xlsxwriter wants three of them.
         return int(worksheet.write_rich_string(row, column, text[0], text[1], text[2:]))
     return int(worksheet.write_string(row, column, text))
 
@@ -557,7 +573,7 @@ def read_sheet(file: Path, name: str) -> dict[str, Any]:
 
 
 def _read_value(cell: Any) -> Any:
-    """Return a cell's value in the table. A sheet adds a time to dates, and escapes strings."""
+    """Return the value that the table had. A sheet adds a time to dates, and escapes strings."""
     if isinstance(cell, dt.datetime) and cell.time() == dt.time():
         return cell.date()
     if isinstance(cell, str):
