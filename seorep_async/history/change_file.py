@@ -158,7 +158,7 @@ class ChangeFile:
 
     @classmethod
     def of(cls, out: str) -> Self:
-        """Check that a file of changes can be written, and replaces nothing else.
+        """Return the file of a path. It may replace only an earlier file of changes.
 
         Raises:
             ConfigurationError: the file can't be written, or contains something else.
@@ -178,7 +178,9 @@ class ChangeFile:
         return self.path.suffix.lower() == ".xlsx"
 
     def _contains_changes(self) -> bool:
+        """Return whether `write` wrote the file, and nobody edited it if it is a workbook."""
         if self._is_workbook:
+            # each sheet that `write` makes, and the columns that it always has
             counts = _table_of(CampaignChanges)
             key_of_changes = _table_of(Change).key
             keys = {counts.name: counts.key} | dict.fromkeys(
@@ -255,11 +257,13 @@ def _table_of(model: type[Row]) -> Table:
 
 
 def _value(row: Row, name: str) -> object:
+    """Return a value for CSV. Several kinds become one string."""
     value = getattr(row, name)
     return ", ".join(value) if isinstance(value, tuple) else value
 
 
 def _value_in_words(row: Row, name: str) -> object:
+    """Return a value for a workbook, in which kinds are words."""
     value = _value(row, name)
     return str(value).replace("_", " ") if name == "kinds" else value
 
@@ -271,6 +275,7 @@ def _column_names(table: Table) -> list[str]:
 def _sheets(
     model: type[Row], rows: Sequence[Any], result: Changes | CountedChanges | None
 ) -> list[Sheet]:
+    """Return the sheets of a workbook. Changes are divided into winners and losers."""
     heading = ""
     left_out: Mapping[int, str] = {}
     # a caller's own list may join several comparisons, so it has no heading
@@ -298,7 +303,7 @@ def _sheets(
 
 
 def _omission_in_words(rows: Sequence[Any], result: Changes | CountedChanges) -> str:
-    """Return the part of a heading that says how many rows there are of how many."""
+    """Return the part of a heading that says how many of all rows the file has, if not all."""
     noun = "change"
     total = result.total
     if isinstance(result, CountedChanges):
@@ -323,6 +328,7 @@ def _sheet(table: Table, rows: Sequence[Any], heading: str) -> Sheet:
             names = _column_names(table)
             yield [[_value_in_words(row, name) for row in rows] for name in names]
 
+    # without engine names, headers are words that name no engine
     return Sheet(table, table.columns, parts, heading=heading, engine_names=())
 
 

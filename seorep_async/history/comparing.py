@@ -78,12 +78,13 @@ _CAMPAIGNS = f"""
         arg_max(error, snapshot_date) FILTER (as_of = $before) AS error_before,
         arg_max(error, snapshot_date) FILTER (as_of = $after) AS error_after
     FROM reports
-    -- a campaign that was pulled shortly before both days is missed
+    -- a campaign that was pulled shortly before both days is expected on them
     WHERE as_of BETWEEN $since AND $after
         AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
     GROUP BY campaign_id
     ORDER BY campaign_id
 """
+"""The campaigns expected on two days: whether each day has their report, and why it failed."""
 CHOSEN_CHANGES = """
     WITH before AS (
         SELECT *
@@ -335,9 +336,10 @@ class Changes(ModelList[Change]):
         return html_table(title, columns, map(_shown_values, self), len(self))
 
     def _frame_columns(self, table: Table) -> Sequence[Column]:
+        """Return the columns of a data frame: those of a notebook's table come first."""
         columns = {column.name: column for column in table.columns}
-        shown = [columns.pop(name) for name in _SHOWN_COLUMNS]
-        return [*shown, *columns.values()]
+        first_columns = [columns.pop(name) for name in _SHOWN_COLUMNS]
+        return [*first_columns, *columns.values()]
 
     @property
     def _title(self) -> str:
@@ -349,6 +351,7 @@ class Changes(ModelList[Change]):
 
 
 def _shown_values(change: Change) -> tuple[object, ...]:
+    """Return a row of a notebook's table."""
     values = []
     for name in _SHOWN_COLUMNS:
         value = getattr(change, name)
@@ -585,9 +588,10 @@ def _days_to_compare(
         ConfigurationError: a day has no rankings, or there is no day before the later day.
     """
     days = selection.days()
-    before = _last_ranking_day(requested_before or _month_before(requested_after), days)
+    window_before = requested_before or _month_before(requested_after)
+    before = _last_ranking_day(window_before, days)
     after = _last_ranking_day(requested_after, days)
-    # a day that a person named is never replaced by another day
+    # a requested day without rankings is an error, because no other day may replace it
     missing = {
         argument: day
         for argument, day in {"before": before, "after": after}.items()
@@ -635,6 +639,7 @@ def _last_ranking_day(window: Days | None, days: Sequence[dt.date]) -> dt.date |
 def _error_for_no_earlier_day(
     selection: Selection, after: dt.date, days: Sequence[dt.date]
 ) -> ConfigurationError:
+    """Return the error for a last day that has no earlier day, with advice."""
     known_days = f"{selection.history.label} has rankings of {selection.name} for {listed(days)}"
     problem = f"there is no day before {after} to compare it with: {known_days}"
     # with several days, the caller can name another day; with a single day, only more pulls help
@@ -651,6 +656,7 @@ def _error_for_no_earlier_day(
 def reasons_not_to_compare(selection: Selection, days: Days) -> dict[int, str]:
     """Return, for each campaign, why its two days can't be compared, or "" if they can."""
     before, after = days
+    # a campaign with a report since this day is expected on both days
     since = before - 2 * (after - before)
     rows = selection.execute(_CAMPAIGNS, before=before, after=after, since=since).fetchall()
     reasons_of_campaigns = {}

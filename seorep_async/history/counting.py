@@ -69,7 +69,8 @@ class CampaignChanges:
         company: the campaign's company in its latest pull; None if campaigns could not be listed.
         changes: the number of changes of the requested kinds, in the requested engines.
         places: the places by which the ranks of these changes became better, minus the places by
-            which they became worse. Changes without both ranks, such as found and lost, do not.
+            which they became worse. Changes without both ranks, such as found and lost, don't
+            count.
         new: the number of changes of this kind, even if another kind was requested; the same holds
             for the following fields.
     """
@@ -202,6 +203,7 @@ def count_changes(history: History, request: ComparisonRequest) -> CountedChange
         before=before,
         after=after,
         moved=request.moved,
+        # changes of every kind, because the number of each kind is a field
         kinds=None,
         requested_kinds=request.kinds,
         engines=request.engines,

@@ -27,6 +27,7 @@ BANDS = ("1 to 3", "4 to 10", "11 to 20", "21 to 50", "51+", "not ranked")
 _MOST_DAYS = 90
 """The maximum number of days that a chart shows besides the first day."""
 _MOST_LISTED = 10
+"""The maximum number of changes in a list."""
 
 _MOVES: dict[str, Sequence[ChangeKind]] = {
     "Entered the top 3": ["entered_top_3"],
@@ -81,6 +82,9 @@ _MISSING_CAMPAIGNS = f"""
     FROM missing
     ORDER BY last_good_day DESC NULLS LAST, campaign_id
 """
+"""The names of campaigns without ranks of the last day, although other days have their ranks or
+their report of the last day failed.
+"""
 _STANDINGS = """
     WITH ranks AS (
         UNPIVOT (
@@ -127,6 +131,7 @@ _STANDINGS = """
     GROUP BY as_of, engine
     ORDER BY as_of
 """
+"""The standing of each day and engine."""
 _GROUPS = """
     WITH days AS (
         SELECT *
@@ -222,6 +227,7 @@ _GROUPS = """
     QUALIFY row_number() OVER (PARTITION BY now.kind ORDER BY now.size DESC, now.sort_key) <= 10
     ORDER BY now.size DESC, now.sort_key
 """
+"""The ten largest groups of each kind, with their standings on the last and on the first day."""
 
 Day: TypeAlias = dict[str, Any]
 """`as_of`, its `date_in_words`, and a standing for each engine: `bands`, `average`, and `moved`.
@@ -272,28 +278,29 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
         ConfigurationError: there are no rankings in that range.
     """
     dates = _dates_between(selection, first, last)
-    ends = (dates[0], dates[-1])
+    first_and_last_day = (dates[0], dates[-1])
     drawn = _dates_to_draw(dates)
     # the last day is compared with the day before it, even if the charts omit that day
     standings = _standings(selection, sorted({*drawn, *dates[-2:]}))
     drawn_standings = [day for day in standings if day["as_of"] in drawn]
     earlier = standings[-2:-1]
-    # the last day is also compared with the first day, if that is another day
+    # the last day is also compared with the first day, unless that is the day before it
     if len(dates) > 2:
         earlier.append(standings[0])
     # an account may be ranked in only one engine, not necessarily the first
     ranked_on_last_day = _ranked_engines(standings[-1:])
     engine = ranked_on_last_day[0] if ranked_on_last_day else ENGINES[0]
     has_several_campaigns = len(selection.first_column(_CAMPAIGNS)) > 1
-    groups = _groups(selection, engine, ends)
+    groups = _groups(selection, engine, first_and_last_day)
     # a list with only the page's own campaign would be useless
     if not has_several_campaigns:
         groups.pop("campaign", None)
-    warnings = [_note_on_missing_campaigns(selection, ends)]
+    warnings = [_note_on_missing_campaigns(selection, first_and_last_day)]
     if last is None:
         warnings.append(selection.note_on_a_later_day(dates[-1]))
         warnings.append(selection.note_on_nights())
     warnings += [selection.note_on_windows(day["as_of"], dates[-1]) for day in earlier]
+    incomplete_count = _count_incomplete_days(selection, first_and_last_day)
     return Figures(
         account=selection.account,
         days=drawn_standings,
@@ -303,11 +310,11 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
         total=len(dates),
         engine=engine,
         ranked=_ranked_engines(drawn_standings),
-        moves=_changes_by_title(selection, ends) if earlier else {},
+        moves=_changes_by_title(selection, first_and_last_day) if earlier else {},
         groups=groups,
         names_campaigns=has_several_campaigns,
         warnings=[warning for warning in warnings if warning is not None],
-        notes=_notes_on_omissions(dates, drawn, _count_incomplete_days(selection, ends)),
+        notes=_notes_on_omissions(dates, drawn, incomplete_count),
     )
 
 
@@ -344,16 +351,16 @@ def _dates_to_draw(dates: Sequence[dt.date]) -> set[dt.date]:
     return {dates[0], *dates[::-distance]}
 
 
-def _count_incomplete_days(selection: Selection, ends: Days) -> int:
+def _count_incomplete_days(selection: Selection, first_and_last_day: Days) -> int:
     """Return the number of days that lack a campaign of other days."""
-    first, last = ends
+    first, last = first_and_last_day
     rows = selection.execute(_DAYS_WITHOUT_ALL_CAMPAIGNS, first=first, last=last)
     return len(rows.fetchall())
 
 
-def _note_on_missing_campaigns(selection: Selection, ends: Days) -> str | None:
+def _note_on_missing_campaigns(selection: Selection, first_and_last_day: Days) -> str | None:
     """Return a sentence about campaigns without ranks of the last day."""
-    first, last = ends
+    first, last = first_and_last_day
     names = selection.first_column(_MISSING_CAMPAIGNS, first=first, last=last)
     if not names:
         return None
@@ -376,20 +383,25 @@ def _ranked_engines(days: Sequence[Day]) -> list[str]:
     return [engine for engine in ENGINES if any(day[engine]["average"] is not None for day in days)]
 
 
-def _changes_by_title(selection: Selection, ends: Days) -> dict[str, Changes]:
-    """Return the largest changes for each list. Lost keywords that ranked best come first."""
+def _changes_by_title(selection: Selection, first_and_last_day: Days) -> dict[str, Changes]:
+    """Return the largest changes for each list, the largest first.
+
+    A missing rank counts as 101, so a lost keyword comes first if it had the best rank.
+    """
     # all lists share the reasons, because finding them reads all rows of two days
-    reasons = reasons_not_to_compare(selection, ends)
-    compared = ComparedDays(selection, ends, reasons, notes=())
+    reasons = reasons_not_to_compare(selection, first_and_last_day)
+    compared = ComparedDays(selection, first_and_last_day, reasons, notes=())
     return {
         title: changes_between(compared, kinds=kinds, limit=_MOST_LISTED, moved=3, only_ranked=True)
         for title, kinds in _MOVES.items()
     }
 
 
-def _groups(selection: Selection, engine: str, ends: Days) -> dict[str, list[dict[str, Any]]]:
-    """Return the largest groups of each kind on the last day. `total` counts all of its kind."""
-    first, last = ends
+def _groups(
+    selection: Selection, engine: str, first_and_last_day: Days
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the largest groups on the last day, by kind. `total` counts all groups of a kind."""
+    first, last = first_and_last_day
     rows = selection.execute(_GROUPS, engine=engine, first=first, last=last).fetchall()
     groups: dict[str, list[dict[str, Any]]] = {"campaign": [], "tag": [], "location": []}
     for kind, label, now, before, total in rows:
@@ -398,14 +410,15 @@ def _groups(selection: Selection, engine: str, ends: Days) -> dict[str, list[dic
 
 
 def _notes_on_omissions(
-    dates: Sequence[dt.date], drawn: Collection[dt.date], incomplete: int
+    dates: Sequence[dt.date], drawn: Collection[dt.date], incomplete_count: int
 ) -> list[str]:
-    """Return sentences about omissions; `incomplete` is the number of incomplete days."""
+    """Return sentences about days that the charts omit, and about incomplete days."""
     notes = []
     if len(dates) == 1:
         notes.append("One day is shown; changes appear once there is a second day.")
-    if incomplete:
-        notes.append(f"{incomplete:,} of {len(dates):,} days lack a campaign that other days have.")
+    if incomplete_count:
+        counts = f"{incomplete_count:,} of {len(dates):,}"
+        notes.append(f"{counts} days lack a campaign that other days have.")
     if len(drawn) < len(dates):
         notes.append(f"The charts show {len(drawn):,} of {len(dates):,} days, evenly spaced.")
     return notes

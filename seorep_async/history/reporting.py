@@ -102,6 +102,7 @@ def report(
 
 
 def _page_text(figures: Figures, title: str, names: Mapping[str, str]) -> str:
+    """Return the page: the template, filled in."""
     style = _beside("report.css")
     # the page's security policy allows only the style with this digest, and no script
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -132,6 +133,7 @@ def _template() -> Any:
 
 
 def _beside(name: str) -> str:
+    """Return the text of a file in the folder of this module."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
@@ -152,8 +154,8 @@ def _number(value: float | None) -> str:
 
 
 def _figure(standing: Mapping[str, Any] | None, band_count: int | None) -> float | None:
-    """Return the number of keywords in the first bands, or the average rank for a count of None."""
-    # there was no such group on that day
+    """Return the number of keywords in the first `band_count` bands; for None, the average rank."""
+    # a group without a standing did not exist on that day
     if standing is None:
         return 0
     if band_count is None:
@@ -201,7 +203,8 @@ def _checked_target(out: str | os.PathLike[str]) -> Path:
 
 
 def _is_report(target: Path) -> bool:
-    # an unreadable file may be anything
+    """Return whether a file begins like a page of `report`."""
+    # an unreadable file may be anything, so it is not replaced
     if not os.access(target, os.R_OK):
         return False
     with target.open("rb") as file:

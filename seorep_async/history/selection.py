@@ -212,17 +212,17 @@ class Selection:
         days: list[dt.date] = self.first_column(RANKING_DAYS)
         if days:
             return days
-        # The reports failed, only other campaigns have rankings, or no campaign has any.
-        reason = "pull the feed campaign into it"
+        # No campaign has rankings, the reports failed, or only other campaigns have rankings.
+        explanation = "pull the campaign feed into it"
         errors = self.first_column(_ERRORS)
         ranked = self.history.connection.execute(_RANKED_CAMPAIGNS, {"account": self.account})
         campaign_ids = [row[0] for row in ranked.fetchall()]
         if errors:
-            reason = f"its reports failed ({listed(errors)})"
+            explanation = f"its reports failed ({listed(errors)})"
         elif campaign_ids:
-            reason = f"it has campaigns {listed(campaign_ids)}"
+            explanation = f"it has campaigns {listed(campaign_ids)}"
         problem = f"{self.history.label} has no keyword rankings of {self.name}"
-        raise ConfigurationError(f"{problem}; {reason}")
+        raise ConfigurationError(f"{problem}; {explanation}")
 
     def days_usual_first(self) -> list[dt.date]:
         """Return the ranking days: first those on which most campaigns were pulled, then the rest.
@@ -235,14 +235,21 @@ class Selection:
     def last_day(self) -> dt.date:
         """Return the first of `days_usual_first` that has an earlier day, or the only day."""
         days = self.days_usual_first()
+        # the earliest day has no day to compare it with
         return next((day for day in days if day > min(days)), days[0])
 
     def error_for_days(
         self, missing: Mapping[str, dt.date], days: Sequence[dt.date], advice: str
     ) -> ConfigurationError:
-        """Return the error about days without rankings, by argument.
+        """Return the error about requested days without rankings.
 
-        It names the days nearest to the first of them, and how to pull that one.
+        It names the ranking days before and after the first of them. If that is the past end of a
+        month, it also names the command that pulls the month.
+
+        Args:
+            missing: the days without rankings, by the argument that requested them.
+            days: the ranking days.
+            advice: the end of the message.
         """
         argument, day = next(iter(missing.items()))
         earlier = [other for other in days if other < day]
@@ -286,7 +293,7 @@ class Selection:
         return f"{problem} To have a day for each night, {self.advice_on_days}."
 
     def note_on_a_later_day(self, after: dt.date) -> str | None:
-        """Return a sentence on a day after `after`, which was chosen as the last day."""
+        """Return a sentence if there is a later day than `after`, the day chosen as the last."""
         row = self.execute(_LATER_DAY, after=after).fetchone()
         if row is None:
             return None

@@ -103,6 +103,7 @@ _PULLED_WINDOWS = """
     FROM judged_pulls
     GROUP BY ALL
 """
+"""The pulled windows: first day, last day, feed, and the values of a `PulledWindow`."""
 
 
 @attrs.frozen
@@ -236,6 +237,7 @@ def _connection_if_free(
                 problem = f"{THIS_PULL} is writing it; run this again when that has ended"
                 raise ExportError(f"can't read {path}: {problem}", file=path)
             return None
+        # a pull waits until this process has no readers, so a new reader lets it go first
         if use.waiting_pulls and not is_last_try:
             return None
         try:
@@ -345,6 +347,7 @@ def pulled_windows(
     values = {
         "account": account,
         "selection": selection,
+        # all campaigns, or all but some
         "is_listed": set(choice) <= {"exclude"},
         "ids": choice.get("ids"),
         "exclude": choice.get("exclude", []),
