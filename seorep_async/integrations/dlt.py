@@ -137,7 +137,7 @@ def _table_hints(table: Table, key: Sequence[str], columns: Iterable[Column]) ->
 def _items(
     feed: Feed, pull: Callable[[Sequence[int]], pa.Table], parts: Sequence[Sequence[int]]
 ) -> Iterator[Any]:
-    """Yield the rows of each part of the campaigns, and then its failures."""
+    """Yield two tables for each part of the campaigns: its rows, and its failures."""
     dlt = require("dlt")
     _require_table_format()
     table = table_of(feed)
@@ -153,6 +153,7 @@ def _items(
             rows, failed = _rows_and_failures(feed, pull(campaign_ids))
             row_count += rows.num_rows
             failure_count += failed.num_rows
+            # the first failure of the part, if there is any
             for failure in failed.slice(length=1).to_pylist():
                 first_failure = first_failure or failure
             # yielded even without rows, because this creates the tables

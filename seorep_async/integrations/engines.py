@@ -110,6 +110,7 @@ def pull_table(
             argument="snapshot_date",
         )
     checked_feed = check_feed(feed)
+    # needs only a client, which is opened once all arguments are checked
     table_pull = partial(
         _TablePull,
         ids=tuple(check_ids("campaign", ids)),
@@ -120,13 +121,14 @@ def pull_table(
         failures_are_rows=on_error == "rows",
         options=options,
     )
+    # refuses a wrong option
     feed_params(checked_feed, options)
     if not isinstance(settings, Settings):
         raise ConfigurationError(
             f"settings must be a Settings, got {type(settings).__name__}", argument="settings"
         )
     if not isinstance(api_key_env, str) or not os.environ.get(api_key_env):
-        # a caller may have passed the key instead of a name
+        # a caller may have passed the key instead of a name, so it is not shown
         name = API_KEY if api_key_env == API_KEY else "that api_key_env names"
         raise _not_set(name, "api_key_env")
     # the client's own message would advise a stored profile, but profiles are not read here
@@ -173,6 +175,7 @@ def table_schema(
 def _warn_of_failures(table: pa.Table, feed: Feed) -> None:
     """Log how many rows are failures, because a job that stores them looks complete."""
     failures = table.filter(require("pyarrow.compute").is_valid(table["error"]))
+    # the first failure, if there is any
     for row in failures.slice(length=1).to_pylist():
         part = f"{row['account']}: {feed.value}, {row['start_date']} to {row['end_date']}"
         reports = counted(failures.num_rows, "report")
@@ -192,6 +195,8 @@ async def _pull(
     settings: Settings,
     account: str | None,
 ) -> pa.Table:
+    """Open a client, and pull the table. Raise an error if the key was refused."""
+    # the error class of each attempt, or None if an attempt succeeded
     errors = set()
 
     def note(attempt: Attempt) -> None:
@@ -249,7 +254,7 @@ class _TablePull:
     failures_are_rows: bool
     options: FeedOptions
     batches: list[pa.RecordBatch] = attrs.field(factory=list)
-    owners: dict[int, list[int]] = attrs.field(factory=dict)
+    keyword_owners: dict[int, list[int]] = attrs.field(factory=dict)
     """The campaigns of each keyword, for the feed by keyword."""
 
     async def run(self) -> pa.Table:
@@ -258,7 +263,7 @@ class _TablePull:
         if self.feed is Feed.KEYWORD_BY_DATE:
             # the ids of keywords are in the rows of their campaigns, which are pulled first
             await self._pull_feed(Feed.CAMPAIGN, owners)
-            owners = self.owners
+            owners = self.keyword_owners
         await self._pull_feed(self.feed, owners)
         table = require("pyarrow").Table.from_batches(self.batches, self.schema)
         return table.combine_chunks()
@@ -293,18 +298,20 @@ class _TablePull:
     def _store(
         self, outcome: PulledReport[Any] | FailedReport, feed: Feed, campaign_id: int
     ) -> None:
+        """Store an outcome for a campaign. Of a feed read to find keywords, store these."""
         if outcome.report is None:
             keyword_id = outcome.id if feed is Feed.KEYWORD_BY_DATE else None
             self._store_failure(outcome.error, campaign_id, keyword_id)
         elif feed is self.feed:
-            self._add(outcome.report, campaign_id)
+            self._add_rows(outcome.report, campaign_id)
         else:
             for row in outcome.report.rows:
-                campaign_ids = self.owners.setdefault(row.keyword_id, [])
+                campaign_ids = self.keyword_owners.setdefault(row.keyword_id, [])
                 if campaign_id not in campaign_ids:
                     campaign_ids.append(campaign_id)
 
-    def _add(self, report: RankingReport[Any], campaign_id: int) -> None:
+    def _add_rows(self, report: RankingReport[Any], campaign_id: int) -> None:
+        """Add a report as a batch of rows. A value that fits no column makes it a failure."""
         values = column_values(report, campaign_id=campaign_id, snapshot_date=self.snapshot_date)
         try:
             rows = record_batch(table_of(self.feed), values)

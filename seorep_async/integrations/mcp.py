@@ -144,17 +144,19 @@ def mcp_server(
     path = _checked_path(database)
     if account is not None:
         account = check_account_name(account)
-    engines = ""
+    note_on_engines = ""
     by_name = {}
     if engine_names is not None:
         names = labels_by_engine(engine_names)
-        engines = one_line(f"engine_a is {names['engine_a']}; engine_b is {names['engine_b']}.")
+        note_on_engines = one_line(
+            f"engine_a is {names['engine_a']}; engine_b is {names['engine_b']}."
+        )
         by_name = engines_by_name(engine_names)
     agent = _Agent(client, path, account, by_name)
     calls = _Calls()
 
     async def list_tools(_: Any, __: Any) -> Any:
-        tools = [_definition_of(name, tool, engines) for name, tool in _TOOLS.items()]
+        tools = [_definition_of(name, tool, note_on_engines) for name, tool in _TOOLS.items()]
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(context: Any, params: Any) -> Any:
@@ -167,7 +169,7 @@ def mcp_server(
     server: Server = lowlevel.Server(
         "seorep",
         version=__version__,
-        instructions=f"{_INSTRUCTIONS} {engines}".rstrip(),
+        instructions=f"{_INSTRUCTIONS} {note_on_engines}".rstrip(),
         lifespan=calls.lifespan,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
@@ -185,11 +187,11 @@ def _checked_path(database: object) -> str:
     return os.path.abspath(database)
 
 
-def _definition_of(name: str, tool: _Tool, engines: str) -> Any:
-    """Return a tool as hosts see it. `engines` is a sentence about engines, or empty."""
+def _definition_of(name: str, tool: _Tool, note_on_engines: str) -> Any:
+    """Return a tool as hosts see it. The note says which engine is which, or is empty."""
     description = tool.description
     if tool.has_engines:
-        description = f"{description} {engines}".rstrip()
+        description = f"{description} {note_on_engines}".rstrip()
     types = require("mcp_types")
     definitions = msgspec.json.schema(tool.arguments)["$defs"]
     schema = definitions[tool.arguments.__name__]
@@ -294,6 +296,7 @@ class _Agent:
     processes: asyncio.Semaphore = attrs.field(
         factory=partial(asyncio.Semaphore, _MOST_QUESTIONS), init=False
     )
+    """Limits the processes that answer questions."""
 
     async def ask(self, question: Question) -> str:
         """Answer a question about the database as soon as a process may start for it."""
@@ -304,6 +307,9 @@ class _Agent:
             )
         async with self.processes:
             return await ask(question)
+
+
+# A function for each tool. The last argument reports progress, and only a pull uses it.
 
 
 async def _campaigns(agent: _Agent, arguments: CampaignsArguments, _: object) -> str:
@@ -319,7 +325,7 @@ async def _rankings(agent: _Agent, arguments: RankingsArguments, _: object) -> s
         arguments.end_date,
         search=arguments.search,
         limit=arguments.limit,
-        # None leaves the parameter out
+        # changes are requested only for their columns; None leaves the parameter out
         compare_previous_period=any(map(is_change, columns)) or None,
     )
     return await _answer_with_page(agent, listing, arguments.page, KeywordRanking, columns)
@@ -362,7 +368,7 @@ async def _pull(agent: _Agent, arguments: PullArguments, report: ReportProgress)
         try:
             summary = await _pull_into_database(agent, arguments, progress)
         except SeoRepError as error:
-            # a database is written in one step, at the end
+            # a database is written in one step, at the end, so nothing of this pull is in it
             raise ConfigurationError(f"{error}; nothing was pulled into the database") from error
     return _answer_with_summary(summary)
 
@@ -370,6 +376,7 @@ async def _pull(agent: _Agent, arguments: PullArguments, report: ReportProgress)
 async def _pull_into_database(
     agent: _Agent, arguments: PullArguments, progress: _Progress
 ) -> PullSummary:
+    """Check the service and the requested ids, and pull."""
     progress.message = "looking up campaigns"
     await _require_answer(agent.client)
     if arguments.campaign_ids is not None:
@@ -460,6 +467,7 @@ class _Progress:
 
 
 def _answer_with_summary(summary: PullSummary) -> str:
+    """Return counts, and a row for each kind of failure. Refuse a pull without any report."""
     rows = _failures_by_reason(summary.failures)
     any_retryable = any(row["retryable"] for row in rows)
     if summary.failures and not summary.received:

@@ -249,7 +249,8 @@ def _out_of_memory(problem: str) -> str:
 
 
 def _answer_query(history: History, question: SqlQuestion) -> str:
-    # read first, because `accounts()` runs a query of its own on this connection
+    """Run a query, and return its rows as JSON."""
+    # read first, because a later query on this connection would discard the result below
     accounts = history.accounts()
     notes = None
     # a rough check, which does not parse the query
@@ -297,7 +298,7 @@ def _without_end(sql: str) -> str:
 def _with_nested(
     rows: Iterator[Sequence[Any]], json_indexes: Sequence[int]
 ) -> Iterator[Sequence[Any]]:
-    """Yield rows with nested values in place of JSON strings. Some columns contain JSON."""
+    """Yield rows, with the columns of these indexes decoded from JSON."""
     for row in rows:
         values = list(row)
         for index in json_indexes:
@@ -308,17 +309,19 @@ def _with_nested(
 
 
 def _select_less(count: int) -> str:
+    """Return advice for a query if only this number of its rows fits into an answer."""
     return f"aggregate, select fewer columns, or add ORDER BY and {count} to OFFSET to read on"
 
 
 def _answer_comparison(history: History, question: ChangesQuestion) -> str:
+    """Compare two days, and return the changes or their counts as JSON."""
     account = question.account
     accounts = history.accounts()
-    others = ""
+    note_on_accounts = ""
     if account is None and question.default_account in accounts:
         account = question.default_account
         if len(accounts) > 1:
-            others = f"; this is about {account}, and the database has {listed(accounts)}"
+            note_on_accounts = f"; this is about {account}, and the database has {listed(accounts)}"
     request = ComparisonRequest.of(account=account, **question.options)
     result: Changes | CountedChanges
     try:
@@ -334,7 +337,7 @@ def _answer_comparison(history: History, question: ChangesQuestion) -> str:
             rows = result
             omitted = result.total - len(rows)
     except ConfigurationError as error:
-        raise ConfigurationError(f"{error}{others}") from error
+        raise ConfigurationError(f"{error}{note_on_accounts}") from error
     left_out = []
     if omitted:
         left_out.append(

@@ -144,9 +144,14 @@ def read_arguments(
 ) -> Any:
     """Check the arguments that a host sent.
 
-    Null, also as a string, an empty string and, but for campaigns, an empty list mean that an
-    argument is omitted. Numbers, booleans and lists may be strings, and one item may replace a
-    list. `engines` has the engines by their names in the descriptions of the tools, in lower case.
+    An argument counts as omitted if its value is null, the string `null`, an empty string or an
+    empty list. Only an empty list of campaigns is an error, because it must not select all of them.
+    Numbers, booleans and lists may arrive as strings, and a single item in place of a list.
+
+    Args:
+        values: the values as the host sent them, by name.
+        kind: the arguments of the called tool.
+        engines: the engines by their names in the tools' descriptions, in lower case.
 
     Raises:
         ConfigurationError: an argument is unknown, missing or wrong.
@@ -155,7 +160,7 @@ def read_arguments(
     arguments: dict[str, Any] = {}
     for sent_name, value in values.items():
         name = _documented_name(sent_name, fields)
-        # an empty list must not select every campaign
+        # an empty list of campaigns is kept, and refused below
         if value in _ABSENT or (value in _EMPTY_LISTS and name != "campaign_ids"):
             continue
         if name in arguments:
@@ -174,6 +179,7 @@ def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
         return name
     for names in _SYNONYMS:
         if name in names:
+            # a tool has at most one argument of a set
             for synonym in names.intersection(fields):
                 return synonym
     raise ConfigurationError(

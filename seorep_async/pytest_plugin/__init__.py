@@ -96,6 +96,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _options(request: pytest.FixtureRequest, marker: str, example: str) -> dict[str, Any]:
+    """Return the options that a test's marker names, if it has the marker."""
     mark = request.node.get_closest_marker(marker)
     if mark is None:
         return {}

@@ -20,6 +20,7 @@ import pytest
 from aiohttp.client_proto import ResponseHandler
 
 _LARGEST_BODY = 2**30
+"""More than the body of any test."""
 
 
 @contextmanager
@@ -49,6 +50,7 @@ class _Responses(aioresponses.aioresponses):
     async def match(
         self, method: str, url: Any, *args: Any, **kwargs: Any
     ) -> aiohttp.ClientResponse:
+        """Return the mocked response of a request. Without one, fail the test."""
         response = await super().match(method, url, *args, **kwargs)
         # Without a match, aioresponses raises the same error as a lost connection, and the client
         # would retry.
@@ -61,7 +63,8 @@ class _Responses(aioresponses.aioresponses):
 
     def _build_request_call(self, method: str = "GET", *args: Any, **kwargs: Any) -> Any:
         # aioresponses copies all arguments deeply. The middleware of a borrowed session refers to
-        # its client, so the copy would contain the client, its session and its event loop.
+        # its client, so the copy would contain the client, its session and its event loop. So
+        # middlewares are left out, and added to the recorded call unchanged.
         middlewares = kwargs.pop("middlewares", None)
         call = super()._build_request_call(method, *args, **kwargs)
         if middlewares is not None:
@@ -69,6 +72,7 @@ class _Responses(aioresponses.aioresponses):
         return call
 
     def _fail(self, message: str) -> NoReturn:
+        """Fail the test, whichever thread sent the request."""
         if threading.get_ident() == self._test_thread:
             pytest.fail(message, pytrace=False)
         # Another thread runs another event loop, such as FastAPI's TestClient does. pytest's
