@@ -72,6 +72,7 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
     Args:
         today: the current day; by default, today by the clock.
     """
+    # a shell whose window has no size exports COLUMNS=0
     _unset_zero_window_size()
     # checked before the options are parsed, because an error of the parser may have to be JSON
     as_json = _asks_for_json(arguments)
@@ -84,9 +85,10 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         )
     except (Exception, KeyboardInterrupt) as error:
         code = _report_error(error, as_json=as_json)
-        # once a pull has begun, its own summary line reports its errors; they do not get here
+        # A pull that has begun reports its errors itself, prints its own closing line, and returns
+        # a code. So no pull has begun here.
         if "--summary-line" in arguments:
-            imported("summary", "show_unbegun_line")(error, code, arguments)
+            imported("summary", "show_line_of_failed_start")(error, code, arguments)
     return code if isinstance(code, int) else ExitCode.OK
 
 
@@ -106,7 +108,7 @@ def _report_error(error: BaseException, *, as_json: bool) -> int:
 
 
 def _unset_zero_window_size() -> None:
-    """Unset COLUMNS and LINES of 0, which a shell exports if its window has no size."""
+    """Unset COLUMNS and LINES if they are 0."""
     for variable in ("COLUMNS", "LINES"):
         size = os.environ.get(variable)
         if size is not None and not size.strip("0"):

@@ -56,10 +56,10 @@ def list_objects(
     names = _chosen_columns(columns, MODELS[resource], default)
     arguments = {name: value for name, value in filters.items() if value not in (None, ())}
     arguments |= {"limit": page_size, "extra_params": _by_name(param) or None}
-    _wait_for(_write_list(connect(service), resource, arguments, names, format, limit))
+    _wait_with_note(_write_list(connect(service), resource, arguments, names, format, limit))
 
 
-def _wait_for(work: Coroutine[Any, Any, T]) -> T:
+def _wait_with_note(work: Coroutine[Any, Any, T]) -> T:
     """Run a call to its end. Print a note if it takes long."""
     note = threading.Timer(_SLOW_SECONDS, messages().print, [_SLOW])
     note.daemon = True
@@ -78,6 +78,7 @@ async def _write_list(
     format: str,
     limit: int | None,
 ) -> None:
+    """Fetch a list, and write its objects page by page, or all of them at the end."""
     concurrency = connection.settings.max_concurrency
     # more concurrent requests would fetch pages beyond the limit
     if limit is not None:
@@ -118,7 +119,7 @@ def get_object(
 ) -> None:
     """Write one object."""
     names = _chosen_columns(columns, MODELS[resource])
-    item = _wait_for(_get(connect(service), resource, id, _by_name(param) or None))
+    item = _wait_with_note(_get(connect(service), resource, id, _by_name(param) or None))
     write(format_object(item, names, format))
 
 
@@ -141,13 +142,14 @@ def send_any(
     values = _by_name(_with_value_of_stdin(parameters)) or None
     if method == "DELETE" and not yes:
         confirm(f"DELETE {path}?")
-    # for other methods, `Settings.request_encoding` decides how the values are sent
+    # GET and DELETE send values in the query; otherwise `Settings.request_encoding` decides
     argument = "params" if method in _METHODS_WITH_QUERY else "body"
-    response = _wait_for(_request(connection, method, path, {argument: values}))
+    response = _wait_with_note(_request(connection, method, path, {argument: values}))
     write(as_json(response))
 
 
 async def _request(connection: Connection, method: str, path: str, values: Any) -> Any:
+    """Send a request. If it fails after it may have worked, print a warning."""
     async with connection.opened() as client:
         try:
             return await client.request(method, path, **values)
@@ -167,6 +169,7 @@ def _with_value_of_stdin(parameters: Sequence[tuple[str, str]]) -> list[tuple[st
 
 
 def _line_of_stdin(name: str) -> Secret:
+    """Read the value of a parameter from stdin."""
     if can_ask():
         raise click.UsageError(
             f"{name}=@-: stdin is a terminal, which would show the value; pipe it in."

@@ -47,7 +47,7 @@ _CLOCK_SECONDS = 60.0
 """A smaller difference between two clocks may be due to the time that a request takes."""
 _LISTED_FIELDS = 10
 _OF_ONE_CAMPAIGN = (AuthenticationError, NotFoundError, ServerError, AttemptTimeoutError)
-"""Errors that may be of one campaign, so that another may show the responses."""
+"""Errors that may concern only one campaign, so another campaign is tried."""
 
 
 class _NoAccessError(UsageError):
@@ -92,6 +92,7 @@ async def _check(
     account: str | None,
     window: Days,
 ) -> None:
+    """Check the settings, the target and the service."""
     # one retry is enough for a closed connection or a rate limit
     attempts = min(2, connection.settings.max_attempts)
     async with connection.opened(max_attempts=attempts) as client:
@@ -161,6 +162,7 @@ def _add_sources(findings: Findings, connection: Connection) -> None:
 
 
 def _add_source(findings: Findings, settings: Settings, name: str, source: str) -> None:
+    """Add the value of a setting, unless it is secret, and its source."""
     if name == "base_url":
         findings.fact("address", f"from {source}")
     elif name == "api_key":
@@ -195,7 +197,7 @@ async def _check_service(
         findings.note("feeds", "not checked, because the account has no campaign")
         return
     advice = "ask for its rights, or use another key"
-    last: Exception = _NoAccessError(f"the key has no access to these campaigns; {advice}")
+    last_error: Exception = _NoAccessError(f"the key has no access to these campaigns; {advice}")
     # a key may be limited to some campaigns, or one may always fail, so more than one is tried
     for campaign in campaigns.items[:_TRIED_CAMPAIGNS]:
         try:
@@ -206,8 +208,8 @@ async def _check_service(
             status = f"status {error.status or 'unknown'}"
             findings.note("campaign", f"campaign {campaign.id}: {reason(error)} ({status})")
             if isinstance(error, (ServerError, AttemptTimeoutError)):
-                last = error
-    findings.fail("responses", last)
+                last_error = error
+    findings.fail("responses", last_error)
 
 
 def _add_answer(findings: Findings, client: SeoRepClient, answer: RawAnswer) -> None:
@@ -252,6 +254,7 @@ async def _check_feeds(
 
 
 def _add_feed(findings: Findings, feed: str, object_name: str, page: Page[Any]) -> None:
+    """Add what the first page of a feed shows."""
     totals = "no totals" if page.totals is None else "totals"
     findings.fact(feed, f"{object_name}: {_counts_in_words(page, 'rows')}, {totals}")
     _add_unknown_fields(findings, feed, page.items)
@@ -260,6 +263,7 @@ def _add_feed(findings: Findings, feed: str, object_name: str, page: Page[Any]) 
 
 
 def _add_unknown_fields(findings: Findings, name: str, items: Sequence[Any]) -> None:
+    """Add a note on fields that the models don't have."""
     fields = set()
     for item in items:
         fields.update(item.extra)

@@ -145,7 +145,8 @@ def _hint(error: SeoRepError) -> str:
     if error.message.endswith("check the address"):
         return ""
     if isinstance(error, errors.NotFoundError):
-        # a missing object means a wrong id, but a missing list means a wrong address
+        # A missing object, whose path ends with its id, means a wrong id. A missing list means a
+        # wrong address, unless the message says so already.
         is_about_object = re.search(r"\d$|address", f"{error.message} {error.path}")
         return "" if is_about_object else "; check the address"
     if isinstance(error, errors.AuthenticationError):
@@ -157,6 +158,7 @@ def _hint(error: SeoRepError) -> str:
 
 
 def _advice_on_key(error: SeoRepError) -> str:
+    """Return the next step after the service refused the key."""
     advice = "run seorep login"
     variable = _OPTIONS["api_key"]
     if variable in os.environ:
@@ -192,11 +194,13 @@ def in_shell_words(message: str) -> str:
 
     # .page(…) becomes --limit
     message = message.replace(".page(…)", "--limit")
-    # Settings.page_size becomes -c page_size
+    # Settings.page_size becomes -c page_size. The command has no client.timeout(), so advice about
+    # that is dropped.
     message = re.sub(
         r"Settings\.(\w+)(, or the seconds of client\.timeout\(\))?", r"-c \1", message
     )
-    # with several months, the library knows only how many requests were left for the last month
+    # The number is dropped: with several months, it is not the option's value, but what earlier
+    # months left of it.
     message = re.sub(r"max_requests=\d+", option_of("max_requests"), message)
     # Settings(name=True) becomes -c name=true
     message = re.sub(

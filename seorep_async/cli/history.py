@@ -72,7 +72,9 @@ class _Answer:
     """A comparison, and the rows to show.
 
     Attributes:
+        result: the comparison itself, for its totals and its notes.
         name: the name of the rows in JSON.
+        rows: the changes, with the engines' names if there are any, or the counts.
         model: the type of the rows.
         columns_for_people: the columns of a table; other formats have all columns.
     """
@@ -134,6 +136,7 @@ def show_changes(
 
 
 def _answer_with_changes(changes: Changes, engine_names: tuple[str, str] | None) -> _Answer:
+    """Return changes as an answer. Only its rows have the engines' names, if there are any."""
     rows: Sequence[Any] = changes
     if engine_names is not None:
         rows = rename_engines(changes, labels_by_engine(engine_names))
@@ -149,6 +152,7 @@ def _answer_with_changes(changes: Changes, engine_names: tuple[str, str] | None)
 
 
 def _answer_with_counts(counts: CountedChanges, limit: int | None) -> _Answer:
+    """Return the counts of the first campaigns as an answer."""
     campaigns = counted(len(counts.campaigns), "campaign") + smallest_move_in_words(counts.moved)
     return _Answer(
         result=counts,
@@ -174,6 +178,7 @@ def _rows_in_words(changes: Iterable[Change]) -> list[SimpleNamespace]:
 
 
 def _json_facts(answer: _Answer, notes: Sequence[str]) -> dict[str, Any]:
+    """Return a comparison as an object for JSON."""
     result = answer.result
     return {
         "account": result.account,
@@ -190,6 +195,7 @@ def _json_facts(answer: _Answer, notes: Sequence[str]) -> dict[str, Any]:
 
 
 def _headline(changes: Changes) -> str:
+    """Return the line above a table of changes."""
     headline = _total_in_words(changes)
     if len(changes) < changes.total:
         headline = f"{headline}, {len(changes):,} of them shown"

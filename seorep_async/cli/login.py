@@ -70,10 +70,11 @@ def _ask_for_address(*, allow_insecure_http: bool) -> str:
     """Ask until the reply is an address that the client accepts."""
     while True:
         address: str = _prompt("Address of the service (https://…)")
-        refused = base_url_problem(address, allow_insecure_http=allow_insecure_http)
-        if refused is None:
+        problem_and_advice = base_url_problem(address, allow_insecure_http=allow_insecure_http)
+        if problem_and_advice is None:
             return address
-        problem = refused[0].replace("base_url", "the address")
+        problem, _ = problem_and_advice
+        problem = problem.replace("base_url", "the address")
         messages().print(f"Error: {one_line(problem)}")
 
 
@@ -85,6 +86,7 @@ def _ask_for_key_that_works(name: str, profile: Mapping[str, object]) -> tuple[S
             messages().print("Error: the key must not be empty.")
             continue
         access = access_of(name, {**profile, "key": key})
+        # errors name the source of a value, and these two were typed
         access = replace(
             access, sources={**access.sources, "base_url": "the address", "api_key": "the key"}
         )
@@ -100,6 +102,7 @@ def _ask_for_key_that_works(name: str, profile: Mapping[str, object]) -> tuple[S
 
 
 def _prompt(question: str, *, hide_input: bool = False) -> str:
+    """Ask a question on the terminal, and return the reply."""
     try:
         reply: str = click.prompt(question, hide_input=hide_input, err=True)
         # some terminals give bytes that are not UTF-8 as surrogates
@@ -113,6 +116,7 @@ def _prompt(question: str, *, hide_input: bool = False) -> str:
 
 
 async def _count_campaigns(connection: Connection) -> str:
+    """Return in words how many campaigns the key can read."""
     async with connection.opened() as client:
         page = await client.campaigns.list(limit=1).page(1)
     if page.total_records is None:

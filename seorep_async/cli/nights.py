@@ -159,6 +159,7 @@ def add_nights(findings: Findings, out: str, account: str | None, today: dt.date
 
 
 def _why_no_night(database: History, account: str | None) -> str:
+    """Return why there is no night to report."""
     try:
         name = database.account(account)
     except ConfigurationError as error:

@@ -32,7 +32,7 @@ _NAMES_ELSEWHERE = {
     "--until": "--to",
     "--file": "--out",
 }
-"""Options by the names that they have in Python or in other commands."""
+"""Our option for a name that people know from Python or from other commands."""
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -46,7 +46,7 @@ class Option(click.Option):
 
 
 def option(*names: str, **more: Any) -> Decorator:
-    """Return click's decorator for an option, which also takes the `section` of the help."""
+    """Return the decorator `click.option`, which here also takes a `section` of the help."""
     return click.option(*names, cls=Option, **more)
 
 
@@ -89,6 +89,7 @@ class Command(click.Command):
 
 
 def _refuse_repeated(parameters: list[click.Parameter], ctx: click.Context) -> None:
+    """Refuse an option that is given twice, unless it is repeatable."""
     if any(parameter.is_eager for parameter in parameters):
         return  # --help is shown, whatever else is wrong
     for parameter, times in Counter(parameters).items():
@@ -112,7 +113,7 @@ class Group(click.Group):
     """A group. Without a command, it shows its help; for an unknown one, it suggests another.
 
     Args:
-        advice: what to do instead of a missing command.
+        advice: the end of the error for an unknown command, if no other has a similar name.
     """
 
     def __init__(self, *, advice: str, help: str, **more: Any) -> None:
@@ -145,8 +146,8 @@ def imported(module: str, name: str) -> Any:
     return getattr(importlib.import_module(f"seorep_async.cli.{module}"), name)
 
 
-# --- Values. They are read by functions, because click's parameter types are generic in some
-# versions only, so no subclass works in all of them.
+# --- Values. Functions read them, not subclasses of click's parameter types: only some versions of
+# click have generic types, and no subclass works in all versions.
 
 
 def count(value: str) -> int:
@@ -165,7 +166,7 @@ def campaign_id(value: str, source: str = "", advice: str = "") -> int:
     except click.BadParameter:
         raise click.BadParameter(
             f"{source}{value.strip()!r} is not a campaign id, an integer from 1 to {LARGEST}; "
-            f"`seorep campaigns list` shows them.{advice}"
+            f"`seorep campaigns list` shows the ids.{advice}"
         ) from None
 
 
@@ -181,7 +182,7 @@ def page_size(value: str) -> int | str:
 
 def day(value: str) -> dt.date:
     """Read a date such as 2023-01-31."""
-    # in other centuries, the days before a date or the months after it may not exist
+    # near the years 1 and 9999, earlier or later months don't exist
     if not re.fullmatch(r"(19|20)\d\d-\d\d-\d\d", value, re.ASCII):
         raise click.BadParameter(f"{value!r} is not a date such as 2023-01-31.")
     try:

@@ -81,7 +81,7 @@ class PullArguments:
         """The settings of the client that the options replace."""
         if self.page_size is None:
             return {}
-        # without this setting, the service's default applies
+        # None lets the service's own number apply
         return {"page_size": None if self.page_size == "default" else self.page_size}
 
     def target(self, window: Days) -> str:
@@ -119,6 +119,7 @@ class PullArguments:
         return [self._from_to(night)]
 
     def _from_to(self, today: dt.date) -> Days:
+        """Return the days of --from and --to, or their defaults."""
         last_day = self.end or _end_of_last_month(today)
         first_day = self.start or _first_day_of_months(_DEFAULT_MONTHS, last_day)
         if last_day < first_day:
@@ -165,6 +166,7 @@ class PullArguments:
         return self.skip_complete or self.retry_failed
 
     def _check_stdout(self) -> None:
+        """Refuse options that need a file as the target."""
         if len(self.feeds) > 1:
             raise click.UsageError("several feeds can't be written to stdout; name a file.")
         for name in ("force", "restart", "retry_failed", "max_requests", "json"):
@@ -198,27 +200,30 @@ def _end_of_last_month(today: dt.date) -> dt.date:
 
 def _first_day_of_months(number: int, last_day: dt.date) -> dt.date:
     """Return the first day of a period of months that ends with the month of `last_day`."""
-    # months are numbered from year 0, with January as 0, so that subtraction crosses years
-    year, month = divmod(last_day.year * 12 + last_day.month - number, 12)
+    # months are counted from January of year 0, so that subtraction crosses years
+    last_month = last_day.year * 12 + last_day.month - 1
+    year, month = divmod(last_month - number + 1, 12)
     return dt.date(year, month + 1, 1)
 
 
 def _windows_of_months(value: str, today: dt.date) -> list[Days]:
     """Read a month, or a range of months."""
-    first, dots, last = value.partition("..")
+    first, dots, end = value.partition("..")
+    last = end if dots else first
     months = [_window_of_month(first, today)]
-    final_month = _window_of_month(last if dots else first, today)
+    final_month = _window_of_month(last, today)
     if final_month < months[0]:
         raise click.UsageError(f"--month {value}: the first month is after the last; swap them.")
     while months[-1] < final_month:
         months.append(_whole_month(months[-1][1] + dt.timedelta(1)))
-    if (last or first) == "this":
+    if last == "this":
         # future days have no rankings
         months[-1] = final_month[0], today
     return months
 
 
 def _window_of_month(value: str, today: dt.date) -> Days:
+    """Return the first and the last day of a month: `2023-03`, `this` or `last`."""
     if value == "this":
         return _whole_month(today)
     if value == "last":
@@ -239,6 +244,7 @@ def _likely_month(value: str) -> str:
             month = dt.datetime.strptime(value, spelling)
         except ValueError:
             continue
+        # `day` accepts only these years
         if 1900 <= month.year < 2100:
             return f" Did you mean {month:%Y-%m}?"
     return ""
@@ -267,6 +273,7 @@ def _whole_month(date: dt.date) -> Days:
 
 def read_period(value: str) -> tuple[int, str]:
     """Read a number of days, weeks or months, such as 30d."""
+    # at most three digits, or four for days
     match = re.fullmatch(r"([1-9][0-9]{0,2}|[1-9][0-9]{3}(?=d))([dwm])", value, re.ASCII)
     if match is None:
         raise click.BadParameter(
@@ -288,6 +295,7 @@ def read_ids(value: str) -> list[int]:
         return [campaign_id(part) for part in value.split(",")]
     path = value.removeprefix("@")
     rows = _rows_of(path)
+    # without a header, all cells of a line are its id and its comment
     column = slice(None)
     for title in _ID_COLUMNS:
         if rows and title in rows[0][1]:
@@ -538,6 +546,7 @@ _display_option = functools.partial(option, section="What is shown")
 @service_options
 def pull(service: Service, **values: Any) -> int:
     arguments = PullArguments(**values)
+    # the context has the current day
     windows = arguments.windows(click.get_current_context().obj)
     arguments.check(windows)
     return int(imported("pulling", "run")(arguments, windows, service))

@@ -130,6 +130,7 @@ async def _run(
     warnings: Sequence[str],
     engine_names: tuple[str, str] | None,
 ) -> ExitCode:
+    """Preview or pull with an open client, report, and return the exit code."""
     async with connection.opened(**arguments.settings) as client:
         # several months share one target
         target = arguments.target(windows[0])
@@ -187,15 +188,18 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
     lacking = []
     started_at = {}
     for window in windows:
-        earlier = [pulled[*window, feed] for feed in request.feeds if (*window, feed) in pulled]
-        has_every_feed = len(earlier) == len(request.feeds)
+        pulled_feeds = [
+            pulled[*window, feed] for feed in request.feeds if (*window, feed) in pulled
+        ]
+        has_every_feed = len(pulled_feeds) == len(request.feeds)
+        # a month that was never pulled comes before all others
         started_at[window] = dt.datetime.min
         if has_every_feed:
-            started_at[window] = min(feed.started_at for feed in earlier)
-        is_complete = has_every_feed and all(feed.is_complete for feed in earlier)
+            started_at[window] = min(feed.started_at for feed in pulled_feeds)
+        is_complete = has_every_feed and all(feed.is_complete for feed in pulled_feeds)
         # a month that was started over must be finished, although an earlier pull was complete
         if is_complete and window != unfinished:
-            lacking += [feed for feed in earlier if feed.failed_reports]
+            lacking += [feed for feed in pulled_feeds if feed.failed_reports]
         else:
             left.append(window)
     left.sort(key=lambda window: (window != unfinished, started_at[window]))
@@ -205,9 +209,12 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
 async def _look_at_target(
     task: _Task, window: Days
 ) -> tuple[ExportRequest, StagedPull | None, Collection[str]]:
-    """Return the request with the account's name in the target, the staged pull, and accounts."""
+    """Return three things: the request, the staged pull, and the accounts in the target.
+
+    The request has the account's name in the target. With `--restart`, staged reports are removed.
+    """
     arguments = task.arguments
-    # --restart removes staged reports now, because the run after a failure may omit the option
+    # removed now, because the run after a failure may omit --restart
     only_look = arguments.dry_run or not arguments.restart
     opening = Opening(task.target, restart=arguments.restart, only_look=only_look)
     request = ExportRequest.of(task.client, arguments.campaign_ids, window, task.options)
@@ -303,6 +310,7 @@ def _raise_late_cancel() -> None:
 
 
 async def _pull_one(task: _Task, window: Days, display: Display) -> PullSummary:
+    """Pull one window into the target, or to stdout."""
     arguments = task.arguments
 
     def show(state: PullProgress) -> None:
@@ -332,6 +340,8 @@ async def _pull_one(task: _Task, window: Days, display: Display) -> PullSummary:
 
 
 async def _stream(task: _Task, window: Days, show: OnProgress) -> PullSummary:
+    """Write the rows of one window to stdout as they arrive."""
+
     async def write_part(data: bytes) -> None:
         # a slow reader must not delay the requests
         await in_daemon_thread(write, data.decode())

@@ -99,7 +99,8 @@ def _sandbox_of(options: Mapping[str, str], prefix: str) -> Sandbox:
     try:
         return Sandbox(**values)
     except ValueError as error:
-        name, _, problem = str(error).partition(" ")  # the message begins with the option's name
+        # the message begins with the option's name, perhaps with a colon after it
+        name, _, problem = str(error).partition(" ")
         raise UsageError(f"{prefix}{_as_option(name)} {problem}") from None
 
 

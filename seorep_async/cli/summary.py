@@ -76,6 +76,7 @@ class PullRun:
 
     @property
     def code(self) -> ExitCode:
+        """The exit code of the run."""
         if self.ended_by is not None:
             return code_of(self.ended_by)
         code = code_of_pulls(self.pulls, is_retry=self.arguments.retry_failed)
@@ -219,6 +220,7 @@ def _print_failure(words: str) -> None:
 
 
 def _reason_of(failure: PullFailure) -> str:
+    """Return why a report failed, in one line."""
     message = in_shell_words(failure.message)
     if failure.status is not None:
         message = f"{message} (status {failure.status})"
@@ -236,7 +238,7 @@ def show_summary(run: PullRun, source: str, console: Console, warnings: Sequence
         console.print("Nothing to pull: no month needs another pull.")
         _show_next_step(run, console)
         return
-    # requests may still have been sent, to find the campaigns of a group
+    # only a retry can succeed without campaigns: no requested report had failed
     if not run.campaign_ids:
         console.print(
             "Nothing to retry: no requested report failed last time. Omit --retry-failed to pull "
@@ -258,6 +260,7 @@ def show_summary(run: PullRun, source: str, console: Console, warnings: Sequence
 
 
 def _headline(run: PullRun) -> str:
+    """Return the first line of the summary: what was pulled."""
     pulls = run.pulls
     first_day = min(pull.start_date for pull in pulls)
     last_day = max(pull.end_date for pull in pulls)
@@ -271,6 +274,7 @@ def _headline(run: PullRun) -> str:
 
 
 def _count_lines(run: PullRun) -> Iterator[tuple[str, str | Text]]:
+    """Yield the label and the text of each line with counts."""
     pulls = run.pulls
     yield "Feed", ", ".join(run.arguments.feeds)
     yield "Account", f"{one_line(pulls[0].account)}, snapshot of {pulls[0].snapshot_date}"
@@ -307,6 +311,7 @@ def _rows_in_words(run: PullRun) -> str:
 
 
 def _file_lines(run: PullRun) -> Iterator[tuple[str, str]]:
+    """Yield the label and the text of each line with files."""
     paths = list(dict.fromkeys(path for pull in run.pulls for path in pull.paths))
     feed_count = len(run.arguments.feeds)
     label = "File"
@@ -361,7 +366,7 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
         account = run.pulls[0].account
         night = run.pulls[0].snapshot_date
         counts = f"{counted(len(run.campaign_ids), 'campaign')}, {counted(run.rows, 'row')}"
-        # once nothing of the night is staged, only the retried reports are counted
+        # if no report was resumed, these are only the counts of the retried reports
         if run.arguments.retry_failed and not run.resumed:
             counts = f"{counts} in this retry"
         if run.missing_reports:
@@ -381,10 +386,11 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
     return f"{_now()}: {subject}: {counts}; exit code {code:d}"
 
 
-def show_unbegun_line(error: BaseException, code: int, arguments: Sequence[str]) -> None:
+def show_line_of_failed_start(error: BaseException, code: int, arguments: Sequence[str]) -> None:
     """Print the closing line of a run that failed before its first pull."""
     kind = facts_of_error(error)["kind"]
-    # the error may come from the parser, so the options are read from the words of the command
+    # The error may come from the parser, so the options are read from the words of the command: the
+    # word after an option is its value.
     values = dict(pairwise(arguments))
     facts = [_now()]
     if "--account" in values and "--snapshot-date" in values:
@@ -427,6 +433,7 @@ def _facts_of_end(code: ExitCode, error: dict[str, Any] | None = None) -> dict[s
 
 
 def _facts_of_pull(pull: PullSummary, is_retry: bool) -> dict[str, Any]:
+    """Return the facts of one pull for JSON."""
     return {
         **_facts_of_end(code_of_pulls([pull], is_retry=is_retry)),
         **{name: getattr(pull, name) for name in _PLAIN_FACTS},
@@ -460,7 +467,7 @@ def facts_of_previews(
     previews: Mapping[str, PullPreview],
     months_skipped: int,
 ) -> dict[str, Any]:
-    """Return the preview of one pull, or the sum of all months, by the names in JSON."""
+    """Return the facts of a dry run for JSON: of one pull, or of all months together."""
     first = next(iter(previews.values()))
     requests = sum(preview.requests for preview in previews.values())
     # without --max-requests, one run is enough
@@ -498,6 +505,7 @@ def preview_in_words(facts: Mapping[str, Any], source: str) -> str:
 
 
 def _preview_lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the label and the text of each line of a preview."""
     yield "Feed", ", ".join(facts["feeds"])
     yield "Account", one_line(facts["account"])
     yield "Campaigns", f"{facts['campaigns']:,}"

@@ -91,8 +91,9 @@ async def _check_file(
     window: Days,
     account: str | None,
 ) -> None:
-    # A real pull makes the same checks before its first request. Without an account name, a
-    # database with two names for this account would be refused before its nights are checked.
+    """Open a target as a pull does, and report its state, its nights and staged pulls."""
+    # A real pull makes the same checks before its first request. An account is always named:
+    # otherwise, a database with two names for it would be refused before its nights are checked.
     options: ExportOptions = {"account": account or client.account}
     request = ExportRequest.of(client, None, window, options)
     warnings = []
@@ -113,7 +114,7 @@ async def _check_file(
         return
     except TimeoutError:
         problem = f"{out} is open in another program"
-        # the warning about the wait names the process
+        # the warning names the process, and ends with how long a pull waits
         if warnings:
             problem = warnings[-1].rpartition(";")[0]
         words = f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it"
@@ -160,6 +161,7 @@ def _add_other_staged(findings: Findings, database: Database) -> None:
 
 
 def _state_in_words(out: str, *, has_pulls: bool) -> str:
+    """Return what a target contains, and what a pull will do to it."""
     path = Path(out)
     if not has_content(path):
         return f"{out} will be new"
