@@ -48,7 +48,7 @@ class Records:
         if seeded is None:
             seeded = self.seeded
         added = [record_id for record_id in self._changes if record_id not in self.seeded]
-        # A record that is not in `_changes` is as it was seeded.
+        # A record that is not in `_changes` is as it was seeded, so it exists.
         return [id_ for id_ in [*seeded, *added] if self._changes.get(id_, True)]
 
     def add(self, record: RecordData) -> RecordData:
@@ -147,7 +147,7 @@ class Account:
         if campaign_id in self.campaigns.seeded:
             seeded = _numbered_ids(campaign_id, self._backlink_count)
         ids = []
-        # Added backlinks may belong to any campaign.
+        # Added backlinks may belong to any campaign, so each is looked up.
         for backlink_id in self.backlinks.ids(seeded):
             backlink = self.backlinks.get(backlink_id)
             if backlink and backlink["campaign_id"] == campaign_id:
@@ -168,5 +168,6 @@ class Account:
 
 
 def _numbered_ids(campaign_id: int, count: int) -> range:
+    """Return the ids of a campaign's keywords or seeded backlinks."""
     first = campaign_id * IDS_PER_CAMPAIGN + 1
     return range(first, first + count)

@@ -155,6 +155,7 @@ class Chain:
             return _error_response(Refusal(error.status, error.reason))
 
     async def _respond(self, operation: Operation, request: web.Request) -> web.StreamResponse:
+        """Answer a request by its operation."""
         body = b""
         if operation.method in ("POST", "PUT"):
             body = await request.read()
@@ -175,6 +176,7 @@ class Chain:
 
 
 def _operation_name(request: web.Request) -> str:
+    """Return the method and the path as the reference writes it, or "unknown"."""
     resource = request.match_info.route.resource
     if resource is None:
         return "unknown"
@@ -183,6 +185,7 @@ def _operation_name(request: web.Request) -> str:
 
 
 def _password(request: web.Request) -> bytes:
+    """Return the password of an HTTP Basic authorization, or nothing if it is invalid."""
     authorization = request.headers.get("Authorization", "")
     scheme, _, credentials = authorization.partition(" ")
     if scheme.lower() != "basic":

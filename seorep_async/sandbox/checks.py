@@ -1,6 +1,6 @@
 """Checks of options: each raises a ValueError that begins with the option's name.
 
-The validators of attrs would name types where a user needs the allowed values.
+The validators of attrs would name the type, but a user needs the allowed values.
 """
 
 import math

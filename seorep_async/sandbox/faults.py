@@ -49,7 +49,10 @@ class Faults:
         for kind, share in self.shares.items():
             if kind not in FAULT_KINDS and not _STATUS_KIND.fullmatch(kind):
                 kinds = ", ".join(FAULT_KINDS)
-                raise ValueError(f"faults: unknown kind {kind!r}; use {kinds}, or 400s to 599s")
+                raise ValueError(
+                    f"faults: unknown kind {kind!r}; use {kinds}, or a status with an s, from 400s "
+                    "to 599s"
+                )
             if not 0 <= share <= 1:
                 raise ValueError(
                     f"faults: the share of {kind} must be from 0 to 1 (0% to 100%), not {share!r}"
@@ -188,6 +191,7 @@ async def _write_slowly(response: bytes, connection: asyncio.Transport) -> None:
 
 
 def _head(response: web.StreamResponse, length: int) -> bytes:
+    """Return the bytes of the status line and the headers of a response."""
     lines = [f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}"]
     if response.status != 204:
         headers = {**response.headers, "Content-Length": str(length)}

@@ -152,6 +152,7 @@ class FeedEndpoint:
 
 
 def _span(request: ApiRequest, daily: bool) -> Span:
+    """Return the requested range. Refuse one that ends before it begins."""
     start = date.fromisoformat(request["start_date"])
     end = date.fromisoformat(request["end_date"])
     if end < start:
@@ -160,6 +161,7 @@ def _span(request: ApiRequest, daily: bool) -> Span:
 
 
 def _totals(formatted: Sequence[FormattedFact], row_format: RowFormat) -> Any:
+    """Return the totals of all rows. The service writes False for missing totals."""
     if not formatted or not row_format.totals:
         return False
     totals = {}

@@ -117,6 +117,7 @@ def measure(keyword: SeededKeyword, moment: Moment) -> Measures:
 
 
 def _rank(trend: Trend, moment: Moment, noise: int) -> int | None:
+    """Return a rank at a time, or None if the keyword is not ranked then."""
     absences = _ABSENT_MONTHS
     position = moment.month * trend.speed
     if moment.day is not None:
@@ -134,6 +135,7 @@ def _rank(trend: Trend, moment: Moment, noise: int) -> int | None:
 
 
 def _volumes(keyword: SeededKeyword, noise: int) -> Measures:
+    """Return the metrics of a keyword that are not ranks."""
     # A volume moves by at most two steps, and stays within the scale. Each line takes other bits of
     # the noise.
     step = keyword.volume_step + noise % 5 - 2
@@ -198,6 +200,7 @@ def months_of_keyword(keyword: SeededKeyword, span: Span, compare: bool) -> list
 
 
 def _by_month(span: Span, compare: bool, facts_at: Callable[[Moment], FeedRow]) -> list[FeedRow]:
+    """Return one row per month, with changes since the month before if `compare`."""
     before = None
     if compare:
         before = facts_at(span.moment_before())
@@ -216,6 +219,7 @@ def _by_month(span: Span, compare: bool, facts_at: Callable[[Moment], FeedRow]) 
 def _keyword_row(
     keyword: SeededKeyword, now: Measures, before: Measures | None, last_week: Sequence[str]
 ) -> FeedRow:
+    """Return a row of the campaign feed."""
     _, _, places, engine_b = keyword.trends
     search_path = f".example/search?q={quote(keyword.phrase)}"
     row = {
@@ -249,6 +253,7 @@ def _keyword_row(
 
 
 def _over_keywords(keywords: Sequence[SeededKeyword], moment: Moment) -> FeedRow:
+    """Return a campaign's facts at a time: its averages, sums and bands over the keywords."""
     measured = [measure(keyword, moment) for keyword in keywords]
     row: FeedRow = {}
     for engine in ENGINE_TOKENS:
@@ -278,6 +283,7 @@ def _changes(now: FeedRow, before: FeedRow | None) -> Measures:
 
 
 def _with_urls(keyword: SeededKeyword, measures: Measures) -> FeedRow:
+    """Return measures with the keyword's address for each engine that ranks it."""
     row: FeedRow = dict(measures)
     for engine in ("engineA", "engineAMobile", "engineB"):
         is_ranked = measures[f"{engine}Ranking"] is not None

@@ -25,6 +25,7 @@ _PART = re.compile(
     "|retry-after=(?P<retry_after>seconds)"
 )
 _READERS = {"burst": int, "at_once": int, "status": int, "counts_refused": bool}
+"""Convert the parts of a limit's string. The other parts stay strings."""
 _CHECK_COUNT = optional(check_integer(1))
 
 
@@ -195,6 +196,7 @@ class _Window:
             in_window = (now - self._started_at) % self._limit.window
         # The oldest slot is free first.
         is_refused = self._free_at[0] > now
+        # A request that counts takes this slot. The deque drops it, because it is full.
         if not is_refused or self._limit.counts_refused:
             self._free_at.append(now - in_window + self._limit.window)
         if is_refused:

@@ -87,13 +87,13 @@ class RecordEndpoints:
         return found_record(self.name, record_id, self._records(service).get(record_id))
 
     def find(self, service: SandboxService, record_id: int) -> RecordData:
-        """Return the record to get, change or delete. A campaign may be forbidden or failing."""
+        """Return the record to get, change or delete. Refuse a forbidden or failing campaign."""
         return self.record(service, record_id)
 
     def values(
         self, service: SandboxService, request: ApiRequest, record: RecordData
     ) -> RecordData:
-        """Return the values that a write sets in a record. A new record is empty."""
+        """Return the values that a write sets. `record` is empty if it is being created."""
         return request.sent
 
     def get(self, service: SandboxService, request: ApiRequest) -> RecordData:
@@ -168,6 +168,7 @@ class RecordEndpoints:
         return {"metadata": _SINGLE, "data": self._response(operation, record)}
 
     def _response(self, operation: str, record: RecordData) -> RecordData:
+        """Return the fields of a record that the response of an operation shows."""
         hidden = self.hidden.get(operation, ())
         return {name: record.get(name) for name in self.visible if name not in hidden}
 

@@ -184,6 +184,7 @@ class ApiRequest:
         self._values.update(self.sent)
 
     def __getitem__(self, name: str) -> Any:
+        """Return the value of a field, or the field's `absent` value."""
         return self._values[name]
 
     @property

@@ -33,8 +33,11 @@ NEW_CAMPAIGN: RecordData = {
 
 _64_BITS = 2**64 - 1
 _OPENED = datetime(2014, 1, 6, 8, 30)
+"""No campaign was created earlier."""
 _GROWTH = timedelta(days=2900)
+"""All campaigns were created within this time after `_OPENED`."""
 _HIRED = datetime(2014, 1, 6, 9, 15)
+"""No user was created earlier."""
 _ROLES = (("client", RESTRICTED), ("client", RESTRICTED), ("staff", "all"), ("admin", "all"))
 
 
@@ -127,6 +130,7 @@ def make_campaign(key: int, account_id: int, campaign_id: int) -> RecordData:
 
 
 def _company_name(key: int, campaign_id: int, trade: str) -> str:
+    """Return the name of a campaign's company, which no other campaign has."""
     # A lap uses each name once, because their number is not a multiple of 7. Laps differ in the
     # suffix, and later also in a number, so companies and their addresses are unique.
     lap, index = divmod(campaign_id - 1, len(vocabulary.NAMES))
@@ -179,6 +183,7 @@ def make_keywords(key: int, campaign: RecordData, count: int) -> tuple[SeededKey
 
 
 def _make_keyword(campaign: RecordData, number: int, drawn: SeededRandom) -> SeededKeyword:
+    """Make the keyword with this number from the next draws."""
     keyword_id = campaign["id"] * IDS_PER_CAMPAIGN + number
     product, location, phrase = _phrase_of(campaign, number)
     landing_page = quote(product.replace(" ", "-"))

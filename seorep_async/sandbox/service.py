@@ -64,6 +64,7 @@ class SandboxService:
     def _result(
         self, question: Hashable, find: Callable[[], tuple[Sequence[T], Any]]
     ) -> tuple[Sequence[T], Any]:
+        """Return the recent result of the same question, or find it."""
         result = self._recent.pop(question, None) or find()
         self._recent[question] = result  # the most recent is the last
         # A result without rows takes memory as well.
