@@ -146,7 +146,7 @@ def _add_sources(findings: Findings, connection: Connection) -> None:
     settings = connection.settings
     if access.profile is not None:
         findings.fact("profile", f"{access.profile}, from {config_file()}")
-    # the user may have set the variable to choose this profile
+    # the user may have set the variable to choose a profile, so say that it has no effect
     elif PROFILE in os.environ:
         findings.note("profile", f"{PROFILE} is set, and not used: address and key are given")
     if access.account is not None:

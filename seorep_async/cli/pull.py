@@ -295,7 +295,7 @@ def read_ids(value: str) -> list[int]:
         return [campaign_id(part) for part in value.split(",")]
     path = value.removeprefix("@")
     rows = _rows_of(path)
-    # without a header, all cells of a line are its id and its comment
+    # without a header, the comment of a line may contain commas, so all cells are joined again
     column = slice(None)
     for title in _ID_COLUMNS:
         if rows and title in rows[0][1]:

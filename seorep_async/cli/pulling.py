@@ -130,7 +130,11 @@ async def _run(
     warnings: Sequence[str],
     engine_names: tuple[str, str] | None,
 ) -> ExitCode:
-    """Preview or pull with an open client, report, and return the exit code."""
+    """Preview or pull with an open client, report, and return the exit code.
+
+    Args:
+        warnings: the warnings that were logged; the list grows while the pull runs.
+    """
     async with connection.opened(**arguments.settings) as client:
         # several months share one target
         target = arguments.target(windows[0])

@@ -415,6 +415,7 @@ def facts_of(run: PullRun, warnings: Sequence[str]) -> dict[str, Any]:
     if not run.by_month and run.pulls:
         return _facts_of_pull(run.pulls[0], is_retry) | {"warnings": list(warnings)}
     facts = _facts_of_end(run.code, error)
+    # a dry run gets here only if all months are complete
     if run.arguments.dry_run:
         facts["dry_run"] = True
     return facts | {

@@ -236,6 +236,7 @@ class Database(Target):
             "tables": [table_of(feed).name for feed in request.feeds],
             "selection": request.selection,
             "is_listed": is_listed,
+            # None for all campaigns
             "ids": request.campaigns and [*request.campaigns],
             "exclude": [*request.exclude],
         }
@@ -267,7 +268,8 @@ class Database(Target):
         use = use_of(self.path)
         with ExitStack() as wait:
             # There are three reasons to wait: another pull of this process has the lock; another
-            # program has the file; this program has it open outside of a pull.
+            # program has the file; this program has it open outside of a pull. The first has no
+            # time limit, because that pull will end.
             while True:
                 try:
                     database = self._opened(stack, use, to_write=to_write)
@@ -381,6 +383,7 @@ class Database(Target):
             database.execute("CHECKPOINT")
         sync_file(file)
         try:
+            # an empty file may be in place, and its permissions are kept
             with suppress(OSError):
                 shutil.copymode(self.path, file)
             # an empty file is removed, but not a database that another pull has just created

@@ -92,8 +92,10 @@ class Group:
         self._feed = feed
         self._tracker = tracker
         self._lead_ids = lead_ids
+        # the order in which the target is written
         self._positions = {id_: position for position, id_ in enumerate(lead_ids)}
         self._waiting: list[PullOutcome[Any]] = []
+        # the cost of storing the waiting outcomes, in rows
         self._weight = 0
         self._end = asyncio.Event()
 
@@ -136,7 +138,7 @@ class Group:
         self._weight = 0
         if not outcomes:
             return
-        # the target is written in the order of the ids, so neighbours should share a piece
+        # neighbours in the target should share a piece
         outcomes.sort(key=lambda outcome: self._positions[outcome.id])
         reports = [outcome.report for outcome in outcomes if outcome.report is not None]
         errors = [(outcome.id, outcome.error) for outcome in outcomes if outcome.error is not None]
@@ -388,6 +390,7 @@ class OrderedFetcher:
     ) -> None:
         """Add a failure for each campaign of a report."""
         (requested_feed,) = self.request.feeds
+        # the ids are not among these facts
         facts = Failure.of((), error).facts
         keyword_id = id_ if feed is Feed.KEYWORD_BY_DATE else None
         for campaign_id in owners[id_]:

@@ -129,7 +129,9 @@ class Target:
         return [self.out]
 
     def losses(self, complete: int) -> tuple[str, ...]:
-        """Return a note on what is lost: another account, other days, a feed or complete campaigns.
+        """Return a note if the replaced pull had other days, another account, or more.
+
+        More means a feed that this pull doesn't request, or more campaigns without a failure.
 
         Args:
             complete: the number of campaigns without a failure in this pull.
@@ -142,6 +144,7 @@ class Target:
         names = ("account", "start_date", "end_date")
         is_other = any(pull[name] != requested[name] for name in names)
         lost_feeds = {*pull["feeds"].split(",")} - {*self.request.feed_names.split(",")}
+        # at least this number, because one campaign may have several failures
         complete_before = int(pull["campaigns"]) - int(pull["failures"])
         if not is_other and not lost_feeds and complete >= complete_before:
             return ()

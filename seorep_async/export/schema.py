@@ -224,6 +224,7 @@ def lacks_rows(database: duckdb.DuckDBPyConnection, file: Path) -> bool:
         ((block,),) = database.execute(_LAST_BLOCK, [name]).fetchall()
         last_blocks.append(block or 0)
     ((block_size, _),) = database.execute(_BLOCKS).fetchall()
+    # blocks are numbered from 0
     return _is_shorter(file, (1 + max(last_blocks)) * block_size)
 
 
@@ -264,13 +265,13 @@ def make_tables(database: duckdb.DuckDBPyConnection) -> None:
 def _definitions(existing: dict[str, Columns]) -> Iterator[str]:
     """Yield the statements that define tables, views and their comments."""
     for table in all_tables():
-        columns = existing.get(table.name, {})
-        if not columns:
+        existing_columns = existing.get(table.name, {})
+        if not existing_columns:
             yield f"CREATE TABLE {table.name} ({', '.join(map(_definition, table.columns))})"
             yield _comment("TABLE", table.name, table.description)
         for column in table.columns:
             # a new column has no comment yet
-            comment, _ = columns.get(column.name, (None, None))
+            comment, _ = existing_columns.get(column.name, (None, None))
             # each COMMENT writes to the database, so equal ones are skipped
             if comment != column.description:
                 yield _comment("COLUMN", f"{table.name}.{column.name}", column.description)
@@ -333,11 +334,11 @@ def _is_ours_or_unrelated(name: str, kind: str, comment: str) -> bool:
 def _missing_columns(existing: dict[str, Columns]) -> Iterator[str]:
     """Yield the statements that bring the tables of an older version up to date."""
     for table in all_tables():
-        columns = existing.get(table.name)
-        if columns is None:
+        existing_columns = existing.get(table.name)
+        if existing_columns is None:
             continue
         for column in table.columns:
-            if column.name not in columns and column.name not in table.key:
+            if column.name not in existing_columns and column.name not in table.key:
                 yield f"ALTER TABLE {table.name} ADD COLUMN {column.name} {_TYPES[column.type]}"
 
 

@@ -112,6 +112,7 @@ class Staging:
         self.plan: Plan = Plan()
         self.ended: bool = False
         self.rows: Counter[str] = Counter()
+        # both by the name of the table, then by the ids of the report
         self._stored: defaultdict[str, dict[tuple[int, ...], _Location]] = defaultdict(dict)
         self._failed: defaultdict[str, dict[tuple[int, ...], Failure]] = defaultdict(dict)
         self.earlier_pull: StagedPull | None = None

@@ -113,6 +113,7 @@ def write_changes(
     """
     names = {} if engine_names is None else labels_by_engine(engine_names)
     file = ChangeFile.of(os.fspath(out))
+    # a caller's own list of changes has no days and no total
     result = changes if isinstance(changes, Changes | CountedChanges) else None
     rows: list[Any] = list(changes.campaigns if isinstance(changes, CountedChanges) else changes)
     if rows and isinstance(rows[0], CampaignChanges):

@@ -317,8 +317,8 @@ def complete_windows(
     """Return whether each pulled window is complete, and when it was last pulled.
 
     A window is complete once a pull that began after its last day (UTC) left only failures that
-    would fail again: status 403, 404 and other 4xx except 408 and 429, a response that can't be
-    decoded, or a value that can't be written.
+    would fail again: status 403, 404 and other 4xx except 408, 425 and 429, a response that can't
+    be decoded, or a value that can't be written.
 
     Args:
         database: a file that pulls wrote.

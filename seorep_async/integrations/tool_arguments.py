@@ -202,6 +202,7 @@ def _converted(field: FieldInfo, value: object, engines: Mapping[str, str]) -> o
     elif isinstance(value, list) and len(value) == 1:
         converted = value[0]
     try:
+        # an empty list of campaigns must not select all of them
         if converted == []:
             raise ValueError
         return msgspec.convert(converted, field.type, strict=False)

@@ -131,8 +131,9 @@ def make_campaign(key: int, account_id: int, campaign_id: int) -> RecordData:
 
 def _company_name(key: int, campaign_id: int, trade: str) -> str:
     """Return the name of a campaign's company, which no other campaign has."""
-    # A lap uses each name once, because their number is not a multiple of 7. Laps differ in the
-    # suffix, and later also in a number, so companies and their addresses are unique.
+    # The names are used lap by lap, in steps of 7. A lap uses each name once, because their number
+    # is not a multiple of 7. Laps differ in the suffix, and later also in a number, so companies
+    # and their addresses are unique.
     lap, index = divmod(campaign_id - 1, len(vocabulary.NAMES))
     name = vocabulary.NAMES[(index * 7 + key) % len(vocabulary.NAMES)]
     repetition, suffix = divmod(lap, len(vocabulary.SUFFIXES))
