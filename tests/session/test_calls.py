@@ -165,9 +165,7 @@ async def test_nothing_is_sent_with_a_permit_from_before_closing(
     is_borrowed: bool, connect: Connect
 ) -> None:
     async with aiohttp.ClientSession() as session:
-        client, _ = await connect(
-            FINE, session=session if is_borrowed else None, max_concurrency=1
-        )
+        client, _ = await connect(FINE, session=session if is_borrowed else None, max_concurrency=1)
         waiting = asyncio.create_task(client.campaigns.update(1, company="b"))
         # The permit of this call goes to the waiting one, which runs only after the closing.
         await ask(client)

@@ -206,19 +206,29 @@ class Share:
                 timer.cancel()
         if isinstance(outcome, Exception):
             raise outcome
-        if outcome is not None and self._is_closed:
-            # The client was closed after the grant, and its connections are being closed.
-            self.take_back(outcome)
-            raise ClientClosed
-        if outcome is not None and now >= deadline.at:
-            # The loop was blocked after the grant, and nothing may be sent after the deadline.
-            self.take_back(outcome)
-            outcome = None
-        if outcome is None:
+        if outcome is None or self._comes_too_late(outcome, deadline, now):
             raise WaitTimeout(seconds, reason)
         outcome.seconds_waited = seconds
         outcome.reason = reason
         return outcome
+
+    def _comes_too_late(self, permit: Permit, deadline: Deadline, now: float) -> bool:
+        """Return whether a permit was granted in time, but its request runs after the deadline.
+
+        The permit is then taken back.
+
+        Raises:
+            ClientClosed: the client was closed after the grant.
+        """
+        if self._is_closed:
+            # The connections are being closed.
+            self.take_back(permit)
+            raise ClientClosed
+        # The loop may have been blocked after the grant. Nothing may be sent after the deadline.
+        if now >= deadline.at:
+            self.take_back(permit)
+            return True
+        return False
 
     def _timers(self, waiter: Waiter) -> list[asyncio.TimerHandle]:
         """Start the timers of a wait: for its end, or for the warning that it is long."""
