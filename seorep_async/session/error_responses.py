@@ -149,8 +149,8 @@ class ErrorReader:
         status = response.status
         error_type = status_error_type(status)
         is_list = request.method == "GET" and request.path in _LISTS
-        is_unknown = is_list and not self.knows_service
-        if status == 404 and (is_unknown or is_of_gateway(response)):
+        may_be_wrong_address = is_list and not self.knows_service
+        if status == 404 and (may_be_wrong_address or is_of_gateway(response)):
             # A 404 of another server does not mean that the object is missing.
             return ProtocolError(_WRONG_SERVER)
         default = "the service refused the request" if status < 500 else "the service failed"
@@ -175,6 +175,7 @@ class ErrorReader:
     ) -> Failure:
         """Return the failure for a successful status whose body is an error or can't be decoded."""
         if isinstance(error, ProtocolError):
+            # The body is not complete JSON, so a retry may help.
             cause = Cause.TRANSIENT
             most_attempts = math.inf
             encoding = response.headers.get("Content-Encoding", "").strip().lower()

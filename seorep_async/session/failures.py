@@ -155,8 +155,8 @@ def cause_of_status(status: int, *, has_retry_after: bool = False, is_read: bool
         is_read: whether the request only reads, so that it may be sent again.
     """
     # Many services refuse a rate or a quota with a 403 and Retry-After, some with a 400 or 420.
-    is_rate = status == 403 or (status in (400, 420) and is_read)
-    if status == 429 or (is_rate and has_retry_after):
+    may_refuse_rate = status == 403 or (status in (400, 420) and is_read)
+    if status == 429 or (may_refuse_rate and has_retry_after):
         return Cause.THROTTLE
     if status == 503:
         return Cause.OVERLOAD

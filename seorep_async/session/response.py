@@ -95,6 +95,8 @@ class ResponseReader:
         #    during which a thread would also hold up the loop.
         # 2. Any other page of a feed, and any very large page: in a thread.
         # 3. A list: in a thread, because its records take ten times as long as rows.
+        #
+        # `_decode_page` distinguishes the first two.
         decode = call.request.decode
         if isinstance(decode, PageDecoder):
             return await self._decode_page(call, decode, response.body)

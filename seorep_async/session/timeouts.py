@@ -32,8 +32,8 @@ class Deadline(msgspec.Struct, frozen=True):
     - `of_call`: the clock starts at the beginning of the call, and also runs while the call waits
       for a permit.
     - `of_stream`: the clock of each request starts with its first permit. The wait for that permit
-      ends only with a `client.timeout()` around the stream, or if an outage has lasted for the time
-      limit of a request since the stream began.
+      has no limit of its own. It ends with a `client.timeout()` around the stream, or once an
+      outage during the stream has outlasted the time limit of a request.
 
     Attributes:
         at: monotonic time, or infinity without a limit.

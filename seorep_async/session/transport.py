@@ -164,7 +164,7 @@ class Transport:
         except BodyTooLargeError as error:
             return Failure(Sent.MAYBE, Cause.PERMANENT, error)
         except SeoRepError:
-            raise
+            raise  # a ConfigurationError, which no retry can mend
         except WireError as error:
             return failure_of(error.args[0], request)
         except asyncio.CancelledError as error:

@@ -12,13 +12,13 @@ rules. A comment marks each one at the line that applies it, here or in another 
    outage, whose seconds say nothing about the rate.
 5. If the breaker was open for more than a second, the rate delivered before is the limit. But an
    outage may have opened it, so the limit is at least half of the previous one. If the breaker was
-   open for less, the limit lies between the delivered rate and the rate at which attempts started,
-   and the next cut finds no lower limit after more than a second. The rate (`rate`) drops to 80 %
-   of the limit, is held for a while, and is then raised. The first opening shows no limit if most
-   attempts that started after a refused one were accepted.
+   open for less, the limit lies between the delivered rate and the rate at which attempts started.
+   If the breaker is open for more than a second before the next cut, that cut finds no lower limit.
+   The rate (`rate`) drops to 80 % of the limit, is held for a while, and is then raised. The first
+   opening shows no limit if most attempts that started after a refused one were accepted.
 6. The rate doubles while no limit is known, or once enough attempts were accepted above the last.
-7. If a lower rate does not make refusals rarer, they are random, and are tolerated, unless the
-   delivered rate was the same before several cuts in a row.
+7. If a lower rate does not make refusals rarer, they are random, and are tolerated. But if the
+   delivered rate was the same before several cuts in a row, it is a limit.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Pace:
         self.delivered: DeliveredRate = DeliveredRate()
         self.breaker: CircuitBreaker = CircuitBreaker()
         self.refusals: ExcessRefusals = ExcessRefusals()
-        self.later: LaterAttempts = LaterAttempts()
-        self.subjects: RefusedSubjects = RefusedSubjects()
+        self.later_attempts: LaterAttempts = LaterAttempts()
+        self.refused_subjects: RefusedSubjects = RefusedSubjects()
         self.last_start: float = -math.inf
         self.paused_until: float = -math.inf
         self.rate_refused_at: float = -math.inf  # the latest sign that the rate was refused
@@ -74,7 +74,7 @@ class Pace:
         """Record the start of an attempt. Return whether it is a probe."""
         if self.breaker.is_open:
             # Rule 4: only probes go out.
-            is_dead = self.subjects.is_cause(subject)
+            is_dead = self.refused_subjects.is_cause(subject)
             self.breaker.start_probe(self.rate.interval, now, tells_of_service=not is_dead)
             self.last_start = now
             # While no limit is known, an attempt for a dead campaign, whose requests are always
@@ -93,17 +93,18 @@ class Pace:
         """Decide when the next attempt may start."""
         # A rest must not raise the rate.
         if not self.rate.skip_rest(now):
-            self._raise(now, subject)
+            self._raise_rate(now, subject)
         self.rate.next_start += self.rate.interval
 
-    def _raise(self, now: float, subject: Subject | None) -> None:
+    def _raise_rate(self, now: float, subject: Subject | None) -> None:
         """Raise the rate unless it is held."""
         rate = self.rate
         if now < rate.held_until:
-            if subject not in self.subjects:
+            # Subjects that were refused before say little about this rate.
+            if subject not in self.refused_subjects:
                 self.refusals.started_while_held += 1
         # If the refusal of an attempt would not count, the attempt must not raise the rate either.
-        elif not self.subjects.may_be_cause(subject):
+        elif not self.refused_subjects.may_be_cause(subject):
             # Rule 6: once enough attempts were accepted above the last limit, the rate doubles.
             if rate.outgrew_limit():
                 rate.slow_start = True
@@ -116,7 +117,7 @@ class Pace:
         self.delivered.accepted += 1
         self.rate.accepted_in_a_row += 1
         self.refusals.accept()
-        if self.subjects.accept(subject, started):
+        if self.refused_subjects.accept(subject, started):
             # The subject was not the cause of its refusals, so the rate was.
             self.rate_refused_at = now
         if self.breaker.accept(started, now):
@@ -125,9 +126,9 @@ class Pace:
             else:
                 self.delivered.restart(now)
             self.breaker.close()
-        elif started > self.later.first_refused:
+        elif started > self.later_attempts.first_refused:
             # A probe that closes the breaker is not counted: after a pause, it shows no rate.
-            self.later.balance += 1
+            self.later_attempts.balance += 1
 
     def _cut(self, now: float) -> None:
         """Set the rate when the breaker closes."""
@@ -137,7 +138,7 @@ class Pace:
         if seconds_open > SPAN:
             # Everything was refused, so these refusals say nothing about their subjects. If the
             # subjects were remembered, further refusals of theirs would not count.
-            self.subjects.forget_since(self.breaker.opened_at)
+            self.refused_subjects.forget_since(self.breaker.opened_at)
         if self.rate.is_limited:
             delivered = self._delivered_since_cut(now, seconds_open)
             self.rate.cut(delivered, seconds_open, self.last_start, now, was_paused=was_paused)
@@ -149,10 +150,10 @@ class Pace:
         # through a burst, so a second is the shortest span.
         delivered = self.delivered.per_second(now)
         # But if most attempts that started after a refused one were accepted, only a few dead
-        # campaigns were refused, and attempts may go on at the rate so far.
-        if self.later.balance > 0:
+        # campaigns were refused. Attempts may then go on at the rate so far.
+        if self.later_attempts.balance > 0:
             delivered = max(delivered, self.delivered.per_second_until(self.breaker.opened_at))
-        self.later.begin(math.inf)
+        self.later_attempts.begin(math.inf)
         self.rate.start_from(delivered, self.delivered.accepted, seconds_open, self.last_start)
         self.delivered.restart(now)
 
@@ -176,8 +177,8 @@ class Pace:
             # first rate was ever cut.
             limit_before = self.refusals.delivered_before or self.rate.refused_at
             delivered = max(delivered, LARGEST_DROP * limit_before)
-            # A limiter that accepted again soon at the last cut would do so now, so this is an
-            # outage, and the limit is still the one found there.
+            # A limiter that accepted again soon at the last cut would do so now. So this is an
+            # outage, and the limit is still the one found at that cut.
             if self.rate.accepted_soon:
                 delivered = max(delivered, self.rate.refused_at)
         self.refusals.compare_delivered(delivered)
@@ -195,9 +196,9 @@ class Pace:
         self, started: float, subject: Subject | None, pauses_everybody: bool, now: float
     ) -> None:
         """Record a refusal, after `pause` if it pauses everybody."""
-        is_first = subject not in self.subjects
-        self.subjects.refuse(subject, started, now)
-        self.later.refuse(started)
+        is_first = subject not in self.refused_subjects
+        self.refused_subjects.refuse(subject, started, now)
+        self.later_attempts.refuse(started)
         # An attempt that was in flight when the breaker opened is already accounted for.
         if started <= self.breaker.opened_at:
             return
@@ -208,7 +209,7 @@ class Pace:
             self.rate_refused_at = now
         self.rate.accepted_in_a_row = 0
         if not self.rate.is_limited and self.refusals.excess == 0:
-            self.later.begin(started)
+            self.later_attempts.begin(started)
         too_many = self.refusals.refuse(is_held=now < self.rate.held_until)
         # Rule 4: too much excess opens the breaker. Once a limit is known, so does each pause.
         if too_many or (pauses_everybody and self.rate.is_limited):
@@ -218,19 +219,19 @@ class Pace:
             self.fail(started, now)
 
     def _may_be_ignored(self, subject: Subject | None, pauses_everybody: bool) -> bool:
-        # Rule 3: another refusal of a subject does not count if others that started after the first
-        # one were accepted, because the subject may be the cause. A refusal that pauses everybody
-        # may be repeated by chance, so it counts until the subject is surely the cause.
+        # Rule 3: another refusal of a subject does not count if attempts that started after its
+        # first refused one were accepted. The subject may then be the cause. A refusal that pauses
+        # everybody may be repeated by chance, so it counts until the subject is surely the cause.
         if pauses_everybody:
-            return self.subjects.is_cause(subject)
-        return self.subjects.may_be_cause(subject)
+            return self.refused_subjects.is_cause(subject)
+        return self.refused_subjects.may_be_cause(subject)
 
     def refuse_by_gateway(self, started: float, subject: Subject | None, now: float) -> None:
         """Record the page of a firewall or an ingress, which says nothing about the rate."""
         # A second page for one subject may concern only that subject, so it is no failure of the
         # service. Only pages for many subjects in a row are an outage.
-        is_repeated = subject in self.subjects
-        self.subjects.refuse(subject, started, now)
+        is_repeated = subject in self.refused_subjects
+        self.refused_subjects.refuse(subject, started, now)
         if not is_repeated:
             self.fail(started, now)
 
@@ -251,6 +252,6 @@ class Pace:
     def restart(self) -> None:
         """Start again at the known rate, because an outage may have ended."""
         self.breaker.reset()
-        self.subjects.clear()
+        self.refused_subjects.clear()
         # The last attempt may have been a probe, which does not move the next start.
         self.rate.next_start = max(self.rate.next_start, self.last_start + self.rate.interval)

@@ -174,7 +174,7 @@ class PermitQueue:
         return min(reversed(ready), key=self._order_of_probes)
 
     def _order_of_probes(self, waiter: Waiter) -> tuple[float, float]:
-        refused_at = self.pace.subjects.refused_at(waiter.subject)
+        refused_at = self.pace.refused_subjects.refused_at(waiter.subject)
         # Among retries, the oldest goes first, because it has waited longest.
         if waiter.is_retry:
             return refused_at, waiter.since
@@ -267,7 +267,7 @@ class PermitQueue:
             return True
         # 2. A repeated 503, while others are accepted, may concern its subject alone. A pause for
         #    all would then be useless.
-        if self.pace.subjects.may_be_cause(permit.subject):
+        if self.pace.refused_subjects.may_be_cause(permit.subject):
             return False
         # 3. If a 503 has a pause longer than calls wait, it may concern its subject alone as well,
         #    unless a probe received it.

@@ -126,6 +126,7 @@ class Rate(msgspec.Struct, eq=False):
         if seconds <= _CATCH_UP:
             return False
         self.next_start = now
+        # The rest is no time at the held rate.
         self.held_until += seconds
         return True
 
