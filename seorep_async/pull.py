@@ -61,12 +61,12 @@ class Pull(NotAwaited, Generic[R_co]):
     `FailedReport` objects, and keeps only a few of them in memory. Every id has exactly one
     outcome.
 
-    Ids are processed in order: pages of earlier ids are requested first, but the next id may begin
+    Ids are processed in order: pages of earlier ids are requested first. The next id may begin
     while pages of an earlier one are in progress. At most twice `max_concurrency` ids are in
     progress or waiting for the consumer, so a slow consumer slows the pull down. If the pages of an
     id don't add up, it is read again up to 3 times. After a transient failure, an id is tried once
-    more when nothing else is in progress (not with `ordered=True` or `on_error="raise"`). Leaving
-    the context stops the pull.
+    more when all others have had their first try (not with `ordered=True` or `on_error="raise"`).
+    Leaving the context stops the pull.
 
     A 401 means that the key is refused, but a 403 may be about a single id. The pull therefore
     repeats a request that the service accepted before: after eight 403s in a row, and at the end if
@@ -208,7 +208,7 @@ class _Run(Generic[R]):
         self.key: KeyCheck = KeyCheck(self._ask_about_key)
         self.changed: asyncio.Event = asyncio.Event()
         self._new_items: Iterator[_Item[R]] = self._items_of(request.ids)
-        self._begun: dict[int, _Item[R]] = {}  # by number
+        self._begun: dict[int, _Item[R]] = {}  # by number, which is the position of its reading
         self._deferred: list[_Item[R]] = []
         self._outcomes: dict[int, Outcome[R]] = {}  # by number, in order of arrival
         self._total = len(request.ids)

@@ -37,7 +37,7 @@ class NotAwaited:
             )
 
         def _refuse(self, *_: object) -> NoReturn:
-            raise TypeError(repr(self))
+            raise TypeError(repr(self))  # the repr says what to do
 
         __iter__ = __len__ = __getitem__ = __contains__ = _refuse
 

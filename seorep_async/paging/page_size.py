@@ -61,8 +61,8 @@ class PageSize:
     A service that cuts reports cuts all long reports to the same number of records. Page 1 of a
     report that is at least as long as the longest confirmed report is therefore also requested
     without a limit. If it then announces more records, the endpoint returns to default pages. A
-    report of exactly 1,000 records may be whole or cut, so its page 1 is also requested with
-    `limit=999`, which must still announce 1,000.
+    report of exactly 1,000 records may be whole or cut. So its page 1 is also requested with
+    `limit=999`, and must still announce 1,000.
     """
 
     def __init__(self, session: Session, path: str) -> None:
