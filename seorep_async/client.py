@@ -294,6 +294,7 @@ def _with_shared_limits(settings: Settings, limits: Limits) -> Settings:
     for name in ("max_concurrency", "requests_per_second"):
         own_value = getattr(settings, name)
         shared[name] = getattr(limits, name)
+        # A caller who leaves a setting at its default has chosen nothing.
         if own_value not in (shared[name], getattr(defaults, name)):
             problem = f"Settings({name}={own_value}) contradicts limits, which have {shared[name]}"
             raise ConfigurationError(f"{problem}: leave it out of the settings", argument="limits")

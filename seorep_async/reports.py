@@ -380,6 +380,7 @@ def _constants_last(table: Table, varying: Sequence[str]) -> list[Column]:
 
 
 def _order_in_frame(column: Column) -> int:
+    """Return a sort key: phrase, date and ranks come first, then changes, then other columns."""
     if not is_important(column.name):
         return 2
     # Changes are null unless they were requested.

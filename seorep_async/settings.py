@@ -243,6 +243,7 @@ class Settings:
         if self.proxy_password is not None:
             problem = "settings that contain a proxy password can't be pickled"
             raise TypeError(f"{problem}; create them where they are needed")
+        # Unpickling passes positional arguments, but `Settings` takes only keywords.
         return partial(Settings, **attrs.asdict(self, recurse=False)), ()
 
 

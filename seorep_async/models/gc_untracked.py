@@ -1,7 +1,7 @@
 """Models that the garbage collector does not trace, and the raw rows that become these models.
 
 Measured on pages of 500 rows (CPython 3.11, msgspec 0.22): the collector takes 0.5 µs for each
-tracked instance, and pauses of many milliseconds for thousands.
+tracked instance. With thousands of them, it stops the program for many milliseconds.
 """
 
 from __future__ import annotations

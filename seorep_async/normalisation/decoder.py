@@ -141,4 +141,4 @@ class ModelPage(msgspec.Struct, Generic[M], eq=False):
             self.decoder.converter.structure(item, self.model, f"{page.items_path}[{index}]")
             for index, item in enumerate(page.items)
         ]
-        return page.completed(self.number, items, None)
+        return page.completed(self.number, items, totals=None)

@@ -145,7 +145,7 @@ def raw_page(envelope: dict[str, Any], *, is_feed: bool) -> RawPage:
     extra = dict(envelope)
     data = extra.pop("data")
     expected = "an array"
-    page = RawPage(data, "data", None, "totals", extra)
+    page = RawPage(data, "data", totals=None, totals_path="totals", extra=extra)
     if is_feed and isinstance(data, dict):
         page = _nested_page(data, extra)
     elif is_feed:
@@ -165,7 +165,7 @@ def split_page(body: bytes, subject: Subject) -> tuple[RawPage, list[msgspec.Raw
     Raises:
         SeoRepError: the first error of the whole body, as `read_page` raises it.
     """
-    # An error in the rows may come before an error in the envelope, so the whole body is read.
+    # If the envelope has an error, the whole body is read, because its rows may have one before it.
     with suppress(ValueError, RecursionError, KeyError, SeoRepError):
         envelope = _split(body)
         holder = envelope
@@ -182,6 +182,7 @@ def split_page(body: bytes, subject: Subject) -> tuple[RawPage, list[msgspec.Raw
 
 
 def _nested_page(data: dict[str, Any], extra: dict[str, Any]) -> RawPage:
+    """Return the page in an object with rows. Its unknown fields are stored in `extra`."""
     if "rows" not in data:
         raise refused("data.rows", "is missing")
     beside_rows = dict(data)

@@ -29,7 +29,7 @@ def unreadable(body: bytes, error: Exception, path: str) -> DecodeError | Protoc
     """Return our error for JSON at `path` that msgspec refused.
 
     Returns:
-        A DecodeError with a path if retrying does not help, because the JSON is complete, and a
+        A DecodeError with a path if the JSON is complete, so that retrying does not help. A
         ProtocolError if the body is cut short or is not JSON.
     """
     with suppress(ValueError, RecursionError):

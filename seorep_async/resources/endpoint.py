@@ -96,7 +96,8 @@ class Endpoint(Generic[M]):
         settings = self._session.settings
         # This may put a limit into `params`, so it comes before they are encoded.
         page_size = choose_page_size(params, settings, self._page_size)
-        # A page about another campaign is refused.
+        # A page about another campaign is refused. An id that the caller gives as a string in
+        # `extra_params` is not compared.
         expected_object = None
         campaign_id = params.get("campaign_id")
         if type(campaign_id) is int:

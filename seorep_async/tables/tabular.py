@@ -114,6 +114,7 @@ class Tabular:
 
 
 def _plain_columns(table: Table, columns: Columns) -> list[Sequence[Any]]:
+    """Return columns in which tags and unknown fields are dictionaries."""
     plain_columns: list[Sequence[Any]] = []
     for column, values in zip(table.columns, columns, strict=True):
         if column.type is ColumnType.TAGS:
@@ -126,7 +127,10 @@ def _plain_columns(table: Table, columns: Columns) -> list[Sequence[Any]]:
 
 
 class TableList(list[T], Tabular):
-    """A list that is also a table. So are its slices, its copies, and sums of the same kind."""
+    """A list that is also a table. So are its slices, its copies, and sums of the same kind.
+
+    The kind is the class of the items, or the feed of a pull.
+    """
 
     __slots__ = ("_kind",)
 
