@@ -15,11 +15,14 @@ def run_python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[s
 
 
 @contextmanager
-def opening_a_database(path: Path) -> Iterator[subprocess.Popen[bytes]]:
+def opening_a_database(path: Path, *, read_only: bool = False) -> Iterator[subprocess.Popen[bytes]]:
     """Let another process have a database open until its stdin is closed."""
-    program = (
-        "import duckdb, sys; d = duckdb.connect(sys.argv[1]); print(flush=True); sys.stdin.read()"
-    )
+    program = f"""
+import duckdb, sys
+database = duckdb.connect(sys.argv[1], read_only={read_only})
+print(flush=True)
+sys.stdin.read()
+"""
     command = [sys.executable, "-c", program, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None

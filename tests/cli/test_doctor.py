@@ -3,14 +3,10 @@
 import datetime as dt
 import json
 import os
-import re
 import shutil
-import subprocess
-import sys
 import time
 from collections import namedtuple
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,14 +22,9 @@ from seorep_async.export.pieces import BlockFile
 from seorep_async.history import source
 from tests.cli.running import TODAY, Seorep
 from tests.history.databases import Pull, add_last_rows, change, database_of
+from tests.processes import opening_a_database
 
 Disk = namedtuple("Disk", "total used free")
-HOLDER = """
-import sys, duckdb
-database = duckdb.connect(sys.argv[1], read_only=sys.argv[2] == "True")
-print("open", flush=True)
-sys.stdin.read()
-"""
 
 
 def lines(seorep: Seorep, subject: str, *words: str) -> list[str]:
@@ -46,23 +37,6 @@ def lines(seorep: Seorep, subject: str, *words: str) -> list[str]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run each test in an empty folder."""
     monkeypatch.chdir(tmp_path)
-
-
-@contextmanager
-def held_open(database: Path, *, read_only: bool) -> Iterator[int]:
-    """Keep a database open in another process while the block runs. Yield its process id."""
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, database, str(read_only)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "open\n"
-        try:
-            yield holder.pid
-        finally:
-            holder.kill()
 
 
 @pytest.mark.heavy
@@ -81,10 +55,10 @@ def test_nights_are_checked_beside_a_program_that_only_reads(
     monkeypatch.setattr(target_check, "_OPEN_SECONDS", 1.0)
     monkeypatch.setattr(source, "WAIT_SECONDS", 0.2)
     assert seorep("pull", "-s", "campaigns=1", "-o", "a.duckdb", "--quiet").code == 0
-    with held_open(tmp_path / "a.duckdb", read_only=read_only) as process:
+    with opening_a_database(tmp_path / "a.duckdb", read_only=read_only) as other:
         ended = seorep("doctor", "-s", "campaigns=1", "-o", "a.duckdb", "--exit-code")
     assert ended.code == code
-    holder = f"open in another program (process {process})"
+    holder = f"open in another program (process {other.pid})"
     assert f"a.duckdb is {holder}; a pull waits up to 60 s for it\n" in ended.out
     assert f"nights              {nights}" in ended.out
     assert "no night was found" not in ended.out
@@ -140,18 +114,6 @@ def test_a_limit_is_a_fault_if_a_pull_does_not_wait_for_it(
     assert end in ended.out
 
 
-@pytest.mark.parametrize(("failing", "code"), [({1: 500, 2: 403}, 0), ({1: 403, 2: 500}, 5)])
-def test_another_campaign_is_tried_if_one_always_fails(
-    seorep: Seorep, failing: dict[int, int], code: int
-) -> None:
-    with seorep.account(campaigns=3 if code == 0 else 2, failing=failing):
-        ended = seorep("doctor", "-c", "max_attempts=1")
-    assert ended.code == code
-    assert re.search(r"note  campaign +campaign 1: .*\(status", ended.out)
-    assert re.search(r"note  campaign +campaign 2: .*\(status", ended.out)
-    assert ("FAIL  responses" in ended.out) == (code == 5)
-
-
 @pytest.mark.parametrize(("free", "level"), [(10**6, "FAIL"), (10**9, "ok")])
 def test_a_target_needs_room(
     seorep: Seorep,
@@ -166,26 +128,6 @@ def test_a_target_needs_room(
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: Disk(10**13, 0, free))
     (line,) = lines(seorep, "space", "-o", "a.csv")
     assert line.startswith(level)
-
-
-def test_a_stored_pull_is_named(seorep: Seorep) -> None:
-    pull = ("pull", "--sandbox", "-o", "a.csv", "--month", "2023-01", "--max-requests", "8")
-    assert seorep(*pull, "--quiet").code == ExitCode.UNAVAILABLE
-    (line,) = lines(seorep, "staged", "-o", "a.csv")
-    state = ": the pull of 2023-01-01 to 2023-01-31 is unfinished, with 7 reports"
-    assert line.endswith(f"{state}; the same command without --restart goes on")
-
-
-@pytest.mark.parametrize("has_database", [False, True])
-def test_pulls_that_other_accounts_staged_are_named(seorep: Seorep, has_database: bool) -> None:
-    target = ("-o", "a.duckdb", "--quiet", "-s", "campaigns=4")
-    if has_database:
-        assert seorep("pull", *target, "--campaign", "1").code == 0
-    night = ("--account", "a/c", "--snapshot-date", "2023-03-05", "--month", "2023-02")
-    assert seorep("pull", *target, *night, "--max-requests", "3").code == 5
-    (line,) = lines(seorep, "staged", "-o", "a.duckdb")
-    words = "a/c, night of 2023-03-05: the pull of 2023-02-01 to 2023-02-28 is unfinished, with "
-    assert words in line
 
 
 def day_in_march(number: int) -> dt.date:
@@ -353,24 +295,6 @@ def test_an_account_without_nights_is_named(tmp_path: Path) -> None:
     assert lines_of_nights("sandbox") == ["lost: sandbox: no night has reports"]
 
 
-@pytest.mark.parametrize(
-    ("target", "problem"),
-    [
-        (("-o", "other.duckdb"), "no night was found in other.duckdb"),
-        (("-o", "a.duckdb", "--account", "acmee"), "there is no account 'acmee'"),
-    ],
-)
-def test_a_monitor_is_told_that_no_night_is_found(
-    seorep: Seorep, tmp_path: Path, target: tuple[str, ...], problem: str
-) -> None:
-    stored(tmp_path, [1, 8])
-    command = ("doctor", "-s", "campaigns=1", "--exit-code")
-    assert seorep(*command, "-o", "a.duckdb").code == 0
-    ended = seorep(*command, *target)
-    assert ended.code == 10
-    assert problem in ended.out
-
-
 def test_a_missing_library_is_named_with_its_extra(
     seorep: Seorep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -381,11 +305,6 @@ def test_a_missing_library_is_named_with_its_extra(
     ended = seorep("doctor", "-s", "campaigns=1", "-o", "a.parquet", "--json")
     assert ended.code == ExitCode.USAGE
     assert "seorep-async[arrow]" in json.loads(ended.out)["error"]["message"]
-
-
-def test_looking_changes_nothing(seorep: Seorep, tmp_path: Path) -> None:
-    assert seorep("doctor", "-s", "campaigns=1", "-o", "a.csv").code == 0
-    assert [path.name for path in tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize(

@@ -105,13 +105,6 @@ def test_help_explains_without_docstrings() -> None:
     assert ended.stdout == file(("pull",)).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("option", [("--account", "x"), ("--dry-run",)])
-def test_a_repeated_option_is_refused(seorep: Seorep, option: tuple[str, ...]) -> None:
-    ended = seorep("pull", *option, *option)
-    assert ended.code == 2
-    assert f"Error: {option[0]}: given 2 times; give it once." in ended.err
-
-
 def test_every_command_refuses_repeated_options() -> None:
     """A plain command of click would use the last value silently."""
     for words, each_command in COMMANDS.items():

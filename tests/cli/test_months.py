@@ -24,12 +24,6 @@ def test_the_last_days_of_two_months_are_compared(month: str, before: str, after
     assert [str(day) for day in last_days_of_months(month, TODAY)] == [before, after]
 
 
-@pytest.mark.parametrize("month", ["2023-13", "0001-01", "9999-12", "2023-01..2023-02"])
-def test_other_words_are_no_month(month: str) -> None:
-    with pytest.raises(click.UsageError, match=r"is neither a month .*12\)\.$"):
-        last_days_of_months(month, TODAY)
-
-
 @pytest.mark.parametrize("month", ["2026-3", "03/2026", "3.2026", "Mar 2026", "March 2026"])
 def test_a_month_that_is_written_otherwise_is_suggested(month: str) -> None:
     with pytest.raises(click.UsageError, match=r"Did you mean 2026-03\?"):

@@ -157,23 +157,6 @@ def test_it_outlasts_the_pull_of_the_night_before(tmp_path: Path, seorep: Seorep
     assert (ended.code, slept) == (0, "0\n600\n")
 
 
-@pytest.mark.parametrize("statement", [None, "CREATE TABLE own AS SELECT 1"])
-def test_a_database_without_pulls_has_no_complete_month(
-    seorep: Seorep, statement: str | None
-) -> None:
-    if statement is None:
-        Path("a.duckdb").touch()
-    else:
-        with duckdb.connect("a.duckdb") as own:
-            own.execute(statement)
-    months = ("--month", "2023-01..2023-02", "--skip-complete")
-    with seorep.account():
-        checked = seorep("doctor", "-o", "a.duckdb")
-        assert checked.code == 0, checked.out
-        assert seorep("pull", "-o", "a.duckdb", *months, "--quiet").code == 0
-        assert "no month needs another pull" in seorep("pull", "-o", "a.duckdb", *months).err
-
-
 # --- The guide
 
 

@@ -13,12 +13,16 @@ Besides `seorep` there are these commands:
 - `stdin`: the next command's stdin, with escapes
 - `ls`: files, without those that every pull writes beside its rows
 - `sql`: a query of files, or of the database that is named first
+- `nights`: a database of nights from 1 March 2023 on, with the ranks of each: `{11: 12, 21: 2}` are
+  keyword 11 of campaign 1, and 21 of campaign 2
+- `sheets`: the look and the rows of all or some sheets of a workbook
 """
 
 import ast
 import contextlib
 import datetime as dt
 import io
+import itertools
 import json
 import os
 import re
@@ -29,6 +33,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import duckdb
+import openpyxl
 import pytest
 
 from seorep_async import guides
@@ -36,10 +41,11 @@ from seorep_async.cli.app import run
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Clock
 from tests.cli.running import KEY, TODAY, serving
+from tests.history.databases import FIRST, database_of, pull_of_night
 
 FOLDER = Path(__file__).with_name("sessions")
 SESSIONS = sorted(FOLDER.glob("*.txt"))
-HEAVY = {"failures", "history", "months", "pull"}
+HEAVY = {"failures", "history", "months", "pull", "readings"}
 PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self|seorep_async)\b")
 """Arguments and values of Python, which no message of the command may mention."""
 VARYING = {
@@ -191,6 +197,25 @@ class Session:
             rows = database.execute(query).fetchall()
         return [" ".join(map(str, row)) for row in rows]
 
+    def nights(self, name: str, *nights: str) -> list[str]:
+        first = (dt.date(2023, 3, 1) - FIRST).days
+        ranks = map(ast.literal_eval, nights)
+        database_of(Path(name), itertools.starmap(pull_of_night, enumerate(ranks, first)))
+        return []
+
+    def sheets(self, name: str, *titles: str) -> list[str]:
+        workbook = openpyxl.load_workbook(name)
+        lines = []
+        for title in titles or workbook.sheetnames:
+            sheet = workbook[title]
+            look = [sheet.freeze_panes, sheet.auto_filter.ref, sheet.oddHeader.left.text]
+            for cells in sheet.conditional_formatting:
+                look += [rule.operator for rule in cells.rules]
+            lines.append(f"[{title}] {' '.join(map(str, look))}")
+            for row in sheet.values:
+                lines.append(" | ".join("" if cell is None else str(cell) for cell in row))
+        return lines
+
 
 def replayed(session: str) -> str:
     """Run the lines of a session in an empty folder. Return it with the current output."""
@@ -227,6 +252,7 @@ def test_no_refusal_speaks_python_or_repeats_a_secret(
     assert [line for line in refusals if re.search(never, line)] == []
 
 
+@pytest.mark.usefixtures("tables_at_once")
 @pytest.mark.parametrize(
     "path",
     [

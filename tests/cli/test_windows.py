@@ -13,7 +13,6 @@ from seorep_async.cli import output
 from seorep_async.cli.errors import ExitCode
 from seorep_async.errors import ExportError
 from seorep_async.profiles import config_file
-from tests.cli.running import Seorep
 from tests.cli.test_process import program
 
 pytestmark = pytest.mark.heavy
@@ -78,13 +77,3 @@ def test_profiles_are_found_in_a_folder_with_backslashes(monkeypatch: pytest.Mon
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.setenv("APPDATA", r"C:\Users\me\AppData\Roaming")
     assert str(config_file()).startswith(r"C:\Users\me\AppData\Roaming")
-
-
-def test_a_profile_may_name_a_path_with_backslashes(
-    seorep: Seorep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / ".config" / "seorep" / "config.toml"
-    file.parent.mkdir(parents=True)
-    file.write_text("[default]\nbase_url = 'http://127.0.0.1:9'\nkey = 'k'\naccount = 'C:\\seo'\n")
-    file.chmod(0o600)
-    assert r"account             C:\seo" in seorep("doctor", "-c", "max_attempts=1").out

@@ -31,7 +31,7 @@ from tests.export.accounts import Account, reports_in, served
 from tests.export.staged import folder_of
 from tests.history.databases import change, opened
 from tests.processes import opening_a_database
-from tests.scripted_api import ApiRequest, serving
+from tests.scripted_api import ApiRequest, Service, serving
 
 DAY = "2023-03-31"
 
@@ -93,37 +93,41 @@ async def test_a_name_belongs_to_an_account_or_else_to_an_address(
     ],
 )
 async def test_a_resume_with_another_accounts_key_is_refused(
-    tmp_path: Path, status: int | None, lists: bool, words: str
+    client: SeoRepClient,
+    service: Service,
+    account: Account,
+    tmp_path: Path,
+    status: int | None,
+    lists: bool,
+    words: str,
 ) -> None:
-    account = Account(1)
-    async with served(account) as (client, service):
-        with pytest.raises(Exception, match="max_requests"):
-            await pull(client, tmp_path / "x.csv", max_requests=2)
-        account.account_id = 2
-        account.lists = lists
-        if status is not None:
-            account.hidden = {1: status}
-        service.requests.clear()
-        with pytest.raises((ConfigurationError, AuthenticationError), match=words):
-            await pull(client, tmp_path / "x.csv")
-        assert not reports_in(service)
-        account.account_id = 1
-        account.hidden = {}
-        assert (await pull(client, tmp_path / "x.csv")).rows == 2
+    with pytest.raises(Exception, match="max_requests"):
+        await pull(client, tmp_path / "x.csv", max_requests=2)
+    account.account_id = 2
+    account.lists = lists
+    if status is not None:
+        account.hidden = {1: status}
+    service.requests.clear()
+    with pytest.raises((ConfigurationError, AuthenticationError), match=words):
+        await pull(client, tmp_path / "x.csv")
+    assert not reports_in(service)
+    account.account_id = 1
+    account.hidden = {}
+    assert (await pull(client, tmp_path / "x.csv")).rows == 2
 
 
-async def test_a_resume_of_a_night_without_ids_is_of_its_account(out: Path) -> None:
-    account = Account(1)
-    async with served(account) as (client, service):
-        await pull(client, out)
-        account.account_id = 0
-        with pytest.raises(PullPausedError):
-            await pull(client, out, snapshot_date="2023-04-01", max_requests=2)
-        account.account_id = 2
-        service.requests.clear()
-        with pytest.raises(ConfigurationError, match="of the service's account 1"):
-            await pull(client, out, snapshot_date="2023-04-01")
-        assert not reports_in(service)
+async def test_a_resume_of_a_night_without_ids_is_of_its_account(
+    client: SeoRepClient, service: Service, account: Account, out: Path
+) -> None:
+    await pull(client, out)
+    account.account_id = 0
+    with pytest.raises(PullPausedError):
+        await pull(client, out, snapshot_date="2023-04-01", max_requests=2)
+    account.account_id = 2
+    service.requests.clear()
+    with pytest.raises(ConfigurationError, match="of the service's account 1"):
+        await pull(client, out, snapshot_date="2023-04-01")
+    assert not reports_in(service)
 
 
 async def test_a_night_resumes_without_its_first_campaign_and_a_list(tmp_path: Path) -> None:
@@ -166,29 +170,30 @@ async def test_a_lookup_that_fails_in_a_resume_keeps_the_account(tmp_path: Path)
         assert not reports_in(service)
 
 
-async def test_an_earlier_night_says_whose_a_campaign_is(out: Path) -> None:
-    account = Account(0)
-    async with served(account) as (client, _):
-        await pull(client, out)
-        account.account_id = 1
-        await pull(client, out, snapshot_date="2023-03-01")
-        account.account_id = 2
-        with pytest.raises(ConfigurationError, match="of the service's account 1"):
-            await pull(client, out, snapshot_date="2023-04-01")
+async def test_an_earlier_night_says_whose_a_campaign_is(
+    client: SeoRepClient, account: Account, out: Path
+) -> None:
+    account.account_id = 0
+    await pull(client, out)
+    account.account_id = 1
+    await pull(client, out, snapshot_date="2023-03-01")
+    account.account_id = 2
+    with pytest.raises(ConfigurationError, match="of the service's account 1"):
+        await pull(client, out, snapshot_date="2023-04-01")
 
 
-async def test_a_night_without_account_ids_leaves_them_known(out: Path) -> None:
-    account = Account(1)
-    async with served(account) as (client, _):
+async def test_a_night_without_account_ids_leaves_them_known(
+    client: SeoRepClient, account: Account, out: Path
+) -> None:
+    await pull(client, out)
+    for account.account_id in (0, None):
         await pull(client, out)
-        for account.account_id in (0, None):
-            await pull(client, out)
-        account.account_id = 2
-        with pytest.raises(
-            ConfigurationError,
-            match="of the service's account 1, and these campaigns are of account 2",
-        ):
-            await pull(client, out)
+    account.account_id = 2
+    with pytest.raises(
+        ConfigurationError,
+        match="of the service's account 1, and these campaigns are of account 2",
+    ):
+        await pull(client, out)
     assert ask(out, "SELECT campaign_id, account_id FROM campaigns ORDER BY 1") == [(1, 1), (2, 1)]
 
 
@@ -203,19 +208,24 @@ async def test_a_night_without_account_ids_leaves_them_known(out: Path) -> None:
     ],
 )
 async def test_a_resume_looks_up_a_campaign_of_a_known_account(
-    tmp_path: Path, account: Account, ids: list[int] | None, requests: int, name: str
+    client: SeoRepClient,
+    service: Service,
+    tmp_path: Path,
+    account: Account,
+    ids: list[int] | None,
+    requests: int,
+    name: str,
 ) -> None:
     account.account_id = 1
-    async with served(account) as (client, service):
-        with pytest.raises(PullPausedError):
-            await pull(client, tmp_path / name, ids, max_requests=requests)
-        account.account_id = 2
-        service.requests.clear()
-        with pytest.raises(
-            ConfigurationError, match="account 2, but the staged reports belong to account 1"
-        ):
-            await pull(client, tmp_path / name, ids)
-        assert not reports_in(service)
+    with pytest.raises(PullPausedError):
+        await pull(client, tmp_path / name, ids, max_requests=requests)
+    account.account_id = 2
+    service.requests.clear()
+    with pytest.raises(
+        ConfigurationError, match="account 2, but the staged reports belong to account 1"
+    ):
+        await pull(client, tmp_path / name, ids)
+    assert not reports_in(service)
 
 
 @pytest.mark.parametrize(
@@ -229,12 +239,10 @@ async def test_a_resume_looks_up_a_campaign_of_a_known_account(
     ],
 )
 async def test_a_row_of_a_month_keeps_the_fuller_pull(
-    out: Path, windows: list[tuple[str, str]], left: int
+    client: SeoRepClient, account: Account, out: Path, windows: list[tuple[str, str]], left: int
 ) -> None:
-    account = Account()
-    async with served(account) as (client, _):
-        for account.number, (start, end) in enumerate(windows, 1):
-            await pull(client, out, start=start, end=end, feeds=list(Feed)[1:])
+    for account.number, (start, end) in enumerate(windows, 1):
+        await pull(client, out, start=start, end=end, feeds=list(Feed)[1:])
     for table in ("campaign_periods", "keyword_periods"):
         query = f"SELECT DISTINCT competitors FROM {table}"  # noqa: S608
         assert ask(out, query) == [(left,)]
@@ -299,28 +307,28 @@ async def test_a_row_of_a_month_keeps_the_fuller_pull(
     ],
 )
 async def test_a_changed_database_is_refused_or_kept_at_once(
-    pulled: Path, statements: str, words: str | None
+    client: SeoRepClient, service: Service, pulled: Path, statements: str, words: str | None
 ) -> None:
-    async with served(Account()) as (client, service):
-        change(pulled, statements)
-        service.requests.clear()
-        if words is None:
-            await pull(client, pulled)
-            return
-        with pytest.raises(ConfigurationError, match=words):
-            await pull(client, pulled)
-        assert not service.requests
+    change(pulled, statements)
+    service.requests.clear()
+    if words is None:
+        await pull(client, pulled)
+        return
+    with pytest.raises(ConfigurationError, match=words):
+        await pull(client, pulled)
+    assert not service.requests
 
 
-async def test_rows_that_a_database_refuses_are_one_clear_error(pulled: Path) -> None:
+async def test_rows_that_a_database_refuses_are_one_clear_error(
+    client: SeoRepClient, pulled: Path
+) -> None:
     change(pulled, "CREATE UNIQUE INDEX own ON keyword_rankings (account, keyword_id)")
     rows = ask(pulled, "FROM keyword_rankings")
-    async with served(Account()) as (client, _):
-        with pytest.raises(ExportError, match=r"unique constraint.*kept: correct that, and run"):
-            await pull(client, pulled, snapshot_date="2023-04-01")
-        assert ask(pulled, "FROM keyword_rankings") == rows
-        change(pulled, "DROP INDEX own")
-        assert (await pull(client, pulled, snapshot_date="2023-04-01")).rows
+    with pytest.raises(ExportError, match=r"unique constraint.*kept: correct that, and run"):
+        await pull(client, pulled, snapshot_date="2023-04-01")
+    assert ask(pulled, "FROM keyword_rankings") == rows
+    change(pulled, "DROP INDEX own")
+    assert (await pull(client, pulled, snapshot_date="2023-04-01")).rows
 
 
 LAST_COLUMNS = {
@@ -342,22 +350,21 @@ OLDER = {
 
 @pytest.mark.parametrize("statements", OLDER.values(), ids=OLDER)
 async def test_the_refusal_of_an_older_database_mends_it(
-    pulled: Path, statements: list[str]
+    client: SeoRepClient, service: Service, pulled: Path, statements: list[str]
 ) -> None:
-    async with served(Account()) as (client, service):
-        change(pulled, "; ".join(statements))
-        service.requests.clear()
-        with pytest.raises(
-            ConfigurationError, match="an older version made it, or columns were dropped"
-        ) as refused:
-            await pull(client, pulled)
-        assert not service.requests
-        script = re.search(r"duckdb\.connect\('.*?'\)\.execute\('.*?'\)", str(refused.value))
-        assert script is not None
-        exec(script[0], {"duckdb": duckdb})  # noqa: S102
+    change(pulled, "; ".join(statements))
+    service.requests.clear()
+    with pytest.raises(
+        ConfigurationError, match="an older version made it, or columns were dropped"
+    ) as refused:
         await pull(client, pulled)
-        with open_history(pulled) as history:
-            assert history.accounts() == ["acme"]
+    assert not service.requests
+    script = re.search(r"duckdb\.connect\('.*?'\)\.execute\('.*?'\)", str(refused.value))
+    assert script is not None
+    exec(script[0], {"duckdb": duckdb})  # noqa: S102
+    await pull(client, pulled)
+    with open_history(pulled) as history:
+        assert history.accounts() == ["acme"]
 
 
 def sqlite_database(file: Path) -> bytes:
@@ -367,72 +374,75 @@ def sqlite_database(file: Path) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["text", "SQLite"])
-async def test_a_file_that_is_not_a_database_is_refused(out: Path, kind: str) -> None:
+async def test_a_file_that_is_not_a_database_is_refused(
+    client: SeoRepClient, service: Service, out: Path, kind: str
+) -> None:
     file = out
     content = sqlite_database(file) if kind == "SQLite" else b"no database" * 999
     file.write_bytes(content)
-    async with served(Account()) as (client, service):
-        with pytest.raises(
-            ConfigurationError,
-            match=r"not a DuckDB database; name another file, or restore a backup",
-        ):
-            await pull(client, file)
-        assert not service.requests
+    with pytest.raises(
+        ConfigurationError,
+        match=r"not a DuckDB database; name another file, or restore a backup",
+    ):
+        await pull(client, file)
+    assert not service.requests
     assert file.read_bytes() == content
 
 
 async def test_a_database_that_is_open_elsewhere_is_waited_for(
-    pulled: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    client: SeoRepClient,
+    service: Service,
+    pulled: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with served(Account()) as (client, service):
-        with opening_a_database(pulled) as other:
-            monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
-            with pytest.raises(
-                ExportError, match=r"open in another program.*close it there, and run this again"
-            ):
-                await pull(client, pulled)
-            assert not service.requests
-            monkeypatch.setattr(database, "WAIT_SECONDS", 60)
-            assert other.stdin is not None
-            threading.Timer(0.3, other.stdin.close).start()
-            assert (await pull(client, pulled)).rows == 2
+    with opening_a_database(pulled) as other:
+        monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
+        with pytest.raises(
+            ExportError, match=r"open in another program.*close it there, and run this again"
+        ):
+            await pull(client, pulled)
+        assert not service.requests
+        monkeypatch.setattr(database, "WAIT_SECONDS", 60)
+        assert other.stdin is not None
+        threading.Timer(0.3, other.stdin.close).start()
+        assert (await pull(client, pulled)).rows == 2
     assert f"is open in another program (process {other.pid}); waiting" in caplog.text
 
 
 async def test_a_locked_database_keeps_no_older_night_from_a_restart(
-    out: Path, monkeypatch: pytest.MonkeyPatch
+    client: SeoRepClient, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options: dict[str, Any] = {"account": None, "snapshot_date": "2023-04-02"}
-    async with served(Account()) as (client, _):
-        await pull(client, out, account=None)
-        with pytest.raises(PullPausedError):
-            await pull(client, out, max_requests=2, account=None, snapshot_date="2023-04-01")
-        monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
-        with duckdb.connect(config={"threads": "1"}) as other:
-            other.execute(f"ATTACH '{out}' AS attached")
-            with pytest.raises(ExportError, match="has it open"):
-                await pull(client, out, restart=True, **options)
-        summary = await pull(client, out, **options)
+    await pull(client, out, account=None)
+    with pytest.raises(PullPausedError):
+        await pull(client, out, max_requests=2, account=None, snapshot_date="2023-04-01")
+    monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
+    with duckdb.connect(config={"threads": "1"}) as other:
+        other.execute(f"ATTACH '{out}' AS attached")
+        with pytest.raises(ExportError, match="has it open"):
+            await pull(client, out, restart=True, **options)
+    summary = await pull(client, out, **options)
     assert (summary.rows, summary.resumed) == (2, 0)
 
 
-async def test_a_preview_deletes_nothing_even_if_a_pull_would(out: Path) -> None:
-    async with served(Account()) as (client, _):
-        with pytest.raises(PullPausedError):
-            await pull(client, out, max_requests=2)
-        await preview(client, None, "2023-03-01", DAY, out=out, account="acme", restart=True)
-        assert (await pull(client, out)).resumed == 1
+async def test_a_preview_deletes_nothing_even_if_a_pull_would(
+    client: SeoRepClient, out: Path
+) -> None:
+    with pytest.raises(PullPausedError):
+        await pull(client, out, max_requests=2)
+    await preview(client, None, "2023-03-01", DAY, out=out, account="acme", restart=True)
+    assert (await pull(client, out)).resumed == 1
 
 
 @pytest.mark.parametrize("read_only", [True, False])
 async def test_a_database_that_this_program_has_open_is_waited_for(
-    pulled: Path, caplog: pytest.LogCaptureFixture, read_only: bool
+    client: SeoRepClient, pulled: Path, caplog: pytest.LogCaptureFixture, read_only: bool
 ) -> None:
-    async with served(Account()) as (client, _):
-        # attached or with settings of its own, it can't be shared with the pull
-        opened = duckdb.connect(str(pulled), read_only=read_only, config={"threads": "1"})
-        threading.Timer(0.3, opened.close).start()
-        assert (await pull(client, pulled)).rows == 2
+    # attached or with settings of its own, it can't be shared with the pull
+    opened = duckdb.connect(str(pulled), read_only=read_only, config={"threads": "1"})
+    threading.Timer(0.3, opened.close).start()
+    assert (await pull(client, pulled)).rows == 2
     assert "is open in this program; waiting" in caplog.text
 
 
@@ -457,7 +467,7 @@ OF_OTHER_SYSTEMS = [
 
 
 async def test_the_words_of_each_system_for_an_open_database_are_known(
-    pulled: Path, monkeypatch: pytest.MonkeyPatch
+    client: SeoRepClient, pulled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect = duckdb.connect
     refusals = [*map(duckdb.IOException, OF_OTHER_SYSTEMS)]
@@ -467,35 +477,34 @@ async def test_the_words_of_each_system_for_an_open_database_are_known(
             raise refusals.pop()
         return connect(*arguments, **options)
 
-    async with served(Account()) as (client, _):
-        monkeypatch.setattr(duckdb, "connect", refuse)
-        assert (await pull(client, pulled)).rows == 2
+    monkeypatch.setattr(duckdb, "connect", refuse)
+    assert (await pull(client, pulled)).rows == 2
     assert not refusals
 
 
-async def test_a_log_without_its_database_is_refused(tmp_path: Path, out: Path) -> None:
+async def test_a_log_without_its_database_is_refused(
+    client: SeoRepClient, service: Service, tmp_path: Path, out: Path
+) -> None:
     (tmp_path / "x.duckdb.wal").touch()
-    async with served(Account()) as (client, service):
-        with pytest.raises(
-            ConfigurationError, match=r"x\.duckdb\.wal belongs to a database that was here"
-        ):
-            await pull(client, out)
-        assert not service.requests
+    with pytest.raises(
+        ConfigurationError, match=r"x\.duckdb\.wal belongs to a database that was here"
+    ):
+        await pull(client, out)
+    assert not service.requests
 
 
 async def test_a_night_counts_though_a_reader_keeps_its_log_open(
-    pulled: Path, caplog: pytest.LogCaptureFixture
+    client: SeoRepClient, pulled: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with served(Account()) as (client, _):
-        with duckdb.connect(str(pulled)) as ours:
-            ours.execute("BEGIN; FROM pulls")
-            assert (await pull(client, pulled)).ok
-        assert "has its new rows, but some are still in x.duckdb.wal" in caplog.text
+    with duckdb.connect(str(pulled)) as ours:
+        ours.execute("BEGIN; FROM pulls")
+        assert (await pull(client, pulled)).ok
+    assert "has its new rows, but some are still in x.duckdb.wal" in caplog.text
     assert ask(pulled, "SELECT count(*) FROM pulls") == [(2,)]
 
 
 async def test_a_wait_for_another_pull_can_be_cancelled(
-    pulled: Path, monkeypatch: pytest.MonkeyPatch
+    client: SeoRepClient, pulled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop = asyncio.get_running_loop()
     waits = asyncio.Event()
@@ -506,18 +515,22 @@ async def test_a_wait_for_another_pull_can_be_cancelled(
             return False
 
     monkeypatch.setattr(use_of(pulled), "pull", Locked())
-    async with served(Account()) as (client, _):
-        waiting = asyncio.create_task(pull(client, pulled))
-        await waits.wait()
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
+    waiting = asyncio.create_task(pull(client, pulled))
+    await waits.wait()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
 
 
 # an empty target is removed before the link, after a look at its permissions
 @pytest.mark.parametrize(("module", "name"), [(os, "link"), (shutil, "copymode")])
 async def test_two_first_pulls_of_two_accounts_lose_nothing(
-    tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch, module: Any, name: str
+    client: SeoRepClient,
+    tmp_path: Path,
+    out: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    module: Any,
+    name: str,
 ) -> None:
     if name == "copymode":
         out.touch()
@@ -538,22 +551,20 @@ async def test_two_first_pulls_of_two_accounts_lose_nothing(
 
     threads: list[threading.Thread] = []
     monkeypatch.setattr(module, name, step_late)
-    async with served(Account(1)) as (client, _):
-        await pull(client, out)
+    await pull(client, out)
     assert len(threads) == 1
     assert ask(out, "SELECT DISTINCT account FROM pulls ORDER BY 1") == [("acme",), ("other",)]
     assert os.listdir(tmp_path) == ["x.duckdb"]
 
 
 async def test_without_hard_links_it_is_made_in_place(
-    out: Path, monkeypatch: pytest.MonkeyPatch
+    client: SeoRepClient, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr("os.link", refuse)
-    async with served(Account()) as (client, _):
-        assert (await pull(client, out)).rows == 2
+    assert (await pull(client, out)).rows == 2
     query = """
         SELECT (SELECT count(*) FROM keyword_rankings), tags::VARCHAR LIKE '%v1.0.0%'
         FROM duckdb_databases()

@@ -8,19 +8,24 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from seorep_async import ConfigurationError, ExportError
+from seorep_async import ConfigurationError, ExportError, SeoRepClient
 from seorep_async.export import files
 from seorep_async.history import changes, open_history
-from tests.export.accounts import Account, served
+from tests.export.accounts import Account
 from tests.export.golden_nights import FILE_FORMATS, pull, read
 from tests.history.databases import add_last_rows, opened
+from tests.scripted_api import Service
 
 NAMES = ("x.csv", "x.xlsx", "x.parquet", "x.duckdb")
 
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_mount_of_a_single_file_is_refused_before_any_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    client: SeoRepClient,
+    service: Service,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
 ) -> None:
     out = tmp_path / "with space" / name
     out.parent.mkdir()
@@ -31,21 +36,19 @@ async def test_a_mount_of_a_single_file_is_refused_before_any_request(
         f"36 35 98:0 /a {tmp_path} rw - ext4\n42 27 254:0 /b {mount_point} rw - ext4\n"
     )
     monkeypatch.setattr(files, "_MOUNTS", mounts)
-    async with served(Account()) as (client, service):
-        with pytest.raises(ConfigurationError, match="is a mount of a single file; mount its"):
-            await pull(client, out)
-        assert not service.requests
+    with pytest.raises(ConfigurationError, match="is a mount of a single file; mount its"):
+        await pull(client, out)
+    assert not service.requests
 
 
 @pytest.mark.parametrize(
     "name", ["md:a.duckdb", "postgres:a.duckdb", "sqlite:a.duckdb", ":memory:.duckdb"]
 )
 async def test_a_name_that_looks_like_another_database_is_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    client: SeoRepClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    async with served(Account()) as (client, _):
-        await pull(client, Path(name))
+    await pull(client, Path(name))
     with open_history(name) as history:
         assert history.accounts() == ["acme"]
 
@@ -53,17 +56,21 @@ async def test_a_name_that_looks_like_another_database_is_a_file(
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("place", ["target", "folder"])
 async def test_a_read_only_place_is_refused_before_any_request(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, place: str
+    client: SeoRepClient,
+    service: Service,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    place: str,
 ) -> None:
     out = tmp_path / name
     read_only = out if place == "target" else tmp_path
-    async with served(Account()) as (client, service):
+    await pull(client, out)
+    before = len(service.requests)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != read_only)
+    with pytest.raises(ExportError, match=f"{read_only} is read-only.*make it writable, or"):
         await pull(client, out)
-        before = len(service.requests)
-        monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != read_only)
-        with pytest.raises(ExportError, match=f"{read_only} is read-only.*make it writable, or"):
-            await pull(client, out)
-        assert len(service.requests) == before
+    assert len(service.requests) == before
 
 
 def cut_off(file: BinaryIO) -> None:
@@ -87,24 +94,24 @@ def overwrite_tables(file: BinaryIO) -> None:
 
 @pytest.mark.parametrize("damage", [cut_off, cut_off_in_its_head, overwrite_head, overwrite_tables])
 async def test_the_error_about_a_damaged_database_advises_a_backup(
-    pulled: Path, damage: Callable[[BinaryIO], None]
+    client: SeoRepClient, pulled: Path, damage: Callable[[BinaryIO], None]
 ) -> None:
     with pulled.open("r+b") as file:
         damage(file)
-    async with served(Account()) as (client, _):
-        with pytest.raises(ExportError, match=f"write {pulled}: it is damaged; restore a backup$"):
-            await pull(client, pulled)
+    with pytest.raises(ExportError, match=f"write {pulled}: it is damaged; restore a backup$"):
+        await pull(client, pulled)
     with pytest.raises(ExportError, match=f"read {pulled}: it is damaged; restore a backup$"):
         changes(pulled)
 
 
-async def test_a_database_without_its_last_half_is_damaged(pulled: Path) -> None:
+async def test_a_database_without_its_last_half_is_damaged(
+    client: SeoRepClient, pulled: Path
+) -> None:
     with opened(pulled) as database:
         add_last_rows(database, "CREATE TABLE own AS SELECT random() FROM range(900000)")
     os.truncate(pulled, pulled.stat().st_size // 2)
-    async with served(Account()) as (client, _):
-        with pytest.raises(ExportError, match=f"write {pulled}: it is damaged; restore a backup$"):
-            await pull(client, pulled)
+    with pytest.raises(ExportError, match=f"write {pulled}: it is damaged; restore a backup$"):
+        await pull(client, pulled)
 
 
 ACCESS_DENIED = PermissionError(13, "Access is denied")
@@ -127,32 +134,38 @@ def refused(
 @pytest.mark.parametrize("format_", FILE_FORMATS)
 @pytest.mark.parametrize("error", [ACCESS_DENIED, OSError(16, "Busy")])
 async def test_a_file_in_use_for_a_moment_is_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str, error: OSError
+    client: SeoRepClient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    format_: str,
+    error: OSError,
 ) -> None:
     out = tmp_path / f"x.{format_}"
-    async with served(Account()) as (client, _):
-        await pull(client, out)
-        monkeypatch.setattr(os, "replace", refused(os.replace, error))
-        assert (await pull(client, out)).ok
+    await pull(client, out)
+    monkeypatch.setattr(os, "replace", refused(os.replace, error))
+    assert (await pull(client, out)).ok
 
 
 async def test_a_side_file_that_is_in_use_for_a_moment_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: SeoRepClient, account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "x.csv"
-    account = Account(hidden={2: 404})
-    async with served(account) as (client, _):
-        await pull(client, out)
-        account.hidden = {}
-        failures = tmp_path / "x.failures.csv"
-        monkeypatch.setattr(Path, "unlink", refused(Path.unlink, path=failures))
-        assert (await pull(client, out)).ok
+    account.hidden = {2: 404}
+    await pull(client, out)
+    account.hidden = {}
+    failures = tmp_path / "x.failures.csv"
+    monkeypatch.setattr(Path, "unlink", refused(Path.unlink, path=failures))
+    assert (await pull(client, out)).ok
     assert not failures.exists()
 
 
 @pytest.mark.parametrize("place", ["rows", "beside"])
 async def test_a_file_that_stays_in_use_is_one_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+    client: SeoRepClient,
+    account: Account,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
 ) -> None:
     monkeypatch.setattr(files, "IN_USE_SECONDS", 0.2)
     out = tmp_path / "x.csv"
@@ -164,16 +177,12 @@ async def test_a_file_that_stays_in_use_is_one_error(
             raise ACCESS_DENIED
         replace(new, file)
 
-    account = Account()
-    async with served(account) as (client, _):
-        await pull(client, out)
-        before = read(out)["rows"]
-        account.number = 2
-        with monkeypatch.context() as patched:
-            patched.setattr(os, "replace", refuse)
-            with pytest.raises(
-                ExportError, match="Access is denied; is it open in another program"
-            ):
-                await pull(client, out)
-        assert read(out)["rows"] == before
-        assert (await pull(client, out)).resumed == 2
+    await pull(client, out)
+    before = read(out)["rows"]
+    account.number = 2
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", refuse)
+        with pytest.raises(ExportError, match="Access is denied; is it open in another program"):
+            await pull(client, out)
+    assert read(out)["rows"] == before
+    assert (await pull(client, out)).resumed == 2

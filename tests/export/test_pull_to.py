@@ -15,18 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from seorep_async import (
-    AuthenticationError,
     ConfigurationError,
     ExportError,
     Feed,
-    PullPausedError,
     SeoRepClient,
     Settings,
 )
 from seorep_async.export import (
     PullProgress,
     Stage,
-    preview,
     stream,
 )
 from seorep_async.export.pieces import BlockFile, opened_in
@@ -169,109 +166,12 @@ async def test_a_full_disk_loses_nothing(
         assert (await pull(client, out)).rows == 9
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"end": "2023-03-01"}, "end date 2023-03-31, not 2023-03-01"),
-        ({"feeds": Feed.CAMPAIGN_BY_DATE}, "feeds campaign, not campaign-by-date"),
-        ({"ids": [1]}, "other campaigns"),
-        ({"exclude": [1]}, "exclude none, not 1"),
-        ({"account": "other"}, "account acme, not other"),
-        ({"snapshot_date": "2023-04-01"}, "snapshot date 2023-04-02, not 2023-04-01"),
-        ({"compare_previous_period": True}, "another compare_previous_period=…"),
-    ],
-)
-async def test_another_request_is_not_resumed(
-    client: SeoRepClient, out: Path, options: dict[str, Any], words: str
-) -> None:
-    with pytest.raises(PullPausedError, match="at max_requests=2, with 1 of 4"):
-        await pull(client, out, max_requests=2)
-    sent = client.stats.attempts
-    with pytest.raises(ConfigurationError, match=rf"{words}.*restart=True"):
-        await pull(client, out, **options)
-    assert client.stats.attempts == sent
-    assert (await pull(client, out, **options, restart=True)).ok in (True, False)
-
-
-@pytest.mark.parametrize(
-    ("max_requests", "error"), [(1, PullPausedError), (None, AuthenticationError)]
-)
-async def test_an_unfinished_pull_without_reports_refuses_nothing(
-    out: Path, max_requests: int | None, error: type[Exception]
-) -> None:
-    account = Account()
-    is_refused = max_requests is None
-
-    def script(request: ApiRequest) -> object:
-        return 403 if is_refused else account.answer(request)
-
-    async with serving(script) as (client, _):
-        with pytest.raises(error):
-            await pull(client, out, [1], max_requests=max_requests)
-        is_refused = False
-        assert (await pull(client, out, [1], end="2023-03-01")).ok
-
-
-async def test_long_names_have_folders_of_their_own(client: SeoRepClient, tmp_path: Path) -> None:
-    for name in (f"{'日' * 75}.parquet", f"{'日' * 75}x.parquet", f"{'日' * 75}x.csv"):
-        with pytest.raises(PullPausedError):
-            await pull(client, tmp_path / name, max_requests=2)
-        assert (await pull(client, tmp_path / name)).resumed
-    for account in ("日" * 40, "日" * 39 + "本"):
-        with pytest.raises(PullPausedError):
-            await pull(client, tmp_path / "x.duckdb", account=account, max_requests=2)
-
-
 async def test_a_night_replaces_files_with_long_values(tmp_path: Path) -> None:
     row = {"keywordId": 1, "keywordPhrase": "shoes", "unknown": "a" * 2_000_000}
     async with served(Account(rows=lambda _: [row])) as (client, _):
         for name in ("x.csv", "x.jsonl"):
             await pull(client, tmp_path / name)
             assert (await pull(client, tmp_path / name)).ok
-
-
-async def test_a_group_in_another_case_resumes_its_pull(client: SeoRepClient, out: Path) -> None:
-    with pytest.raises(PullPausedError, match="with 1 of 3 campaign reports stored"):
-        await pull(client, out, groups=["Retail"], max_requests=3)
-    assert (await pull(client, out, groups=["RETAIL "])).resumed == 1
-
-
-async def test_a_paused_pull_continues_with_few_requests_at_a_time(
-    client: SeoRepClient, out: Path
-) -> None:
-    runs = 1
-    while True:
-        try:
-            summary = await pull(client, out, max_requests=1, limit=500)
-            break
-        except PullPausedError:
-            runs += 1
-    assert (summary.campaigns, summary.rows, summary.resumed) == (4, 9, 2)
-    assert runs < 9
-
-
-async def test_a_resume_keeps_its_night_and_the_campaigns_found_first(
-    sandbox: Sandbox, out: Path
-) -> None:
-    async with SeoRepClient(sandbox.base_url, sandbox.api_key) as client:
-        with pytest.raises(PullPausedError):
-            await pull(client, out, max_requests=1)
-        await client.campaigns.create(company="New", url="https://new.example.com")
-        summary = await pull(client, out, account="acme", snapshot_date=None)
-    assert (summary.snapshot_date, summary.campaigns) == (NIGHT, 4)
-
-
-async def test_retry_failed_requests_only_failed_reports(
-    client: SeoRepClient, tmp_path: Path
-) -> None:
-    feeds = [Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE]
-    for format_ in FORMATS:
-        out = tmp_path / f"x.{format_}"
-        await pull(client, out, feeds=feeds)
-        sent = client.stats.attempts
-        await pull(client, out, feeds=feeds, retry_failed=True)
-        # Two reports, and the request for their account.
-        assert client.stats.attempts - sent == 3
 
 
 async def test_a_keyword_in_several_campaigns_fails_for_each(tmp_path: Path) -> None:
@@ -290,22 +190,6 @@ async def test_a_keyword_in_several_campaigns_fails_for_each(tmp_path: Path) -> 
         assert (await pull(client, out, feeds=Feed.KEYWORD_BY_DATE, retry_failed=True)).ok
 
 
-@pytest.mark.parametrize("format_", ["csv", "xlsx", "duckdb"])
-async def test_retry_failed_sends_nothing_if_nothing_failed(tmp_path: Path, format_: str) -> None:
-    out = tmp_path / f"x.{format_}"
-    async with served(Account()) as (client, service):
-        await pull(client, out)
-        service.requests.clear()
-        options: Any = {"account": "acme", "snapshot_date": NIGHT, "retry_failed": True}
-        estimate = await preview(client, None, START, END, out=out, **options)
-        assert (estimate.campaigns, estimate.requests) == (0, 0)
-        assert (await pull(client, out, retry_failed=True)).campaigns == 0
-        assert service.requests == []
-        # Nothing was pulled of another night.
-        summary = await pull(client, out, retry_failed=True, snapshot_date="2023-04-03")
-        assert summary.rows == 2
-
-
 @pytest.mark.parametrize("format_", ["csv", "xlsx"])
 async def test_retry_failed_fetches_all_from_another_address(
     tmp_path: Path, format_: str, caplog: pytest.LogCaptureFixture
@@ -316,37 +200,6 @@ async def test_retry_failed_fetches_all_from_another_address(
     async with served(Account(2)) as (client, _):
         assert (await pull(client, out, retry_failed=True)).campaigns == 2
     assert "for a file, from the same address" in caplog.text
-
-
-@pytest.mark.parametrize("format_", ["csv", "duckdb"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"ids": [3, 4]},
-        {"ids": None},
-        {"feeds": Feed.CAMPAIGN_BY_DATE},
-    ],
-)
-async def test_retry_failed_fetches_reports_not_requested_before(
-    tmp_path: Path, format_: str, options: dict[str, Any]
-) -> None:
-    out = tmp_path / f"x.{format_}"
-    async with served(Account(campaigns=4)) as (client, service):
-        await pull(client, out, [1, 3])
-        service.requests.clear()
-        options = {"ids": [1, 3]} | options
-        assert (await pull(client, out, **options, retry_failed=True)).rows
-        assert service.requests
-
-
-async def test_retry_failed_leaves_out_other_campaigns(tmp_path: Path) -> None:
-    out = tmp_path / "x.duckdb"
-    async with served(Account(campaigns=4, hidden={2: 500, 3: 500})) as (client, _):
-        await pull(client, out)
-        for options in ({"exclude": [2]}, {"ids": [3]}):
-            summary = await pull(client, out, **options, retry_failed=True)
-            (outcome,) = summary.outcomes
-            assert outcome.campaign_id == 3
 
 
 async def test_a_report_is_stored_while_another_is_awaited(out: Path) -> None:
@@ -385,18 +238,9 @@ async def test_an_error_of_on_progress_ends_the_pull(client: SeoRepClient, out: 
     assert not out.exists()
 
 
-async def test_groups_filter_and_exclude_choose_campaigns(
-    client: SeoRepClient, tmp_path: Path
-) -> None:
-    titles = {campaign.id: campaign.group_title for campaign in await client.campaigns.list()}
-    group = next(title for title in titles.values() if title)
-    groups = iter([f" {group.upper()} "])
-    summary = await pull(client, tmp_path / "x.csv", groups=groups, exclude=iter([3]))
-    members = [id_ for id_, title in titles.items() if title == group and id_ != 3]
-    assert [outcome.campaign_id for outcome in summary.outcomes] == members
-    with pytest.raises(ConfigurationError, match="there is no group 'Nowhere'"):
-        await pull(client, tmp_path / "y.csv", groups=["Nowhere"])
-    assert not folder_of(tmp_path / "y.csv").exists()
+async def test_groups_and_exclude_may_be_iterators(client: SeoRepClient, out: Path) -> None:
+    summary = await pull(client, out, groups=iter(["Retail"]), exclude=iter([3]))
+    assert [outcome.campaign_id for outcome in summary.outcomes] == [2, 4]
 
 
 async def test_a_group_of_an_account_without_groups_is_refused(out: Path) -> None:
@@ -405,18 +249,6 @@ async def test_a_group_of_an_account_without_groups_is_refused(out: Path) -> Non
             await pull(client, out, groups=["Retail"])
     problem = "there is no group 'Retail': none of the campaigns found has a group"
     assert caught.value.message == problem
-
-
-@pytest.mark.parametrize(
-    ("options", "selection"),
-    [({}, ""), ({"ids": [3, 1]}, '{"ids": [1, 3]}'), ({"exclude": [4, 2]}, '{"exclude": [2, 4]}')],
-)
-async def test_the_table_of_pulls_has_the_selection(
-    client: SeoRepClient, tmp_path: Path, out: Path, options: dict[str, Any], selection: str
-) -> None:
-    await pull(client, out, **options)
-    (row,) = csv.DictReader((tmp_path / "x.pulls.csv").read_text().splitlines())
-    assert row["selection"] == selection
 
 
 async def test_a_target_keeps_its_permissions_and_a_link_its_file(
@@ -435,13 +267,6 @@ async def test_a_target_keeps_its_permissions_and_a_link_its_file(
     (tmp_path / "x.duckdb").touch(0o600)
     await pull(client, tmp_path / "x.duckdb")
     assert (tmp_path / "x.duckdb").stat().st_mode & 0o777 == 0o600
-
-
-async def test_a_relative_path_stays_relative(
-    client: SeoRepClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert (await pull(client, "x.csv")).paths[:2] == (Path("x.csv"), Path("x.campaigns.csv"))
 
 
 async def test_a_summary_shows_itself(client: SeoRepClient, out: Path) -> None:
@@ -502,30 +327,6 @@ async def test_a_stream_is_the_file_of_its_feed(
     in_file = await pull(client, tmp_path / f"x.{format_}", feeds=feed)
     assert b"".join(written) == (tmp_path / f"x.{format_}").read_bytes()
     assert (summary.rows, summary.failures) == (in_file.rows, in_file.failures)
-
-
-async def test_a_preview_estimates_and_looks_into_the_staging(
-    client: SeoRepClient, out: Path
-) -> None:
-    options: Any = {"account": "acme", "snapshot_date": NIGHT, "out": out, "feeds": Feed}
-    estimate = await preview(client, None, START, END, **options)
-    assert (estimate.campaigns, estimate.sampled, estimate.staged) == (4, 1, None)
-    # The list, two reports of each campaign, and one of each keyword.
-    assert estimate.requests == 1 + 4 + 4 + 12
-    with pytest.raises(PullPausedError):
-        await pull(client, out, feeds=Feed, max_requests=6)
-    estimate = await preview(client, None, START, END, **options)
-    assert estimate.resumes
-    assert estimate.staged is not None
-    assert (estimate.staged.reports, estimate.staged.ended) == (4, False)
-    assert not out.exists()
-
-
-async def test_a_preview_skips_campaigns_that_it_may_not_see() -> None:
-    hidden = Sandbox(campaigns=3, keywords=1, failing={1: 403})
-    async with hidden as sandbox, SeoRepClient(sandbox.base_url, "sandbox") as client:
-        estimate = await preview(client, None, START, END)
-    assert (estimate.sampled, estimate.requests) == (2, 4)
 
 
 async def test_parquet_has_descriptions(client: SeoRepClient, tmp_path: Path) -> None:

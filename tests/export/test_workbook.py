@@ -27,6 +27,7 @@ from seorep_async.tables.output_tables import all_tables, table_of
 from tests.export import golden_nights
 from tests.export.accounts import Account, served
 from tests.export.staged import folder_of
+from tests.scripted_api import Service
 
 NAMES = ("company", "keyword_phrase")
 HOSTILE = [
@@ -229,17 +230,6 @@ async def test_constant_columns_are_last(out: Path) -> None:
     assert constant[1:] == sorted(constant[1:])
 
 
-async def test_headers_name_the_engines(out: Path) -> None:
-    async with golden_nights.account() as client:
-        await pull(client, out, engine_names=("Google", "Bing"))
-        assert (await pull(client, out)).notes == ()
-        await pull(client, out, engine_names=("Google", "Bing"))
-        with pytest.raises(ConfigurationError, match="engine_names must be the two names"):
-            await pull(client, out, engine_names=("Google",))
-    header = sheets_by_openpyxl(out)["keyword_rankings"][0]
-    assert {"keyword phrase", "Google mobile ranking", "last Bing ranking date"} <= {*header}
-
-
 async def test_columns_without_values_are_left_out_but_for_keys(out: Path) -> None:
     rows = [{"keywordId": 1, "keywordPhrase": ""}]
     async with served(Account(None, campaigns=1, rows=lambda _: rows)) as (client, _):
@@ -327,13 +317,14 @@ def workbook_of_somebody_else() -> bytes:
     [b"no workbook", b"PK\x03\x04 broken", workbook_of_somebody_else()],
     ids=["text", "broken", "another workbook"],
 )
-async def test_a_file_that_no_pull_wrote_is_kept(out: Path, content: bytes) -> None:
+async def test_a_file_that_no_pull_wrote_is_kept(
+    client: SeoRepClient, service: Service, out: Path, content: bytes
+) -> None:
     out.write_bytes(content)
-    async with served(Account()) as (client, service):
-        with pytest.raises(ConfigurationError, match=r"x\.xlsx exists, and no pull wrote it"):
-            await pull(client, out)
-        assert not service.requests
-        assert (await pull(client, out, force=True)).ok
+    with pytest.raises(ConfigurationError, match=r"x\.xlsx exists, and no pull wrote it"):
+        await pull(client, out)
+    assert not service.requests
+    assert (await pull(client, out, force=True)).ok
 
 
 async def pull_an_hour_ago(
@@ -382,39 +373,41 @@ def saved_without_properties(file: Path) -> None:
     ],
 )
 async def test_a_workbook_that_a_person_saved_is_kept(
-    out: Path, save: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+    client: SeoRepClient,
+    service: Service,
+    out: Path,
+    save: Callable[[Path], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with served(Account()) as (client, service):
-        await pull_an_hour_ago(client, out, monkeypatch)
-        save(out)
-        content = out.read_bytes()
-        request_count = len(service.requests)
-        with pytest.raises(ConfigurationError, match=r"x\.xlsx was changed since a pull wrote it"):
-            await pull(client, out)
-        assert len(service.requests) == request_count
-        assert out.read_bytes() == content
-        assert (await pull(client, out, force=True)).ok
+    await pull_an_hour_ago(client, out, monkeypatch)
+    save(out)
+    content = out.read_bytes()
+    request_count = len(service.requests)
+    with pytest.raises(ConfigurationError, match=r"x\.xlsx was changed since a pull wrote it"):
+        await pull(client, out)
+    assert len(service.requests) == request_count
+    assert out.read_bytes() == content
+    assert (await pull(client, out, force=True)).ok
 
 
 async def test_a_workbook_that_is_saved_while_a_pull_runs_is_kept(
-    out: Path, monkeypatch: pytest.MonkeyPatch
+    client: SeoRepClient, service: Service, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with served(Account()) as (client, service):
-        await pull_an_hour_ago(client, out, monkeypatch)
+    await pull_an_hour_ago(client, out, monkeypatch)
 
-        def save(progress: PullProgress) -> None:
-            if progress.stage is Stage.WRITING:
-                saved_by_openpyxl(out)
+    def save(progress: PullProgress) -> None:
+        if progress.stage is Stage.WRITING:
+            saved_by_openpyxl(out)
 
-        with pytest.raises(ConfigurationError, match="was changed since a pull wrote it"):
-            await pull(client, out, on_progress=save)
-        request_count = len(service.requests)
-        assert (await pull(client, out, force=True)).ok
-        assert len(service.requests) - request_count <= 2, "the reports were staged"
+    with pytest.raises(ConfigurationError, match="was changed since a pull wrote it"):
+        await pull(client, out, on_progress=save)
+    request_count = len(service.requests)
+    assert (await pull(client, out, force=True)).ok
+    assert len(service.requests) - request_count <= 2, "the reports were staged"
 
 
 async def test_a_temporary_folder_that_is_in_use_fails_no_pull(
-    out: Path, monkeypatch: pytest.MonkeyPatch
+    client: SeoRepClient, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rmdir = os.rmdir
 
@@ -423,23 +416,21 @@ async def test_a_temporary_folder_that_is_in_use_fails_no_pull(
             raise PermissionError(13, "Access is denied", path)
         rmdir(path, **options)
 
-    async with served(Account()) as (client, _):
-        with monkeypatch.context() as patched:
-            patched.setattr(os, "rmdir", refuse)
-            assert (await pull(client, out)).ok
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rmdir", refuse)
         assert (await pull(client, out)).ok
+    assert (await pull(client, out)).ok
     assert not folder_of(out).exists()
 
 
-async def test_a_workbook_cannot_be_streamed() -> None:
+async def test_a_workbook_cannot_be_streamed(client: SeoRepClient, service: Service) -> None:
     async def write(_: bytes) -> None:
         raise AssertionError
 
-    async with served(Account()) as (client, service):
-        options: Any = {"write": write, "format": "xlsx"}
-        with pytest.raises(ConfigurationError, match="as csv or jsonl"):
-            await stream(client, [1], "2023-01-01", "2023-01-31", **options)
-        assert not service.requests
+    options: Any = {"write": write, "format": "xlsx"}
+    with pytest.raises(ConfigurationError, match="as csv or jsonl"):
+        await stream(client, [1], "2023-01-01", "2023-01-31", **options)
+    assert not service.requests
 
 
 async def test_lost_names_leave_the_company_out(out: Path) -> None:

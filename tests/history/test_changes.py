@@ -216,21 +216,17 @@ def test_a_campaign_that_failed_is_retried(tmp_path: Path) -> None:
         changes(database_of(tmp_path / "a.duckdb", nights), campaign=2)
 
 
+OWN_DAYS = [
+    pull_of_night(-9, {21: 3, 31: 3}),
+    pull_of_night(-2, {21: 9}, failed=(4,)),
+    *nightly({11: 5}, {11: 6}),
+]
+"""A nightly campaign, two weekly ones, and one that failed."""
+
+
 @pytest.fixture(scope="module")
 def days_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a database of a nightly campaign, two weekly ones, and one that failed."""
-    pulls = [
-        pull_of_night(-9, {21: 3, 31: 3}),
-        pull_of_night(-2, {21: 9}, failed=(4,)),
-        *nightly({11: 5}, {11: 6}),
-    ]
-    return database_of(tmp_path_factory.mktemp("days") / "a.duckdb", pulls)
-
-
-def test_a_campaign_is_compared_on_its_own_days(days_of_their_own: Path) -> None:
-    (change,) = changes(days_of_their_own, campaign=2)
-    assert (change.before_date, change.after_date) == (day(-9), day(-2))
-    assert (change.before, change.after) == (3, 9)
+    return database_of(tmp_path_factory.mktemp("days") / "a.duckdb", OWN_DAYS)
 
 
 @pytest.mark.parametrize(
@@ -309,26 +305,46 @@ def test_the_last_day_is_one_of_most_campaigns(
     assert compared.notes == [words for words in caplog.messages if "Not compared" not in words]
 
 
-@pytest.mark.parametrize("first", [2, 90])
-def test_a_month_that_had_not_begun_is_not_the_last_day(tmp_path: Path, first: int) -> None:
-    ahead = Pull(day(1), day(first), day(first + 30), {11: 9})
-    database = database_of(tmp_path / "a.duckdb", [*nightly({11: 1}, {11: 2}), ahead])
-    assert changes(database).after == day(1)
-    assert changes(database, after=day(first)).before == day(1)
-    # once the month has begun, its pull counts; east of UTC, it begins a day earlier
-    begun = Pull(day(first - 1), day(first), day(first), {11: 9})
-    assert changes(database_of(database, [begun])).after == day(first)
+TWO_MONTHS = [pull_of_night(number, {11: number + 40}) for number in (-5, -2, 3, 9)]
+TOMORROW = [*nightly({11: 1}, {11: 2}), Pull(day(1), day(2), day(32), {11: 9})]
+IN_SPRING = [*nightly({11: 1}, {11: 2}), Pull(day(1), day(90), day(120), {11: 9})]
+"""Pulls of a month that had not begun."""
 
 
-def test_a_day_of_few_campaigns_is_skipped(tmp_path: Path) -> None:
-    nights = nightly(SEVERAL, {11: 9}, {**SEVERAL, 11: 5})
-    assert changes(database_of(tmp_path / "a.duckdb", nights)).before == day(0)
-
-
-def test_a_second_day_is_compared_with_a_first_of_more(tmp_path: Path) -> None:
-    nights = nightly(SEVERAL, {11: 9})
-    (change,) = changes(database_of(tmp_path / "a.duckdb", nights))
-    assert (change.before_date, change.after_date) == (day(0), day(1))
+@pytest.mark.parametrize(
+    ("pulls", "options", "days"),
+    [
+        pytest.param(OWN_DAYS, {"campaign": 2}, (-9, -2), id="of a weekly campaign"),
+        pytest.param(
+            nightly(SEVERAL, {11: 9}, {**SEVERAL, 11: 5}),
+            {},
+            (0, 2),
+            id="a day of few campaigns is skipped",
+        ),
+        pytest.param(nightly(SEVERAL, {11: 9}), {}, (0, 1), id="a second day after one of more"),
+        pytest.param(TWO_MONTHS, {"after": "2026-03"}, (-2, 9), id="the month before"),
+        pytest.param(TWO_MONTHS, {"before": "2026-02", "after": "2026-03"}, (-2, 9), id="months"),
+        pytest.param(TOMORROW, {}, (0, 1), id="not a month that had not begun"),
+        pytest.param(TOMORROW, {"after": day(2)}, (1, 2), id="a month that had not begun"),
+        # East of UTC a month begins a day earlier.
+        pytest.param(
+            [*TOMORROW, Pull(day(1), day(2), day(2), {11: 9})], {}, (1, 2), id="a month has begun"
+        ),
+        pytest.param(IN_SPRING, {}, (0, 1), id="not a month in spring"),
+        pytest.param(IN_SPRING, {"after": day(90)}, (1, 90), id="a month in spring"),
+        pytest.param(
+            [*IN_SPRING, Pull(day(89), day(90), day(90), {11: 9})],
+            {},
+            (1, 90),
+            id="a month in spring has begun",
+        ),
+    ],
+)
+def test_these_days_are_compared(
+    tmp_path: Path, pulls: list[Pull], options: dict[str, Any], days: tuple[int, int]
+) -> None:
+    compared = changes(database_of(tmp_path / "a.duckdb", pulls), **options)
+    assert (compared.before, compared.after) == tuple(map(day, days))
 
 
 @pytest.mark.parametrize(
@@ -365,14 +381,6 @@ def test_a_second_day_is_compared_with_a_first_of_more(tmp_path: Path) -> None:
 def test_wrong_arguments_are_refused(two_days: Path, options: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         changes(two_days, **options)
-
-
-def test_a_month_is_its_last_day_and_follows_the_one_before(tmp_path: Path) -> None:
-    nights = [pull_of_night(number, {11: number + 40}) for number in (-5, -2, 3, 9)]
-    database = database_of(tmp_path / "a.duckdb", nights)
-    for before in ("2026-02", None):
-        compared = changes(database, before=before, after="2026-03")
-        assert (compared.before, compared.after) == (day(-2), day(9))
 
 
 def test_a_month_is_never_compared_with_an_older_one(tmp_path: Path) -> None:

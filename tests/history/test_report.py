@@ -86,58 +86,139 @@ def paths(page: str, kind: str) -> list[str]:
     return [path.get("d") for path in of_kind]
 
 
-def test_zero_and_null_are_not_ranked_and_in_no_average(page_of_two_days: str) -> None:
-    page = page_of_two_days
-    top, to_10, to_20, to_50, beyond, not_ranked = panel(page, "Engine A")
-    assert top == ["1 to 3", "1", "1", "±0"]
-    assert to_10 == ["4 to 10", "0", "1", "+1"]
-    assert to_20 == ["11 to 20", "1", "0", "\N{MINUS SIGN}1"]
-    assert to_50 == ["21 to 50", "1", "0", "\N{MINUS SIGN}1"]
-    assert beyond == ["51+", "0", "0", "±0"]
-    assert not_ranked == ["not ranked", "1", "2", "+1"]
-    cards = [words(card) for card in parsed(page).iter("dl")]
-    assert [card.replace(" since 1 Mar 2026 ", "; ") for card in cards] == [
+@pytest.mark.parametrize(
+    ("title", "rows"),
+    [
+        (
+            "Engine A",  # zero and null are not ranked
+            [
+                ["1 to 3", "1", "1", "±0"],
+                ["4 to 10", "0", "1", "+1"],
+                ["11 to 20", "1", "0", "\N{MINUS SIGN}1"],
+                ["21 to 50", "1", "0", "\N{MINUS SIGN}1"],
+                ["51+", "0", "0", "±0"],
+                ["not ranked", "1", "2", "+1"],
+            ],
+        ),
+        ("Risen", [["shoes 11Leeds, England · Engine A", "12", "3", "+9"]]),
+        ("Fallen", [["shoes 12Leeds, England · Engine A", "2", "9", "\N{MINUS SIGN}7"]]),
+        ("Lost", [["shoes 13Leeds, England · Engine A", "40", "not ranked"]]),
+        ("By location", [["Leeds, England", "4", "1±0", "2+1", "6.01.0 better"]]),
+    ],
+)
+def test_two_days_are_compared(page_of_two_days: str, title: str, rows: list[list[str]]) -> None:
+    assert panel(page_of_two_days, title) == rows
+
+
+def test_unranked_keywords_are_in_no_average(page_of_two_days: str) -> None:
+    # The change is that of keywords ranked on both days, from 12 to 3 and from 2 to 9. The lost
+    # keyword was at 40.
+    (card,) = [words(card) for card in parsed(page_of_two_days).iter("dl")]
+    assert card.replace(" since 1 Mar 2026 ", "; ") == (
         "Keywords4 ±0; In the top 31 ±0; In the top 102 +1; Average rank6.0 18.0 on 1 Mar 2026"
-    ]
-
-
-def test_changes_of_averages_are_of_keywords_ranked_on_both_days(page_of_two_days: str) -> None:
-    # from 12 to 3 and from 2 to 9; the lost keyword was at 40
+    )
     assert '6.0<small><span class="good">1.0 better</span></small>' in page_of_two_days
 
 
-def test_movers_and_lost_keywords_are_those_of_changes(page_of_two_days: str) -> None:
-    page = page_of_two_days
-    assert panel(page, "Risen") == [["shoes 11Leeds, England · Engine A", "12", "3", "+9"]]
-    assert panel(page, "Fallen") == [
-        ["shoes 12Leeds, England · Engine A", "2", "9", "\N{MINUS SIGN}7"]
-    ]
-    assert panel(page, "Lost") == [["shoes 13Leeds, England · Engine A", "40", "not ranked"]]
-
-
-def test_found_keywords_are_listed(tmp_path: Path) -> None:
-    nights = nightly({11: None, 12: 5}, {11: 40, 12: 5, 13: 9})
-    page = page_of(database_of(tmp_path / "a.duckdb", nights))
-    assert [row[1:] for row in panel(page, "Found")] == [["new", "9"], ["not ranked", "40"]]
-
-
-def test_movers_of_several_campaigns_name_theirs(tmp_path: Path) -> None:
-    nights = nightly({11: 9, 21: 1}, {11: 1, 21: 9})
-    database = database_of(tmp_path / "a.duckdb", nights)
+@pytest.mark.parametrize(
+    ("nights", "title", "rows"),
+    [
+        pytest.param(
+            [{11: None, 12: 5}, {11: 40, 12: 5, 13: 9}],
+            "Found",
+            [["shoes 13Engine A", "new", "9"], ["shoes 11Engine A", "not ranked", "40"]],
+            id="found",
+        ),
+        pytest.param(
+            [{11: 40, 12: 2, 13: 9}, {11: None, 13: None, 14: 1}],
+            "Lost",
+            [
+                ["shoes 12Engine A", "2", "removed"],
+                ["shoes 13Engine A", "9", "not ranked"],
+                ["shoes 11Engine A", "40", "not ranked"],
+            ],
+            id="those that ranked best come first",
+        ),
+        pytest.param(
+            [{11: 9, 12: None, 13: 1}, {11: 3, 12: 2, 13: 2}],
+            "Entered the top 3",
+            [
+                ["shoes 12Engine A", "not ranked", "2", "found"],
+                ["shoes 11Engine A", "9", "3", "+6"],
+            ],
+            id="entered the top 3",
+        ),
+        pytest.param(
+            [{11: 3, 12: 2, 13: 1}, {11: 9, 12: None, 13: 2}],
+            "Left the top 3",
+            [
+                ["shoes 12Engine A", "2", "not ranked", "lost"],
+                ["shoes 11Engine A", "3", "9", "\N{MINUS SIGN}6"],
+            ],
+            id="left the top 3",
+        ),
+        pytest.param(
+            [{11: 9, 21: 1}, {11: 1, 21: 9}],
+            "Risen",
+            [["shoes 11Company 1 · Engine A", "9", "1", "+8"]],
+            id="one of several campaigns",
+        ),
+        pytest.param(
+            [{11: 9, 21: 1}, {11: 1, 21: 9}],
+            "Fallen",
+            [["shoes 21campaign 2 · Engine A", "1", "9", "\N{MINUS SIGN}8"]],
+            id="a campaign without a name",
+        ),
+        pytest.param(
+            [{11: 1, 21: 5}, {11: 1}],
+            "By campaign",
+            [["Company 1 (1)", "1", "1±0", "1±0", "1.0±0"]],
+            id="a day without all campaigns",
+        ),
+    ],
+)
+def test_a_panel_has_these_rows(
+    tmp_path: Path, nights: list[Ranks], title: str, rows: list[list[str]]
+) -> None:
+    database = database_of(tmp_path / "a.duckdb", nightly(*nights))
     change(database, "UPDATE campaigns SET company = NULL WHERE campaign_id = 2")
-    page = page_of(database)
-    assert panel(page, "Risen")[0][0] == "shoes 11Company 1 · Engine A"
-    assert panel(page, "Fallen")[0][0] == "shoes 21campaign 2 · Engine A"
+    assert panel(page_of(database), title) == rows
 
 
-def test_of_lost_keywords_those_that_ranked_best_come_first(tmp_path: Path) -> None:
-    nights = nightly({11: 40, 12: 2, 13: 9}, {11: None, 13: None, 14: 1})
-    page = page_of(database_of(tmp_path / "a.duckdb", nights))
-    assert [row[1:] for row in panel(page, "Lost")] == [
-        ["2", "removed"],
-        ["9", "not ranked"],
-        ["40", "not ranked"],
-    ]
+def test_keywords_that_left_the_top_3_are_beside_those_that_entered(page_of_two_days: str) -> None:
+    titles = [title.text for title in parsed(page_of_two_days).iter("h3")]
+    assert titles.index("Left the top 3") == titles.index("Entered the top 3") + 1
+
+
+@pytest.mark.parametrize(
+    ("nights", "options", "sentence"),
+    [
+        ([{11: 1, 21: 5}, {11: 1}], {}, "1 of 2 days lack a campaign that other days have."),
+        (
+            [{11: 3}, {11: 7}],
+            {"start_date": day(1)},
+            "One day is shown; changes appear once there is a second day.",
+        ),
+        (
+            [{11: 1 + number % 7} for number in range(100)],
+            {},
+            "The charts show 51 of 100 days, evenly spaced.",
+        ),
+    ],
+)
+def test_a_page_says_which_days_it_shows(
+    tmp_path: Path, nights: list[Ranks], options: dict[str, Any], sentence: str
+) -> None:
+    assert sentence in page_of(database_of(tmp_path / "a.duckdb", nightly(*nights)), **options)
+
+
+@pytest.mark.parametrize(
+    "days", [{"start_date": day(1)}, {"start_date": "2026-03-02", "end_date": "2026-03-09"}]
+)
+def test_one_day_is_a_page_without_changes(database: Path, days: dict[str, Any]) -> None:
+    page = page_of(database, **days)
+    assert "Movers" not in page
+    assert panel(page, "Engine A")[0] == ["1 to 3", "1"]
 
 
 def test_engines_have_the_requested_names(tmp_path: Path) -> None:
@@ -147,12 +228,6 @@ def test_engines_have_the_requested_names(tmp_path: Path) -> None:
     for name in ("Google", "Google mobile", "Google places", "Bing"):
         assert len(panel(page, name)) == 6
     assert "Engine" not in page
-
-
-def test_groups_are_compared_with_the_first_day(page_of_two_days: str) -> None:
-    assert panel(page_of_two_days, "By location") == [
-        ["Leeds, England", "4", "1±0", "2+1", "6.01.0 better"]
-    ]
 
 
 def test_several_campaigns_are_compared(tmp_path: Path) -> None:
@@ -166,12 +241,6 @@ def test_several_campaigns_are_compared(tmp_path: Path) -> None:
     assert "By campaign" not in page_of_campaign
     assert "<title>Search rankings: Company 2</title>" in page_of_campaign
     assert "<title>Search rankings: Retail</title>" in page_of(database, group=" retail ")
-
-
-def test_days_without_all_campaigns_are_told(tmp_path: Path) -> None:
-    page = page_of(database_of(tmp_path / "a.duckdb", nightly({11: 1, 21: 5}, {11: 1})))
-    assert "1 of 2 days lack a campaign that other days have." in page
-    assert [row[0] for row in panel(page, "By campaign")] == ["Company 1 (1)"]
 
 
 def notes_of(page: str) -> list[str]:
@@ -194,50 +263,9 @@ def test_campaigns_that_failed_on_the_last_day_are_named(
     assert note in caplog.text
 
 
-def test_one_day_is_a_page_without_changes(tmp_path: Path) -> None:
-    database = database_of(tmp_path / "a.duckdb", nightly({11: 3}, {11: 7}))
-    page = page_of(database, start_date=day(1))
-    assert "One day is shown; changes appear once there is a second day." in page
-    assert "Movers" not in page
-    assert panel(page, "Engine A")[1] == ["4 to 10", "1"]
-
-
-def test_of_many_days_90_at_most_are_drawn(tmp_path: Path) -> None:
-    nights = nightly(*({11: 1 + number % 7} for number in range(100)))
-    page = page_of(database_of(tmp_path / "a.duckdb", nights))
-    assert "The charts show 51 of 100 days, evenly spaced." in page
-
-
 def test_a_title_takes_the_place_of_the_account(database: Path, page_of_two_days: str) -> None:
     assert "acme" in page_of_two_days
     assert "acme" not in page_of(database, title="Rankings of March")
-
-
-def test_keywords_that_entered_the_top_3_are_named(tmp_path: Path) -> None:
-    before = {11: 9, 12: None, 13: 1}
-    after = {11: 3, 12: 2, 13: 2}
-    page = page_of(database_of(tmp_path / "a.duckdb", nightly(before, after)))
-    assert panel(page, "Entered the top 3") == [
-        ["shoes 12Engine A", "not ranked", "2", "found"],
-        ["shoes 11Engine A", "9", "3", "+6"],
-    ]
-
-
-def test_keywords_that_left_the_top_3_are_beside_them(tmp_path: Path) -> None:
-    before = {11: 3, 12: 2, 13: 1}
-    after = {11: 9, 12: None, 13: 2}
-    page = page_of(database_of(tmp_path / "a.duckdb", nightly(before, after)))
-    titles = [title.text for title in parsed(page).iter("h3")]
-    assert titles.index("Left the top 3") == titles.index("Entered the top 3") + 1
-    assert panel(page, "Left the top 3") == [
-        ["shoes 12Engine A", "2", "not ranked", "lost"],
-        ["shoes 11Engine A", "3", "9", "\N{MINUS SIGN}6"],
-    ]
-
-
-def test_days_are_those_between_two_days(database: Path) -> None:
-    page = page_of(database, start_date="2026-03-02", end_date="2026-03-09")
-    assert panel(page, "Engine A")[0] == ["1 to 3", "1"]
 
 
 @pytest.mark.parametrize("text", ["".join(HOSTILE), "x" * 500], ids=["hostile", "long"])
@@ -331,22 +359,30 @@ def test_marks_of_an_axis_are_round(
     assert marks(lowest, highest, first=first) == expected
 
 
-def test_a_line_is_interrupted_where_nothing_is_ranked(tmp_path: Path) -> None:
-    nights = nightly({11: 1}, {11: 0}, {11: 2}, {11: 3}, {11: None})
-    page = page_of(database_of(tmp_path / "a.duckdb", nights))
-    assert paths(page, "line") == ["M05 0.0h0M25 50.0h0L35 100.0h0"]
-    assert paths(page, "dot") == ["M35 100.0h0"]
-
-
-def test_bars_stand_on_each_other(tmp_path: Path) -> None:
-    nights = nightly({11: 1, 12: 0, 13: 5, 14: 0}, {11: 1, 12: 1, 13: 9, 14: 0})
-    page = page_of(database_of(tmp_path / "a.duckdb", nights))
-    assert [paths(page, f"b{band}")[0] for band in (0, 1, 2, 5)] == [
-        "M05 100.0V75.0M15 100.0V50.0",
-        "M05 75.0V50.0M15 50.0V25.0",
-        "",
-        "M05 50.0V-0.0M15 25.0V-0.0",
-    ]
+@pytest.mark.parametrize(
+    ("nights", "lines"),
+    [
+        pytest.param(
+            [{11: 1}, {11: 0}, {11: 2}, {11: 3}, {11: None}],
+            {"line": "M05 0.0h0M25 50.0h0L35 100.0h0", "dot": "M35 100.0h0"},
+            id="a line is interrupted where nothing is ranked",
+        ),
+        pytest.param(
+            [{11: 1, 12: 0, 13: 5, 14: 0}, {11: 1, 12: 1, 13: 9, 14: 0}],
+            {
+                "b0": "M05 100.0V75.0M15 100.0V50.0",
+                "b1": "M05 75.0V50.0M15 50.0V25.0",
+                "b2": "",
+                "b5": "M05 50.0V-0.0M15 25.0V-0.0",
+            },
+            id="bars stand on each other",
+        ),
+    ],
+)
+def test_charts_are_drawn(tmp_path: Path, nights: list[Ranks], lines: dict[str, str]) -> None:
+    page = page_of(database_of(tmp_path / "a.duckdb", nightly(*nights)))
+    for kind, line in lines.items():
+        assert paths(page, kind)[0] == line
 
 
 def test_the_worst_page_has_200_kb_at_most(tmp_path: Path) -> None:

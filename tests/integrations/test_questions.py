@@ -169,29 +169,6 @@ def test_sql_can_only_read_the_database(database: Path, query: str) -> None:
 # --- Changes
 
 
-COLUMNS_OF_CHANGES = (
-    "company keyword_phrase location engine kinds before after campaign_id keyword_id"
-)
-COLUMNS_OF_COUNTS = (
-    "company campaign_id changes places rose fell found lost entered_top_3 left_top_3 "
-    "entered_top_10 left_top_10 new removed"
-)
-
-
-@pytest.mark.parametrize(
-    ("by_campaign", "columns", "omitted"),
-    [(False, COLUMNS_OF_CHANGES, 271), (True, COLUMNS_OF_COUNTS, 26)],
-)
-def test_rows_have_few_columns_and_the_omitted_are_counted(
-    database: Path, by_campaign: bool, columns: str, omitted: int
-) -> None:
-    answer = changes_in(database, limit=3, by_campaign=by_campaign)
-    assert answer["columns"] == columns.split()
-    assert len(answer["rows"]) == 3
-    advice = "raise limit (to at most 100), or filter"
-    assert answer["left_out"] == [f"{omitted} smaller rows; {advice}"]
-
-
 def test_campaigns_that_were_not_compared_are_named(tmp_path: Path) -> None:
     pulls = nightly({11: 1}, {11: 9})
     pulls.append(Pull(day(1), day(-29), day(1), {}, failed=(2,)))
