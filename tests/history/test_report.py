@@ -185,7 +185,7 @@ def test_a_panel_has_these_rows(
     assert panel(page_of(database), title) == rows
 
 
-def test_keywords_that_left_the_top_3_are_beside_those_that_entered(page_of_two_days: str) -> None:
+def test_those_that_left_the_top_3_are_beside_those_that_entered(page_of_two_days: str) -> None:
     titles = [title.text for title in parsed(page_of_two_days).iter("h3")]
     assert titles.index("Left the top 3") == titles.index("Entered the top 3") + 1
 
