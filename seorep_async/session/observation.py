@@ -175,6 +175,7 @@ class Observer:
                 block.value.append(self._raw_answer(call, response))
 
     def _raw_answer(self, call: Call[Any], response: Response) -> RawAnswer:
+        """Return a response for a recording, without its secret headers."""
         request = call.request
         headers = CIMultiDict[str]()
         for name, value in response.headers.items():
@@ -260,6 +261,7 @@ class Observer:
             _log.debug(message, self._prefix, *facts, extra=fields)
 
     def _log_fields(self, call: Call[Any], **more: object) -> dict[str, object]:
+        """Return the fields of a log record. `more` adds fields, or replaces them."""
         failure = call.failure
         return {
             "account": self.account,

@@ -95,14 +95,13 @@ class ResponseReader:
         #    during which a thread would also hold up the loop.
         # 2. Any other page of a feed, and any very large page: in a thread.
         # 3. A list: in a thread, because its records take ten times as long as rows.
-        #
-        # `_decode_page` distinguishes the first two.
         decode = call.request.decode
         if isinstance(decode, PageDecoder):
             return await self._decode_page(call, decode, response.body)
         return await self._decode_in_thread(call, decode, response.body)
 
     async def _decode_page(self, call: Call[T], decode: PageDecoder[T], body: bytes) -> T:
+        """Decode a page of a feed: case 1 or 2 of `_decode_large`."""
         size = len(body)
         if size > _LARGEST_IN_LOOP:
             return await self._decode_in_thread(call, call.request.decode, body)
@@ -172,6 +171,7 @@ class ResponseReader:
         return seconds_left
 
     def _undecoded_failure(self) -> Failure:
+        """Return the failure of a response whose call ended before it was decoded."""
         cause = Cause.OVERLOAD
         error: SeoRepError
         error = AttemptTimeoutError("the response was received, but not decoded in time")
@@ -182,6 +182,7 @@ class ResponseReader:
 
 
 async def _in_thread(decode: Decode[T], body: bytes) -> T:
+    """Decode a body in a thread of its own."""
     # A new thread, because the loop's threads may be busy with blocking work of the caller.
     thread = ThreadPoolExecutor(1, "seorep_async decode")
     try:

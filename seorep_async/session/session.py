@@ -205,6 +205,7 @@ class Session:
         raise completed
 
     async def _send_until_success(self, call: Call[T]) -> T:
+        """Make attempts until one succeeds. Raise the error after which none follows."""
         request = call.request
         while True:
             # Usually a permit is free at once, and no place in the queue is needed.
@@ -229,6 +230,7 @@ class Session:
         return result
 
     async def _wait_for_permit(self, call: Call[Any]) -> Permit:
+        """Wait for a permit. Turn the errors of the queue into those for callers."""
         request = call.request
         try:
             return await self.share.acquire(

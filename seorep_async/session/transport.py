@@ -260,6 +260,7 @@ class Transport:
         return Response(response.status, chunks, retry_after, headers)
 
     async def _read(self, response: aiohttp.ClientResponse) -> list[bytes]:
+        """Read the chunks of a body that has not arrived completely."""
         self._check_size(response.content_length or 0)
         chunks = []
         size = 0

@@ -71,11 +71,13 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         self.next_probe = now + max(_SHORTEST_BETWEEN_PROBES, interval)
 
     def close(self) -> None:
+        """Let all attempts start again."""
         self.is_open = False
         self.state = Circuit.CLOSED
         self.failures = 0
 
     def reset(self) -> None:
+        """Close the breaker, and forget when it opened."""
         self.close()
         self.opened_at = -math.inf
 

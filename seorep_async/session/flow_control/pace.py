@@ -59,6 +59,7 @@ class Pace:
     def next_start(self, now: float, in_flight: int) -> tuple[WaitReason, float]:
         """Return why the next attempt waits, and when it may start."""
         is_open = self.breaker.is_open
+        # Probes are few, so the window does not limit them.
         most_in_flight = self.window.ceiling if is_open else self.window.size
         if in_flight + 1 > most_in_flight:
             # It may start when a permit comes back, and no time is known for that.
@@ -146,6 +147,7 @@ class Pace:
             self._set_first_rate(now, seconds_open)
 
     def _set_first_rate(self, now: float, seconds_open: float) -> None:
+        """Set the rate when the breaker closes and no limit is known yet."""
         # Rule 5: until the breaker opened, the service delivered its limit. It may have let
         # through a burst, so a second is the shortest span.
         delivered = self.delivered.per_second(now)
@@ -219,6 +221,7 @@ class Pace:
             self.fail(started, now)
 
     def _may_be_ignored(self, subject: Subject | None, pauses_everybody: bool) -> bool:
+        """Return whether a refusal may be about its subject, and not about the rate."""
         # Rule 3: another refusal of a subject does not count if attempts that started after its
         # first refused one were accepted. The subject may then be the cause. A refusal that pauses
         # everybody may be repeated by chance, so it counts until the subject is surely the cause.

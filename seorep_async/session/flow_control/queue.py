@@ -154,7 +154,7 @@ class PermitQueue:
                 waiter.expire()
                 continue
             waiter.end(self._grant(waiter.lanes, waiter.subject, now))
-        self._sleep()
+        self._cancel_timer()
 
     def _next_client(self) -> ClientLanes | None:
         """Return the lanes of the waiting client that was served longest ago."""
@@ -174,6 +174,7 @@ class PermitQueue:
         return min(reversed(ready), key=self._order_of_probes)
 
     def _order_of_probes(self, waiter: Waiter) -> tuple[float, float]:
+        """Return a sort key: the waiter with the lowest one becomes the probe."""
         refused_at = self.pace.refused_subjects.refused_at(waiter.subject)
         # Among retries, the oldest goes first, because it has waited longest.
         if waiter.is_retry:
@@ -182,11 +183,11 @@ class PermitQueue:
 
     def _wake_at(self, moment: float, now: float) -> None:
         """Dispatch again at a moment. An infinite moment needs no timer."""
-        self._sleep()
+        self._cancel_timer()
         if moment < math.inf:
             self._timer = self._clock.wake_later(moment - now, self.dispatch)
 
-    def _sleep(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None
@@ -194,6 +195,7 @@ class PermitQueue:
     # Permits
 
     def _grant(self, lanes: ClientLanes, subject: Subject | None, now: float) -> Permit:
+        """Record the start of an attempt, and return its permit."""
         # Clients take turns, so the one that was just served becomes the last.
         self._clients.move_to_end(lanes)
         is_probe = self.pace.start(now, subject)
@@ -232,6 +234,7 @@ class PermitQueue:
                 self._end_if_hopeless(waiter, now)
 
     def _tell_pace(self, permit: Permit, failure: Failure | None, now: float) -> None:
+        """Report the end of an attempt to the pace. A failure of None is a success."""
         pace = self.pace
         # A 403, a 404 or a 500 says nothing about the rate: the service accepted the request.
         if failure is None or failure.was_accepted:
@@ -248,6 +251,7 @@ class PermitQueue:
             pace.fail(permit.started, now)
 
     def _tell_refusal(self, permit: Permit, failure: Failure, now: float) -> None:
+        """Report a refusal to the pace, and its Retry-After if that pauses everybody."""
         pause = failure.retry_after
         longest_pause = permit.lanes.longest_pause
         pauses_everybody = False

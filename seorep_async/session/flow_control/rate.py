@@ -47,12 +47,14 @@ class DeliveredRate(msgspec.Struct, eq=False):
     paused_before: float = 0.0
 
     def restart(self, now: float) -> None:
+        """Begin to count again from 0."""
         self.since = now
         self.accepted = 0
         self.paused = 0.0
         self.begin_doubling(now)
 
     def begin_doubling(self, now: float) -> None:
+        """Note the counts with which slow start begins."""
         self.doubling_since = now
         self.accepted_before = self.accepted
         self.paused_before = self.paused
@@ -203,6 +205,7 @@ class Rate(msgspec.Struct, eq=False):
         self._begin(last_start)
 
     def _begin(self, last_start: float) -> None:
+        """Begin a new rate: the next attempt starts one interval after the last one."""
         self.accepted_in_a_row = 0
         # The accepted probe was the first attempt at this rate.
         self.next_start = last_start + self.interval

@@ -182,6 +182,7 @@ class RefusedSubjects:
         return was_suspected
 
     def refuse(self, subject: Subject | None, started: float, now: float) -> None:
+        """Record a refusal of a subject. A refusal without a subject is not recorded."""
         if subject is None:
             return
         # Popped and stored again: the dict is then ordered by the last refusal, oldest first.
