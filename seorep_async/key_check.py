@@ -101,6 +101,7 @@ class KeyCheck:
         return None if self.refusal is None else self.refusal.evolve()
 
     async def _ask(self) -> None:
+        """Ask the question, and record what its answer says about the key."""
         self.answered.clear()
         try:
             await self._send_question()

@@ -263,7 +263,7 @@ class _Run(Generic[R]):
         self.changed.set()
         await self.crawl.close()
 
-    # For the crawl
+    # For the crawl: the methods of `Source` in `paging/crawl.py`
 
     def next_reading(self) -> Reading[R] | None:
         # This also ends ids that will not be read.
@@ -364,6 +364,7 @@ class _Run(Generic[R]):
         self.changed.set()
 
     def _may_try_again(self, item: _Item[R], error: SeoRepError) -> bool:
+        """Return whether an id gets a second try after its failure."""
         # A second try comes after all other ids. The consumer of an ordered pull would wait for
         # them, and a pull that raises ends with its first failure.
         if self._request.ordered or self._request.on_error == "raise" or item.error is not None:

@@ -70,6 +70,7 @@ class Crawl(Generic[T]):
         self.budget: int = 2 * self._permits
         # Listings with a known number of pages that have more to request, in order.
         self._unfinished: list[Reading[T]] = []
+        # Each worker, with the listing that it is reading.
         self._workers: dict[asyncio.Task[None], Reading[T]] = {}
         # The workers whose request is being tried again.
         self._retrying: set[asyncio.Task[None]] = set()
@@ -101,7 +102,7 @@ class Crawl(Generic[T]):
         return len(self._workers) - 1
 
     def _next_job(self) -> Job[T] | None:
-        """Return the next page to request, if there is any."""
+        """Return the next page to request by rules 2 to 4 of the class, if there is any."""
         healthy = self._unfinished
         if self._retrying:
             failing = {self._workers[worker] for worker in self._retrying}
@@ -121,12 +122,14 @@ class Crawl(Generic[T]):
         return None
 
     def _take_job(self, reading: Reading[T]) -> Job[T]:
+        """Return the next page of a listing as a job."""
         number = reading.take_number()
         if number == reading.last_page:
             self._unfinished.remove(reading)
         return reading, number
 
     async def _work(self, job: Job[T] | None) -> None:
+        """Request one page after the other, until nothing is left for this worker."""
         worker = cast("asyncio.Task[None]", asyncio.current_task())
         if worker not in self._workers:
             # An eager task runs before `hire` has registered it, and would start the next worker
@@ -139,6 +142,7 @@ class Crawl(Generic[T]):
             # started in one turn, their first attempts would block the loop.
             self.hire()
             try:
+                # The page gets no variable, which would keep it in memory.
                 self._receive(reading, number, await reading.fetch(self._session, number))
             except SeoRepError as error:
                 reading = await self._fail(reading, error)
@@ -156,7 +160,7 @@ class Crawl(Generic[T]):
         """Return the page that a worker requests next, after a response of this listing."""
         if not self.is_open:
             return None
-        # Without a total, only this worker may read on in the listing.
+        # 1. Without a number of pages, only this worker may read on in the listing.
         if reading.wants_request and reading.last_page is None:
             return self._take_job(reading)
         # This worker ends if there are enough others.
@@ -169,6 +173,7 @@ class Crawl(Generic[T]):
         return workers < min(self._permits + len(self._retrying), self.budget)
 
     def _receive(self, reading: Reading[T], number: int, page: Page[T]) -> None:
+        """Store a page. Hand the listing to the source once it is complete."""
         if reading.is_given_up:
             return
         reading.receive(number, page)
@@ -215,6 +220,7 @@ class Crawl(Generic[T]):
                 worker.cancel()
 
     def _on_worker_end(self, worker: asyncio.Task[None]) -> None:
+        """Remove a worker, report its listing if it was cancelled, and start another worker."""
         reading = self._workers.pop(worker)
         self._retrying.discard(worker)
         if not worker.cancelled():

@@ -144,6 +144,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
         )
 
     async def _read_whole(self, deadline: Deadline) -> R_co:
+        """Read everything, if necessary a second time with pages of the default size."""
         reading = self.reading(deadline)
         try:
             return await self._assembled(reading)
