@@ -34,6 +34,7 @@ def reason_in(value: object) -> str:
 
 
 def _strings(value: object, depth: int) -> list[str]:
+    """Return the strings in a value that may be reasons, down to `depth` levels."""
     if isinstance(value, str):
         string = value.strip()
         return [string] if string and string.lower() not in _NO_REASONS else []

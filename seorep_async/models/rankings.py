@@ -246,7 +246,7 @@ class KeywordRanking(Model):
 @with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class CampaignPeriod(Model):
-    """A period of a campaign: a row of the feed by date (the service's reference, section 2.7).
+    """A period of a campaign: a row of the feed `campaign-by-date` (the reference, section 2.7).
 
     `date_precision` says whether the service sent a day or only a month. For a month, `date` is its
     first day. A field such as `..._rankings_4_10` counts the keywords in positions 4 to 10.

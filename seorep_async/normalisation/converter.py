@@ -72,6 +72,7 @@ class ModelConverter:
         raise refusal from None
 
     def _model_hook(self, model: type) -> Callable[[Any, Any], Any]:
+        """Return the cattrs hook that turns a JSON object into a model."""
         names = wire_names(model, self._engine_names)
         types = field_types(model)
         splits = {name: _SPLITS[types[name]] for name in names if types[name] in _SPLITS}

@@ -97,6 +97,7 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
         return page.completed(self.number, models, totals)
 
     def _models(self, json_rows: list[msgspec.Raw], path: str) -> list[M]:
+        """Turn rows into models, a slice at a time."""
         rows = []
         try:
             for first in range(0, len(json_rows), SLICE):

@@ -248,6 +248,7 @@ def _count(value: object) -> int | None:
 
 
 def _whole_number(value: object) -> int | None:
+    """Return an integer of 0 or more, or None if the value is not one."""
     # Checked first, because raising an error costs more than everything else.
     if value is None:
         return None
@@ -262,6 +263,7 @@ def _whole_number(value: object) -> int | None:
 
 
 def _is_error(envelope: Mapping[str, Any]) -> bool:
+    """Return whether an envelope reports an error, although the status is a success."""
     status = envelope.get("status")
     if status is False or (isinstance(status, str) and status.lower() in _ERROR_STATUSES):
         return True
@@ -284,6 +286,7 @@ def _is_false(value: object) -> bool:
 
 
 def _error_code(envelope: Mapping[str, Any]) -> int | None:
+    """Return the HTTP error status that an envelope names, or None."""
     for name in ("code", "status"):
         code = _whole_number(envelope.get(name))
         if code is not None and 400 <= code <= 599:

@@ -223,6 +223,7 @@ class RowReader(Generic[M]):
         raise ValueError("the first row does not show how to read the others")
 
     def _make_current(self, rows: list[Any]) -> list[M]:
+        """Turn raw rows in the current format into models in place."""
         # An error leaves all rows unconverted, so the JSON can be read again.
         self._values.convert(rows)
         return turn_into_models(rows, self._model)
@@ -312,6 +313,7 @@ def _envelope(row: Any) -> Any:
 
 
 def _decode_odd(decode: Callable[[bytes], Any], json: bytes) -> Any:
+    """Decode odd rows, but refuse all of them if a string may be "null"."""
     rows = decode(json)
     # Without `strict`, msgspec reads the string "null" as null, and the reference refuses it.
     lower_case = json.lower()
@@ -339,6 +341,7 @@ def _first_row_of(body: bytes) -> Any:
 
 
 def _totals_decoder(names: dict[str, str]) -> Callable[[bytes], Any]:
+    """Return a decoder of totals, from their names on the wire."""
     fields = [(name, _Metric | None, None) for name in names]
     totals = msgspec.defstruct("Totals", fields, rename=names, forbid_unknown_fields=True)
     # The service may send false in place of totals.
@@ -356,6 +359,7 @@ def _content(envelope: Any) -> tuple[list[Any], msgspec.Raw, str]:
 
 
 def _totals_model(wire: Any) -> RankingTotals | None:
+    """Return the model of decoded totals, or None if the service sent none."""
     if not wire:  # false, null or absent
         return None
     metrics = () if wire is True else astuple(wire)

@@ -83,6 +83,7 @@ def _problem_of_object(fields: list[tuple[str, Any]]) -> _Problem | None:
 
 
 def _first_problem(items: Iterable[tuple[str | int, Any]]) -> _Problem | None:
+    """Return the first problem in named or numbered values, with its path."""
     for step, value in items:
         if isinstance(step, str) and SURROGATE.search(step):
             return _Problem("", "has a field whose name is not valid Unicode")
@@ -95,6 +96,7 @@ def _first_problem(items: Iterable[tuple[str | int, Any]]) -> _Problem | None:
 
 
 def _problem_within(value: Any) -> _Problem | None:
+    """Return the problem with a parsed value, or the first one in its items."""
     if isinstance(value, _Problem):
         return value
     if isinstance(value, list):

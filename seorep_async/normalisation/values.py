@@ -154,6 +154,7 @@ def is_no_object(value: object) -> bool:
 
 
 def _read(pattern: re.Pattern[str], make: Callable[..., D], value: object) -> D | None:
+    """Make a value of the numbers in a string. Return None if that is not possible."""
     if type(value) is not str:
         return None
     match = pattern.fullmatch(value)

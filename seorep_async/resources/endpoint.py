@@ -90,6 +90,7 @@ class Endpoint(Generic[M]):
         extra_params: ExtraParams | None,
         subject: str | None = None,
     ) -> Listing[M, ModelList[M]]:
+        """Check and encode the parameters of a list, and return its listing."""
         # None reserves the name: `build_params` then refuses `page` in `extra_params`.
         documented = {**values, "limit": check_limit(limit), "page": None}
         params = build_params(documented, extra_params)

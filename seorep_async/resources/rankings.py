@@ -273,6 +273,7 @@ class Rankings:
     def _feed(
         self, feed: Feed, id: int, start_date: Date, end_date: Date, options: FeedOptions
     ) -> Listing[Any, RankingReport[Any]]:
+        """Check the arguments of a feed, and return the listing of one report."""
         # The error names the argument of this feed's method: `campaign_id` or `keyword_id`.
         id = check_id(f"{feed.object_name}_id", id)
         return self._query(feed, start_date, end_date, options).listing(id)
@@ -285,6 +286,7 @@ class Rankings:
         options: FeedOptions,
         snapshot_date: dt.date | None = None,
     ) -> FeedQuery[Any]:
+        """Check and encode the arguments of a feed. They apply to any number of ids."""
         start, end = check_dates(start_date, end_date)
         settings = self._session.settings
         params = feed_params(feed, options, settings.feed_search_param)

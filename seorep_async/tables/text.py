@@ -47,6 +47,7 @@ def csv_lines(table: Table, columns: Columns) -> list[str]:
 
 
 def _cells(column_type: ColumnType, values: Sequence[Any]) -> list[str]:
+    """Return a column as cells. If all values are equal, only one is converted."""
     if is_constant(column_type, values):
         return _cells(column_type, values[:1]) * len(values)
     return _CSV[column_type](values)
@@ -232,6 +233,7 @@ def excerpt(
 
 
 def _omitted_rows(rows: Iterable[Sequence[Any]], kept: int, advice: Callable[[int], str]) -> str:
+    """Return the description of the rows that do not fit."""
     # only a list says how many rows there are
     number = "further rows"
     if isinstance(rows, list):
