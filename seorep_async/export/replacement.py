@@ -55,6 +55,16 @@ OUTDATED_REPORTS = r"""
             NOT starts_with(coalesce(old.selection, ''), '{"ids"')
             OR list_contains(regexp_extract_all(old.selection, '\d+'), failed.campaign_id::VARCHAR)
         )
+        -- and so did a pull that excluded it
+        AND NOT coalesce(
+            list_contains(
+                regexp_extract_all(
+                    regexp_extract(old.selection, '^\{"exclude": \[[\d, ]*'), '\d+'
+                ),
+                failed.campaign_id::VARCHAR
+            ),
+            false
+        )
         -- a later pull of the same campaigns with our row options has replaced their rows
         AND NOT EXISTS (
             SELECT 1 FROM pulls AS new

@@ -83,3 +83,17 @@ async def test_a_failed_keyword_loses_only_its_own_rows(
         with opened(out) as database:
             query = "SELECT DISTINCT campaign_id FROM keyword_periods ORDER BY 1"
             assert database.execute(query).fetchall() == left
+
+
+@pytest.mark.parametrize(("excluded", "left"), [(2, [(1,), (2,)]), (22, [(1,)])])
+async def test_a_campaign_that_a_pull_excluded_keeps_its_rows(
+    client: SeoRepClient, account: Account, tmp_path: Path, excluded: int, left: list[tuple[int]]
+) -> None:
+    out = tmp_path / "x.duckdb"
+    await pull(client, out)
+    await pull_with(GOOGLE, client, out, exclude=[excluded])
+    account.hidden = {2: 500}
+    await pull(client, out)
+    with opened(out) as database:
+        query = "SELECT DISTINCT campaign_id FROM keyword_rankings ORDER BY 1"
+        assert database.execute(query).fetchall() == left
