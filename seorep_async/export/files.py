@@ -27,6 +27,7 @@ from seorep_async.export.formats import Parquet, Text
 from seorep_async.export.pieces import unfinished_path
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Contents, other_row_options
+from seorep_async.models import Feed
 from seorep_async.tables.columns import FeedTable, Table
 from seorep_async.tables.output_tables import all_tables, pulls_table, table_of
 
@@ -121,7 +122,7 @@ class Target:
         complete_pull = {**self.requested_pull(), "failures": "0"}
         # a workbook leaves empty columns out
         if all(pull.get(name, "") == value for name, value in complete_pull.items()):
-            return Retry([], check_row_options(self.request, pull["reading"]))
+            return Retry([], check_row_options(self.request, pull.get("reading")))
         return Retry()
 
     def row_files(self) -> list[Path]:
@@ -137,19 +138,23 @@ class Target:
             complete: the number of campaigns without a failure in this pull.
         """
         pull = self.replaced_pull_as_strings()
-        # no pull is replaced
-        if not pull.get("start_date"):
-            return ()
         requested = self.requested_pull()
         names = ("account", "start_date", "end_date")
-        is_other = any(pull[name] != requested[name] for name in names)
-        lost_feeds = {*pull["feeds"].split(",")} - {*self.request.feed_names.split(",")}
-        # at least this number, because one campaign may have several failures
-        complete_before = int(pull["campaigns"]) - int(pull["failures"])
+        try:
+            failures = int(pull["failures"])
+            # at least this number, because one campaign may have several failures
+            complete_before = max(0, int(pull["campaigns"]) - failures)
+            is_other = any(pull[name] != requested[name] for name in names)
+            lost_feeds = {*pull["feeds"].split(",")} - {*self.request.feed_names.split(",")}
+        except (KeyError, ValueError):
+            # no pull is replaced, or somebody has changed its row
+            return ()
         if not is_other and not lost_feeds and complete >= complete_before:
             return ()
         contents = "{start_date} to {end_date} of {account} ({feeds})".format_map(pull)
         campaigns = counted(complete_before, "complete campaign")
+        if failures and pull["feeds"] not in (Feed.CAMPAIGN.value, Feed.CAMPAIGN_BY_DATE.value):
+            campaigns = f"at least {campaigns}"
         note = f"replaces {contents}: {campaigns}, now {complete:,}"
         if complete < complete_before:
             _log.warning("%s", note)

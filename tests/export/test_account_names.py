@@ -1,6 +1,7 @@
 """Each account has one history: a pull from a new address uses the name in the database."""
 # ruff: noqa: ASYNC240
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,49 @@ async def test_another_account_gets_its_own_name(
 ) -> None:
     await pull_to(client, [1], START, END, out=pulled)
     assert accounts(pulled) == ["127.0.0.1", "acme"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param("start_date,campaigns\r\nacme,2023-04-01,,2023-03-01,\r\n", id="cut"),
+        pytest.param("start_date,failures\r\nacme,2023-04-01,,2023-03-01,0\r\n", id="no-column"),
+        pytest.param("start_date,failures\r\nacme,2023-04-01,,2023-03-01,x\r\n", id="no-number"),
+    ],
+)
+async def test_a_changed_row_of_the_replaced_pull_ends_no_pull(
+    client: SeoRepClient, tmp_path: Path, row: str
+) -> None:
+    out = tmp_path / "x.csv"
+    await pull(client, out, "2023-04-01")
+    pulls = out.with_name("x.pulls.csv")
+    pulls.write_text(f"account,snapshot_date,started_at,{row}", newline="")
+    assert (await pull(client, out, "2023-04-01")).notes == ()
+
+
+async def test_a_file_of_an_older_version_is_not_retried(
+    client: SeoRepClient, tmp_path: Path
+) -> None:
+    out = tmp_path / "x.jsonl"
+    await pull(client, out, "2023-04-01")
+    pulls = out.with_name("x.pulls.jsonl")
+    row = json.loads(pulls.read_text())
+    del row["reading"]
+    pulls.write_text(json.dumps(row))
+    with pytest.raises(ConfigurationError, match=r"an older version.*leave out retry_failed"):
+        await pull(client, out, "2023-04-01", retry_failed=True)
+
+
+@pytest.mark.parametrize("account", [Account(campaigns=3)])
+async def test_several_failures_of_a_campaign_count_no_other_campaign(
+    client: SeoRepClient, account: Account, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"feeds": list(Feed), "out": tmp_path / "x.csv"}
+    account.hidden = {1: 404, 2: 404, 30: 404}
+    await pull_to(client, None, "2023-02-01", END, **options)
+    account.hidden = {}
+    summary = await pull_to(client, None, START, END, **options)
+    assert summary.notes[0].endswith("at least 0 complete campaigns, now 3")
 
 
 @pytest.mark.parametrize("feed", Feed)
