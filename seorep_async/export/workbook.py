@@ -7,12 +7,15 @@ out which columns have values and how wide they are, then to write the rows.
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import math
 import re
 import shutil
+import sys
+import traceback
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -191,11 +194,34 @@ def write_workbook(file: Path, sheets: Iterable[Sheet], created: dt.datetime) ->
         for sheet in sheets:
             _write_sheet(workbook, sheet)
         workbook.close()
-    except BaseException:
-        # closes the temporary files
-        with suppress(Exception):
-            workbook.close()
+    except BaseException as error:
+        original = error
+        if isinstance(error, require("xlsxwriter.exceptions").FileCreateError):
+            # callers explain the system's own error
+            (original,) = error.args
+        with _unprinted_errors():
+            # closes the temporary files
+            with suppress(Exception):
+                workbook.close()
+            # on a full disk, that fails as well, and only Python can close them
+            del workbook
+            traceback.clear_frames(error.__traceback__)
+            traceback.clear_frames(original.__traceback__)
+            gc.collect()
+        if original is not error:
+            raise original from None
         raise
+
+
+@contextmanager
+def _unprinted_errors() -> Iterator[None]:
+    """Let Python print no errors of freed objects, such as of a file whose end can't be written."""
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda _: None
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
 
 
 @attrs.frozen

@@ -61,3 +61,22 @@ def test_more_changes_than_a_sheet_can_contain_are_refused(
     assert "a sheet holds 3 rows, and there are 4 changes" in ended.err
     assert not Path("fell.xlsx").exists()
     assert seorep("changes", database, "-o", "fell.csv").code == 0
+
+
+@pytest.mark.parametrize("most_bytes", [100, 6_000])
+@pytest.mark.parametrize("options", [[], ["--by-campaign"]])
+def test_a_full_disk_leaves_no_workbook(
+    seorep: Seorep, database: Path, most_bytes: int, options: list[str]
+) -> None:
+    resource = pytest.importorskip("resource")
+    most, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # a file that may not grow any further fails like a full disk
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
+    try:
+        ended = seorep("changes", database, "-o", "a.xlsx", *options)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    assert ended.code == 7
+    # pytest also fails if Python prints the error of an unfinished file
+    assert ended.err.endswith("Error: can't write a.xlsx: File too large\n")
+    assert not list(Path().glob("*a.xlsx*"))
