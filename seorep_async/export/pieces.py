@@ -290,6 +290,9 @@ class BlockFile:
             # removed before the lock is released, because another pull may use the file afterwards
             if is_empty and os.name != "nt":
                 self._path.unlink(missing_ok=True)
+            # a process that was forked meanwhile has the file open as well, and would keep the lock
+            if sys.platform != "win32":
+                fcntl.flock(self._file, fcntl.LOCK_UN)
         if not is_empty:
             return
         # `rmdir` fails if another pull already uses the folder

@@ -5,6 +5,7 @@ import asyncio
 import csv
 import fcntl
 import json
+import os
 import re
 import subprocess
 from collections.abc import AsyncIterator
@@ -124,6 +125,21 @@ async def test_one_pull_at_a_time_writes_a_target(client: SeoRepClient, out: Pat
         assert caught.value.retryable
     first.close()
     assert (await pull(client, out)).rows == 9
+
+
+async def test_a_fork_during_a_pull_locks_no_later_pull(client: SeoRepClient, out: Path) -> None:
+    inherited: list[int] = []
+
+    def fork(_: PullProgress) -> None:
+        # a copy of a descriptor keeps a lock in the same way as a forked process
+        for descriptor in os.listdir("/proc/self/fd"):
+            path = os.path.realpath(f"/proc/self/fd/{descriptor}")
+            if path.endswith(".x.csv.pull/pieces") and not inherited:
+                inherited.append(os.dup(int(descriptor)))
+
+    assert (await pull(client, out, on_progress=fork)).failures
+    assert (await pull(client, out, retry_failed=True)).failures
+    os.close(inherited[0])
 
 
 async def test_a_full_disk_says_what_to_do(
