@@ -474,6 +474,7 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
         **request.labels,
         "tables": [table_of(feed).name for feed in request.feeds],
         "selection": request.selection,
+        # the name of its column
         "reading": request.row_options,
     }
     for statement in (MONTH_RULE, OUTDATED_REPORTS):

@@ -144,7 +144,7 @@ class Group:
         errors = [(outcome.id, outcome.error) for outcome in outcomes if outcome.error is not None]
         add = partial(self._staging.add, self._feed, reports, errors, self._lead_ids)
         stored, rows = await self._run(add)
-        self._tracker.advance(stored, rows, len(outcomes) - stored)
+        self._tracker.advance(reports=stored, rows=rows, failures=len(outcomes) - stored)
         self._staging.require_room()
 
 
@@ -282,11 +282,10 @@ class Fetcher:
             return
         # If the campaign feed is fetched only to find the keywords, the progress shows that as a
         # stage of the keyword feed.
+        stage = Stage.ROWS if feed in request.feeds else Stage.KEYWORDS
+        shown_feed = feed if feed in request.feeds else Feed.KEYWORD_BY_DATE
         stored = self.staging.count(feed)
-        if feed in request.feeds:
-            self.tracker.start(Stage.ROWS, feed, stored + len(needed), stored)
-        else:
-            self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, stored + len(needed), stored)
+        self.tracker.start(stage, shown_feed, total=stored + len(needed), stored=stored)
         fetched = outcomes_of_feed(self.client, request, feed, needed, self.options, self.tracker)
         # if an error ends this block, the pull is closed first, and the group stores the rest
         async with (
@@ -365,11 +364,11 @@ class OrderedFetcher:
     async def keywords(self, owners: Mapping[int, list[int]]) -> dict[int, list[int]]:
         """Find the keywords of campaigns. Return the campaigns of each keyword, by its id."""
         campaigns_of: dict[int, list[int]] = {}
-        self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, len(owners))
+        self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, total=len(owners))
         async for report in self.reports(Feed.CAMPAIGN, owners):
             for row in report.rows:
                 campaigns_of.setdefault(row.keyword_id, []).append(report.id)
-            self.tracker.advance(1, 0, 0)
+            self.tracker.advance(reports=1)
         return campaigns_of
 
     async def reports(
@@ -396,4 +395,4 @@ class OrderedFetcher:
         for campaign_id in owners[id_]:
             failure = PullFailure(requested_feed, campaign_id, keyword_id, *facts)
             self.failures.append(failure)
-        self.tracker.advance(0, 0, 1)
+        self.tracker.advance(failures=1)

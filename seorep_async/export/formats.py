@@ -281,6 +281,7 @@ class Arrow(Format):
             yield pa.Table.from_batches([record_batch(source.table, columns)])
         schema = arrow_schema(source.table)
 
+        # neighbouring reports are often in the same piece, which is read only once
         @lru_cache(RECENT)
         def read_batch(block: int, piece: int) -> Any:
             return pa.ipc.read_record_batch(source.read(block, piece), schema)

@@ -269,16 +269,16 @@ class Tracker:
         self.resumed: int = 0
         self.written: PullSummary | None = None
 
-    def start(self, stage: Stage, feed: Feed, total: int | None = None, stored: int = 0) -> None:
-        """Enter a stage. Some of its reports may already be stored."""
+    def start(self, stage: Stage, feed: Feed, *, total: int | None = None, stored: int = 0) -> None:
+        """Enter a stage of `total` reports, of which some may already be stored."""
         self._report(stage=stage, feed=feed, done=stored, total=total, resumed=stored)
 
     def finish(self) -> None:
         """Report that everything is done."""
         self._report(stage=Stage.DONE)
 
-    def advance(self, reports: int, rows: int, failures: int) -> None:
-        """Count reports of the stage, stored or failed, and their rows."""
+    def advance(self, *, reports: int = 0, rows: int = 0, failures: int = 0) -> None:
+        """Count reports of the stage that are stored, their rows, and reports that failed."""
         progress = self.progress
         # rows that are fetched only to find the keywords are not written to the target
         if progress.stage is not Stage.ROWS:

@@ -201,7 +201,7 @@ async def stream(
     written = []
     if format == "csv":
         await write(encoder.header(table))
-    tracker.start(Stage.ROWS, feed, len(owners))
+    tracker.start(Stage.ROWS, feed, total=len(owners))
     async for report in fetcher.reports(feed, owners):
         night = request.snapshot_date
         labelled = attrs.evolve(report, account=request.account, snapshot_date=night)
@@ -218,7 +218,7 @@ async def stream(
         written += [(feed, campaign_id, row_count) for campaign_id in campaigns]
         if row_count:
             await write(text)
-        tracker.advance(1, row_count, 0)
+        tracker.advance(reports=1, rows=row_count)
     tracker.finish()
     return tracker.summary(request, outcomes_of(campaign_ids, written, fetcher.failures))
 

@@ -134,7 +134,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             feed_params(feed, feed_options(options))
         start_date, end_date = check_dates(*dates)
         account = options.get("account")
-        # an account without a name takes its name from the service's host
+        # an account without a name is called like the service's host
         _, host, _ = BaseURL(client.base_url).origin
         # without a search, the name of its parameter does not matter
         search_param = None

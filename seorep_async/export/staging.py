@@ -181,6 +181,7 @@ class Staging:
             _add_without_unstorable(add, part)
         failures = {}
         if error is not None:
+            # without ids, because the whole list failed
             failures[table.name] = [Failure.of((), error)]
         block = Block(request=self.request, plan=plan, records=group.records, failures=failures)
         self._append(block, group.pieces)
@@ -239,18 +240,8 @@ class Staging:
             *self._lead(table, ids, sizes),
             *table.column_values(rows, compared=request.compared),
         ]
-        totals = [
-            tuple(totals_values(report.totals, compared=request.compared))
-            if report.totals
-            else None
-            for report in reports
-        ]
-        known_totals = [values for values in totals if values is not None]
-        if known_totals:
-            # Encoded only to find a value that the table `totals` can't store. That table is
-            # written last, and such a value would then end the whole pull.
-            totals_columns = list(zip(*known_totals, strict=True))
-            self._format.encode(metrics_of_totals(), totals_columns, [len(known_totals)])
+        totals = [self._totals_of(report) for report in reports]
+        self._require_storable(totals)
         keywords: Iterable[tuple[int, ...]] = repeat(())
         # so that a resumed pull knows the keywords without fetching the campaigns' reports again
         if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
@@ -258,10 +249,25 @@ class Staging:
         group.add(table, columns, ids, sizes, totals, keywords)
         if feed is Feed.CAMPAIGN:
             names = [column.name for column in table.columns]
-            keyword_columns = [
-                columns[names.index(column.name)] for column in keywords_table().columns
-            ]
+            by_name = dict(zip(names, columns, strict=True))
+            keyword_columns = [by_name[column.name] for column in keywords_table().columns]
             group.add(keywords_table(), keyword_columns, ids, sizes)
+
+    def _totals_of(self, report: RankingReport[Any]) -> tuple[Any, ...] | None:
+        """Return the values of a report's totals, or None if it has none."""
+        if not report.totals:
+            return None
+        return tuple(totals_values(report.totals, compared=self.request.compared))
+
+    def _require_storable(self, totals: Iterable[tuple[Any, ...] | None]) -> None:
+        """Encode totals, only to find a value that the format can't store.
+
+        The table `totals` is written last, and such a value would then end the whole pull.
+        """
+        rows = [values for values in totals if values is not None]
+        if rows:
+            columns = list(zip(*rows, strict=True))
+            self._format.encode(metrics_of_totals(), columns, [len(rows)])
 
     def _lead(
         self, table: Table, ids: Iterable[tuple[int, ...]], sizes: Sequence[int]
