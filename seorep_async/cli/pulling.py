@@ -243,8 +243,8 @@ async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullP
     for window in windows:
         is_alike = len(previews) >= _ESTIMATED_MONTHS
         if arguments.retry_failed:
-            # Each month has its own failures. They can't be looked up while an unfinished pull is
-            # staged, because that pull must come first.
+            # Each month has its own failures, so each is estimated. But while an unfinished pull is
+            # staged, failures can't be looked up, because that pull must come first.
             is_alike = last is not None and last.staged is not None and not last.staged.ended
         if last is None or not is_alike:
             last = await preview(
@@ -260,7 +260,7 @@ async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullP
             raise NoCampaignsError(arguments)
         previews[month_of(window)] = last
         if not arguments.retry_failed:
-            # staged reports belong only to the first month
+            # staged reports belong only to the first month, so others need no look at the target
             out = None
     return previews
 

@@ -692,6 +692,7 @@ def changes_between(
     """
     before, after = compared.days
     account = compared.selection.account
+    # rows are added below
     result = Changes((), Change)
     result.account = account
     result.before = before

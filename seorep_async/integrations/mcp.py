@@ -198,7 +198,8 @@ def _definition_of(name: str, tool: _Tool, note_on_engines: str) -> Any:
     # the name of a class is useless to an agent, and costs tokens
     del schema["title"]
     for argument in schema["properties"].values():
-        # null is accepted, but describing it costs tokens, and an agent can omit the argument
+        # Null is accepted, but describing it costs tokens, and an agent can omit the argument. So
+        # only the other type is described.
         if "anyOf" in argument:
             argument |= argument.pop("anyOf")[0]
             del argument["default"]

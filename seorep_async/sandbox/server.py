@@ -107,6 +107,7 @@ class Sandbox(Options):
             auto_decompress=False,
         )
         async with contextlib.AsyncExitStack() as leaving:
+            # the last of these steps runs first
             leaving.callback(chain.forget)
             leaving.push_async_callback(runner.cleanup)
             await runner.setup()
