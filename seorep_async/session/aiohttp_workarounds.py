@@ -124,14 +124,27 @@ def own_request(
     return OwnRequest
 
 
+def abort(connection: aiohttp.connector.Connection | None) -> None:
+    """Close the connection of a response that nobody waits for any more.
+
+    aiohttp would keep the socket of a TLS connection open until the server answers the closing
+    handshake, or for 30 s if it hangs (aiohttp 3.14).
+    """
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+
+
 class OwnResponse(aiohttp.ClientResponse):
     """A response in our own sessions. Its request is sent only once."""
 
     async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         try:
             return await super().start(connection)
-        except WireError.RESENT_AFTER as error:
-            raise WireError(error) from None
+        except BaseException as error:
+            abort(connection)
+            if isinstance(error, WireError.RESENT_AFTER):
+                raise WireError(error) from None
+            raise
 
 
 class WriteResponse(OwnResponse):

@@ -26,6 +26,7 @@ from seorep_async.session.aiohttp_workarounds import (
     Progress,
     WireError,
     WriteResponse,
+    abort,
     check_before_sending,
     own_request,
     reuse_freed_memory,
@@ -250,6 +251,7 @@ class Transport:
             else:
                 chunks = await self._read(response)
         except BaseException:  # nobody will read the rest of the body
+            abort(response.connection)
             response.close()
             raise
         retry_after = None

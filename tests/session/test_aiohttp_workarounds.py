@@ -1,11 +1,13 @@
 """Each workaround is still needed, because aiohttp and glibc still behave as it says."""
 
 import asyncio
+import io
 import platform
 
 import aiohttp
 import pytest
 
+from tests.faults.run import open_sockets
 from tests.processes import run_python
 from tests.session.calls import StartServer
 from tests.session.scripted_server import FINE, Connection, answer, reset
@@ -43,6 +45,26 @@ async def test_aiohttp_takes_an_unasked_response_for_the_next(scripted_server: S
             idle.set()
             await sent.wait()
             await asyncio.sleep(0.05)  # until the loop has read it
+
+
+async def test_aiohttp_does_not_abort_a_cancelled_request(stuck: asyncio.Event) -> None:
+    async def never_read(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await stuck.wait()
+        writer.transport.abort()
+
+    # The rest of the body keeps the socket open here. Over TLS, the closing handshake does.
+    body = io.BytesIO(b"x" * 50_000_000)
+    async with (
+        await asyncio.start_server(never_read, "127.0.0.1", 0) as server,
+        aiohttp.ClientSession() as session,
+    ):
+        before = open_sockets()
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(session.post(url, data=body), 0.2)
+        await asyncio.sleep(0.1)
+        assert open_sockets() == before + 2  # both ends
+        stuck.set()
 
 
 PAGE_FAULTS = """

@@ -2,7 +2,9 @@
 
 import asyncio
 import datetime as dt
+import socket
 import ssl
+import threading
 from typing import Any
 
 import aiohttp
@@ -10,6 +12,7 @@ import pytest
 import trustme
 
 from seorep_async import AttemptTimeoutError, ConnectionFailedError
+from tests.faults.run import open_sockets
 from tests.session.calls import Connect, OpenClient, StartServer, ask, failure
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import answer
@@ -78,3 +81,36 @@ async def test_an_unanswered_greeting_ends_with_the_connect_timeout(
     with pytest.raises(AttemptTimeoutError, match=r"Settings\.connect_timeout") as caught:
         await client.campaigns.list(filter="what nobody may see").page(1)
     assert "nobody" not in str(caught.value)
+
+
+@pytest.mark.parametrize("begun", [b"", answer(b"{", length=9)], ids=["nothing", "half"])
+async def test_a_hung_server_keeps_no_socket_open(
+    begun: bytes, open_client: OpenClient, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trust = ssl.create_default_context()
+    authority.configure_trust(trust)
+    monkeypatch.setattr(aiohttp.connector, "_SSL_CONTEXT_VERIFIED", trust)
+    context = server_context(authority.issue_cert("127.0.0.1"))
+    released = threading.Event()
+
+    def hang() -> None:
+        # asyncio's servers would answer the closing handshake
+        with context.wrap_socket(listener.accept()[0], server_side=True) as connection:
+            connection.recv(65536)
+            connection.sendall(begun)
+            released.wait()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = asyncio.create_task(asyncio.to_thread(hang))
+        client = await open_client(
+            f"https://127.0.0.1:{listener.getsockname()[1]}", attempt_timeout=0.2, max_attempts=1
+        )
+        before = open_sockets()
+        try:
+            await failure(client, AttemptTimeoutError, match="did not answer")
+            await asyncio.sleep(0.1)
+            left = open_sockets() - before
+        finally:
+            released.set()
+            await server
+    assert left == 1  # the server's
