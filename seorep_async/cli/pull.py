@@ -215,7 +215,8 @@ def _windows_of_months(value: str, today: dt.date) -> list[Days]:
     if final_month < months[0]:
         raise click.UsageError(f"--month {value}: the first month is after the last; swap them.")
     while months[-1] < final_month:
-        months.append(_whole_month(months[-1][1] + dt.timedelta(1)))
+        _, last_day = months[-1]
+        months.append(_whole_month(last_day + dt.timedelta(1)))
     if last == "this":
         # future days have no rankings
         months[-1] = final_month[0], today
@@ -267,6 +268,7 @@ def _period(window: Days) -> str:
 
 def _whole_month(date: dt.date) -> Days:
     first_day = date.replace(day=1)
+    # 31 days after a first day, it is always the next month
     next_month = (first_day + dt.timedelta(31)).replace(day=1)
     return first_day, next_month - dt.timedelta(1)
 

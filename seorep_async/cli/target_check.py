@@ -95,6 +95,7 @@ async def _check_file(
     # A real pull makes the same checks before its first request. An account is always named:
     # otherwise, a database with two names for it would be refused before its nights are checked.
     options: ExportOptions = {"account": account or client.account}
+    # of all campaigns
     request = ExportRequest.of(client, None, window, options)
     warnings = []
     try:

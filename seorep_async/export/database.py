@@ -246,7 +246,8 @@ class Database(Target):
             pulls = _ask(database, _PULLS_OF_FEEDS, parameters)
             failures = _ask(database, _FAILED_CAMPAIGNS, parameters)
         # Pulls are sorted, the latest first. The rows that stay are from the last pull that
-        # requested everything, or from later ones, so all of these must have the same row options.
+        # requested everything, or from later ones. So all of these pulls must have the same row
+        # options as the request.
         first_error = None
         for row_options, has_requested_all in pulls:
             first_error = first_error or check_row_options(request, row_options)

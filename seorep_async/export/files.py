@@ -122,6 +122,7 @@ class Target:
         complete_pull = {**self.requested_pull(), "failures": "0"}
         # a workbook leaves empty columns out
         if all(pull.get(name, "") == value for name, value in complete_pull.items()):
+            # no campaign failed; the column `reading` has the row options
             return Retry([], check_row_options(self.request, pull.get("reading")))
         return Retry()
 

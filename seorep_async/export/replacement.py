@@ -8,8 +8,9 @@ A pull replaces these rows:
   reports that succeeded. A monthly row covers only the days that its own pull requested. It is
   replaced only by a pull that requested all of them; otherwise the incoming monthly row is
   discarded.
-- **Rows of a failed report** stay, unless they are from an earlier pull of the same night and the
-  same dates with other row options: beside the new rows, their values could mean something else.
+- **Rows of a failed report** stay, with one exception: rows of an earlier pull of the same night
+  and the same dates, with other row options. Beside the new rows, their values could mean something
+  else.
 - **Failures**: failures of the same night and the same dates, of the pull's feeds and campaigns.
 - **Campaigns, keywords and pulls**: rows with an incoming key, but not rows of a later night.
 

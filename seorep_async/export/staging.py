@@ -601,11 +601,11 @@ class Contents:
             lead = self._lead(table, campaign_id, keyword_id)
             # an id too large for the column of a database or Parquet is only in the message
             if not fits(campaign_id):
-                lead = self._lead(table, None)
+                lead = self._lead(table, campaign_id=None)
             yield (*lead, *failure.facts)
         # the list of campaigns concerns no single campaign
         for failure in self.staging.failures(campaigns_table()).values():
-            yield (*self._lead(campaigns_table(), None), *failure.facts)
+            yield (*self._lead(campaigns_table(), campaign_id=None), *failure.facts)
 
     def _totals(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of the table `totals`."""

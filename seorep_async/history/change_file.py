@@ -287,7 +287,8 @@ def _sheets(
         left_out = result.left_out
     table = _table_of(model)
     if not rows:
-        sheets = [_sheet(attrs.evolve(_table_of(Change), name=_EMPTY), (), heading)]
+        empty_table = attrs.evolve(_table_of(Change), name=_EMPTY)
+        sheets = [_sheet(empty_table, rows, heading)]
     elif model is CampaignChanges:
         sheets = [_sheet(table, rows, heading)]
     else:

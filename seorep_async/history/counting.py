@@ -108,8 +108,8 @@ class CountedChanges:
         after: the later ranking day.
         total: the number of changes of the requested kinds, in the requested engines. A keyword
             counts once in each engine in which its rank changed.
-        campaigns: a table with a row for each campaign with changes, sorted by the number of
-            `places` that it gained or lost, then by the number of changes, largest first.
+        campaigns: a table with a row for each campaign with changes. The campaigns that gained or
+            lost the most `places` come first; of equal ones, those with the most changes.
         filters: the kinds and engines that were requested, if not all of them.
         moved: the fewest places by which a keyword rose or fell.
         left_out: why some campaigns were not compared, by campaign.

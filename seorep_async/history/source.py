@@ -147,14 +147,14 @@ class History:
     def days(self, account: str | None = None) -> list[dt.date]:
         """Return the ranking days of an account, in order. The default is the only account.
 
-        The ranking day of a report of the campaign feed is the last day of its window, or the
-        night of its pull if that is earlier.
+        A report of the campaign feed has one ranking day: the last day of its window, or the night
+        of its pull if that is earlier.
 
         Raises:
             ConfigurationError: no name is given, and there are several accounts.
         """
         if account is None:
-            account = self.account(None)
+            account = self.account(name=None)
         values = {"account": account, "campaign_ids": None}
         rows = self.connection.execute(RANKING_DAYS, values)
         return [day for (day,) in rows.fetchall()]

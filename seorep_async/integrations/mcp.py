@@ -463,6 +463,7 @@ class _Progress:
 
     async def _run(self) -> None:
         for seconds in itertools.count():
+            # None: there is no total
             await self._report(seconds, None, self.message)
             await asyncio.sleep(_PROGRESS_SECONDS)
 

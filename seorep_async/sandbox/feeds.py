@@ -179,7 +179,7 @@ def _replaced(
     """Yield a test's own rows, completed from the seeded row of the same month or position."""
     by_month = {item.fact.get("date", "")[:7]: item for item in seeded}
     for position, own_row in enumerate(own_rows):
-        base = FormattedFact({}, {})
+        base = FormattedFact(fact={}, row={})
         if "date" in own_row:
             month = own_row["date"][:7]
             if month not in by_month:

@@ -5,7 +5,7 @@ in the last month of its own feed. A campaign's month counts and averages the ra
 
 The previous period of a month is the month before. The previous period of a range ends with the
 month before its first month. If ranks change by day, a month has the ranks of its last day within
-the range, and the previous period ends on the day before the range.
+the range. The previous period then ends on the day before the range.
 """
 
 from calendar import monthrange

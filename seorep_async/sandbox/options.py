@@ -20,6 +20,7 @@ _FEED_NAMES = ("campaign", "campaign-by-date", "keyword-by-date")
 
 
 def _integer(default: int, low: float = -math.inf, high: float = math.inf) -> Any:
+    """Return an option that takes integers from low to high."""
     return field(default=default, validator=check_integer(low, high))
 
 

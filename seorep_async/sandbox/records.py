@@ -141,7 +141,7 @@ class RecordEndpoints:
             "date_created": as_text(service.now()),
             "account_id": service.account.account_id,
             **self.defaults,
-            **self.values(service, request, {}),
+            **self.values(service, request, record={}),
         }
         added = self._records(service).add(record)
         return self._single("create", added)
