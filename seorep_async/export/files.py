@@ -154,6 +154,7 @@ class Target:
             return ()
         contents = "{start_date} to {end_date} of {account} ({feeds})".format_map(pull)
         campaigns = counted(complete_before, "complete campaign")
+        # the number is exact if nothing failed, or if each campaign has one report
         if failures and pull["feeds"] not in (Feed.CAMPAIGN.value, Feed.CAMPAIGN_BY_DATE.value):
             campaigns = f"at least {campaigns}"
         note = f"replaces {contents}: {campaigns}, now {complete:,}"

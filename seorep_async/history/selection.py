@@ -252,8 +252,8 @@ class Selection:
             advice: the end of the message.
         """
         argument, day = next(iter(missing.items()))
-        earlier = [other for other in days if other < day]
-        later = [other for other in days if other > day]
+        earlier = [ranking_day for ranking_day in days if ranking_day < day]
+        later = [ranking_day for ranking_day in days if ranking_day > day]
         nearest = [*earlier[-1:], *later[:1]]
         all_missing = " and ".join(map(str, missing.values()))
         problem = f"{self.history.label} has no rankings of {self.name} for {all_missing}"

@@ -209,6 +209,7 @@ def _make_keyword(campaign: RecordData, number: int, drawn: SeededRandom) -> See
     competitors = drawn.below(101)
     backlinks = drawn.skewed(400, 3)
     measured = not drawn.chance(0.08)
+    # the order of the fields; names would slow down an account of many keywords
     return SeededKeyword(
         keyword_id,
         key,
