@@ -21,7 +21,13 @@ import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from seorep_async import ConfigurationError, Feed, NotFoundError, PullPausedError
+from seorep_async import (
+    ConfigurationError,
+    Feed,
+    NotFoundError,
+    ProtocolError,
+    PullPausedError,
+)
 from seorep_async.export import PullSummary, pull_to
 from tests.export.random_nights import (
     CAMPAIGNS,
@@ -47,6 +53,8 @@ PLACES = ((0, 0), (0, 1), (2, 3), (0, 4))
 WINDOWS = [(JANUARY[first], JANUARY[last]) for first, last in PLACES]
 FEEDS = [feeds for count in (3, 1, 2) for feeds in itertools.combinations(Feed, count)]
 ACCOUNTS = ["acme", "other", "third/100%"]
+# Before the first success at an address, a 404 for a list means that the address is wrong.
+ERRORS_OF_LIST = (NotFoundError, ProtocolError)
 
 Changes: TypeAlias = list[tuple[int, int | None]]
 Failing: TypeAlias = frozenset[tuple[Feed, int] | None]
@@ -212,7 +220,7 @@ class AnyNights(RuleBasedStateMachine):
         summary = None
         try:
             summary = await pull_to(self.client, pull.ids, pull.start, pull.end, **options)
-        except (ConfigurationError, NotFoundError, PullPausedError) as caught:
+        except (ConfigurationError, *ERRORS_OF_LIST, PullPausedError) as caught:
             error = caught
         sent = self.client.stats.attempts - sent_before
         if isinstance(begun, str):
@@ -220,7 +228,7 @@ class AnyNights(RuleBasedStateMachine):
             self.after_nothing(pull.account, begun, error, summary)
         elif isinstance(error, PullPausedError):
             self.staged[pull.account] = begun, False
-        elif isinstance(error, NotFoundError):
+        elif isinstance(error, ERRORS_OF_LIST):
             assert pull.ids is None
             assert None in pull.world.failing
             self.staged.pop(pull.account, None)
