@@ -46,8 +46,8 @@ class ResponseReader:
         self.errors: ErrorReader = ErrorReader(authentication)
         self._clock = clock
         self._time_limits = time_limits
-        self._bytes_since_rest = 0
-        self._is_resting = False
+        self._bytes_since_rest = 0  # of large bodies that were decoded in the loop
+        self._is_resting = False  # whether a call is letting other work run
         self._thread_lock = asyncio.Lock()  # held while a body is decoded in a thread
 
     def check(self, request: Request[Any], outcome: Response | Failure) -> Response | Failure:

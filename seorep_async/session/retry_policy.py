@@ -58,7 +58,8 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
     if not failure.cause.retryable:
         return failure.error
     if not request.idempotent and failure.error.status == 403:
-        # The service refused the write for now. The caller decides whether to send it again.
+        # A 403 with Retry-After refuses the write for now. The caller decides whether to send it
+        # again.
         return failure.error
     # Only questions about the page size (`paging/page_size.py`) have this time limit. A longer wait
     # for an answer would cost more than the answer saves.

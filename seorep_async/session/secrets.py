@@ -112,6 +112,7 @@ def _pattern(head: str) -> str:
     character of an escape before it is not such a letter.
     """
     escaped = re.escape(head)
+    # A head of full length does not occur in a string by chance.
     if len(head) == _HEAD_LENGTH:
         return escaped
     before = r"(?:(?<![a-z])|(?<=\\.)|(?<=%..)|(?<=\\u....))"

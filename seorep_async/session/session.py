@@ -96,7 +96,7 @@ class Session:
         try:
             self._transport.open()
         except BaseException:
-            # A client that failed to open is never closed.
+            # A client that failed to open is never closed, so it leaves the queue here.
             self.share.close()
             raise
         self._loop = asyncio.get_running_loop()
@@ -343,6 +343,7 @@ class Session:
         self.share.waited[WaitReason.BACKOFF] += seconds
         sleep = self.spawn(self.clock.sleep(seconds))
         try:
+            # Closing the client cancels `sleep`, and `wait` does not raise that cancellation.
             await asyncio.wait([sleep])
         finally:
             sleep.cancel()

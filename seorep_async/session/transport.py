@@ -96,7 +96,9 @@ class Transport:
             self._secret_headers[hdrs.PROXY_AUTHORIZATION] = authorization
 
     def _options_of_borrowed(self) -> dict[str, Any]:
-        """Return the options for requests in a borrowed session. Our own sessions have them."""
+        """Return the options for requests in a borrowed session. Our own sessions have them as
+        defaults.
+        """
         return {
             "headers": self._headers,
             "skip_auto_headers": (hdrs.CONTENT_TYPE,),

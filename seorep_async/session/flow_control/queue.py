@@ -34,7 +34,7 @@ class PermitQueue:
     def __init__(self, settings: Settings) -> None:
         self.pace: Pace = Pace(settings)
         self.latest_failure: SeoRepError | None = None
-        # The client that was served last is at the end.
+        # An ordered set: the client that was served last is at the end.
         self._clients: OrderedDict[ClientLanes, None] = OrderedDict()
         self._in_flight: set[Permit] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -56,7 +56,7 @@ class PermitQueue:
                 "limits apply to one service: create others for a client of another base_url"
             )
         if self._loop is not None and self._loop.is_closed():
-            # its clients can no longer leave
+            # Its clients can no longer leave, so they are removed.
             self._clients.clear()
         if self._clients and loop is not self._loop:
             raise ConfigurationError(

@@ -128,7 +128,7 @@ class Rate(msgspec.Struct, eq=False):
         if seconds <= _CATCH_UP:
             return False
         self.next_start = now
-        # The rest is no time at the held rate.
+        # A rest does not use up the time for which the rate is held.
         self.held_until += seconds
         return True
 

@@ -25,7 +25,7 @@ _CHANCE = 1.5  # a random share of refusals is tolerated up to this multiple
 _SAME_LIMIT = 0.03  # two limits are the same if they differ by no more than this part …
 _ENOUGH_SAME = 2  # … and a limit is real if it was the same this many times in a row
 _REPEATS = 2  # refusals while others are accepted that prove a subject to be the cause
-_SUBJECTS = 1000  # the most refused subjects that are remembered
+_MOST_SUBJECTS = 1000  # the most refused subjects that are remembered
 
 
 class ExcessRefusals(msgspec.Struct, eq=False):
@@ -164,8 +164,8 @@ class RefusedSubjects:
         """Return whether a subject may be the cause: attempts that started later were accepted."""
         # Acceptances of earlier attempts say nothing: when a burst has used up a limiter's window,
         # they may arrive after the first refusals.
-        # No time limit: a dead campaign stays dead for hours, and a rate limiter accepts one of the
-        # subject's requests sooner or later.
+        # There is no time limit: a dead campaign stays dead for hours, and a rate limiter accepts
+        # one of the subject's requests sooner or later.
         refused = self._refused.get(subject)
         return refused is not None and self._last_accepted > refused.first_refused
 
@@ -193,7 +193,7 @@ class RefusedSubjects:
             refused.repeats += 1
         refused.last_refused_at = now
         self._refused[subject] = refused
-        if len(self._refused) > _SUBJECTS:
+        if len(self._refused) > _MOST_SUBJECTS:
             oldest = next(iter(self._refused))
             del self._refused[oldest]
 
