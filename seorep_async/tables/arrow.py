@@ -153,7 +153,7 @@ def _arrow_type(column_type: ColumnType) -> pa.DataType:
 def _tag_array(pa: Any, values: Sequence[Any]) -> pa.Array:
     # built from flat columns, because a list of dictionaries takes ten times as long
     lists_of_tags = once_each(_tag_fields, values)
-    ends = accumulate(map(len, lists_of_tags), initial=0)
+    offsets = accumulate(map(len, lists_of_tags), initial=0)
     tags = list(chain.from_iterable(lists_of_tags))
     array_type = _arrow_type(ColumnType.TAGS)
     fields = list(array_type.value_type)
@@ -162,7 +162,7 @@ def _tag_array(pa: Any, values: Sequence[Any]) -> pa.Array:
         members = [tag[index] for tag in tags]
         arrays.append(pa.array(members, field.type))
     structs = pa.StructArray.from_arrays(arrays, fields=fields)
-    return pa.ListArray.from_arrays(pa.array(list(ends), pa.int32()), structs, array_type)
+    return pa.ListArray.from_arrays(pa.array(list(offsets), pa.int32()), structs, array_type)
 
 
 def _tag_fields(tags: tuple[Tag, ...]) -> list[tuple[int, str, str | None]]:

@@ -15,7 +15,7 @@ from seorep_async.tables.columns import Column, ColumnType, Values
 
 SHOWN_ROWS = 10
 _LONGEST_CELL = 40
-_FIRST = re.compile(r"keyword_phrase|date|before|after|\w+_ranking(_change)?")
+_IMPORTANT = re.compile(r"keyword_phrase|date|before|after|\w+_ranking(_change)?")
 _EMPTY: tuple[object, ...] = (None, (), {})
 _NUMBERS = (ColumnType.INTEGER, ColumnType.NUMBER)
 # The caption stays visible while the table scrolls sideways.
@@ -55,7 +55,7 @@ class _HtmlColumn:
 
 def is_important(column_name: str) -> bool:
     """Return whether people look at a column first: a phrase, a date, a rank or its change."""
-    return _FIRST.fullmatch(column_name) is not None
+    return _IMPORTANT.fullmatch(column_name) is not None
 
 
 def html_table(

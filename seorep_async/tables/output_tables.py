@@ -196,10 +196,9 @@ _WAITED = (
     "pace (the service's rate), asked to wait (Retry-After), outage (nothing got through), backoff "
     "(before a retry). Null if no request waited."
 )
-_REQUESTS = (
-    "Number of requests, including retries. For a resumed pull, the requests of its last run."
-)
+_REQUESTS = "Number of requests, including retries. For a resumed pull, those of its last run."
 _RETRIES = "Number of retries, by cause: throttle, overload, transient. Null if there were none."
+_REFUSALS = "Number of 429s and other refusals of the rate."
 _SELECTION = (
     "Requested campaigns, as JSON: null for all campaigns; otherwise an object with ids, or with "
     "groups, filter and exclude."
@@ -226,10 +225,10 @@ def pulls_table() -> Table:
         _END,
         _required("campaigns", _INTEGER, "Number of requested campaigns."),
         Column("selection", _STRING, _SELECTION),
-        _required("rows", _INTEGER, "Number of rows that were written, over all feeds."),
+        _required("rows", _INTEGER, "Number of rows written, over all feeds."),
         _required("requests", _INTEGER, _REQUESTS),
         Column("retries", _FIELDS, _RETRIES),
-        Column("refusals", _INTEGER, "Number of responses with status 429."),
+        Column("refusals", _INTEGER, _REFUSALS),
         Column("waited", _FIELDS, _WAITED),
         _required("failures", _INTEGER, _FAILURES),
         _required(

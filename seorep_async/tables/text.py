@@ -133,6 +133,7 @@ _CSV: dict[ColumnType, Callable[[Sequence[Any]], list[str]]] = {
     ColumnType.FIELDS: _extra_cells,
     ColumnType.ANY: lambda values: _quoted(_each(as_json, values)),
 }
+"""For each type, the function that turns the values of a column into cells."""
 
 
 def json_rows(table: Table, columns: Columns) -> list[msgspec.Struct]:
@@ -162,6 +163,7 @@ _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
     ColumnType.TAGS: partial(once_each, plain_tags),
     ColumnType.FIELDS: _extra_members,
 }
+"""For each type that JSON lines don't show unchanged, the function that converts a column."""
 
 
 def printable_json(
@@ -209,6 +211,7 @@ def excerpt(
     names = [_cut(name) for name in columns]
     members = {name: value for name, value in facts.items() if value is not None}
     smallest = {**members, "left_out": list(left_out), "columns": names, "rows": []}
+    # the bytes that are left for rows
     room = LONGEST - _NOTES - _byte_count(smallest)
     if room < 0:
         raise ConfigurationError(f"an answer has no room for {len(names)} columns; select fewer")
@@ -234,7 +237,7 @@ def excerpt(
 
 def _omitted_rows(rows: Iterable[Sequence[Any]], kept: int, advice: Callable[[int], str]) -> str:
     """Return the description of the rows that do not fit."""
-    # only a list says how many rows there are
+    # an iterator does not say how many rows it has
     number = "further rows"
     if isinstance(rows, list):
         number = f"{len(rows) - kept} of {len(rows)} rows"
