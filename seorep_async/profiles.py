@@ -256,7 +256,7 @@ def config_file() -> Path:
 
 
 def stored_profiles() -> dict[str, Mapping[str, object]]:
-    """Read the profiles, by name. If the file is missing, there are none.
+    """Read the profiles, by name. A missing file counts as empty.
 
     Raises:
         ConfigurationError: the file can't be read, or others can read or change it.

@@ -211,8 +211,8 @@ class _Run(Generic[R]):
         self._begun: dict[int, _Item[R]] = {}  # by number, which is the position of its reading
         self._deferred: list[_Item[R]] = []
         self._outcomes: dict[int, Outcome[R]] = {}  # by number, in order of arrival
-        self._total = len(request.ids)
-        self._taken = 0
+        self._total = len(request.ids)  # outcomes in all
+        self._taken = 0  # outcomes that the consumer has
         self._succeeded = 0
         self._bug: BaseException | None = None
 
@@ -321,6 +321,7 @@ class _Run(Generic[R]):
         if not self._may_try_again(item, error):
             self._fail(item, error)
             return None
+        # The id waits for its second try.
         item.error = error
         item.reading = reading.again(error)
         del self._begun[item.number]

@@ -66,7 +66,7 @@ def raw_row_struct(
         # Raw JSON is read later, and an absent field must then be read like a null.
         default = msgspec.Raw(b"null") if wire_type is msgspec.Raw else _default(field)
         declared.append((field.name, wire_type, default))
-        # No name on the wire begins with a space.
+        # No name on the wire begins with a space, so such a field is never filled from JSON.
         rename[field.name] = wire_names.get(field.name, f" {field.name}")
     # An unknown name may not be valid in Python, so these fields are numbered.
     for index, unknown_name in enumerate(unknown_names or ()):

@@ -55,6 +55,7 @@ class ModelConverter:
         self._cattrs.register_structure_hook_factory(attrs.has, self._model_hook)
 
     def _register(self, value_type: Any, convert: Convert) -> None:
+        # A union such as `date | None` is not a class, so cattrs needs a function to recognise it.
         self._cattrs.register_structure_hook_func(partial(eq, value_type), _as_hook(convert))
 
     def structure(self, value: object, model: type[M], path: str) -> M:
@@ -91,6 +92,7 @@ class ModelConverter:
                 # The attribute now contains the pair, or its default if the field was absent.
                 changes[name], rest = getattr(instance, name) or (None, None)
                 if types[name] is UNFROZEN.date:
+                    # the second part of a period
                     changes["date_precision"] = rest
                 elif rest is not None:
                     extra[names[name]] = rest

@@ -117,6 +117,7 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
         """Read a slice of rows, so that a refused row slows only its slice."""
         with suppress(*REFUSALS):
             return self.decoder.readers[self.row].read_rows(json_rows)
+        # The reference converter reads each row, or names its bad field.
         models = []
         for index, json in enumerate(json_rows, first):
             row_path = f"{path}[{index}]"

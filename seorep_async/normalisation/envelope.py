@@ -153,6 +153,7 @@ def raw_page(envelope: dict[str, Any], *, is_feed: bool) -> RawPage:
         page.totals = extra.pop("totals", None)
     if not isinstance(page.items, list):
         raise refused(page.items_path, str(values.refusal(expected, page.items)))
+    # The service may send false in place of totals.
     if page.totals is False or values.is_no_object(page.totals):
         page.totals = None
     _read_metadata(page)
@@ -229,6 +230,7 @@ def _refuse_another_id(value: object, path: str, kind: str, requested_id: int) -
     """Raise an error if an object names another campaign or keyword than the requested one."""
     if not isinstance(value, dict):
         return
+    # There are three forms, such as `campaign_id`, `campaignId` and `campaign: {id}`.
     ids = {f"{kind}_id": value.get(f"{kind}_id"), f"{kind}Id": value.get(f"{kind}Id")}
     nested = value.get(kind)
     if isinstance(nested, dict):

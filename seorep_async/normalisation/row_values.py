@@ -32,9 +32,9 @@ class Memo(dict[Any, Any]):
 
     def __missing__(self, wire: Any) -> Any:
         value = self._convert(wire)
-        # Another thread may clear the memo at the same time. Values are then only converted again.
         is_long = isinstance(wire, (str, bytes)) and len(wire) > _LONGEST_KEY
         if not is_long and _may_be_shared(value):
+            # Another thread may use this memo. It then only converts some values again.
             if len(self) >= _MOST_VALUES:
                 self.clear()
             self[wire] = value

@@ -137,7 +137,8 @@ class RowReader(Generic[M]):
             DecodeError: a row is about another campaign or keyword.
         """
         # Nearly every page is read here, and `suppress` would take longer than reading a row.
-        # Current rows have no unknown fields, so none can name another campaign.
+        # Current rows have no unknown fields, so none can name another campaign, and no subject is
+        # passed.
         try:
             return self._page(self._current_page(body), number, self._make_current)
         except REFUSALS:
@@ -245,6 +246,7 @@ class RowReader(Generic[M]):
         model = self._model
         partial_values = self._partial_values if row_format != "current" else []
         field_count = len(self._types)
+        # In a raw row, their values come after those of the model's fields.
         unknown_fields = list(enumerate(unknown_names, field_count))
         models = []
         for row in rows:
@@ -252,8 +254,8 @@ class RowReader(Generic[M]):
             row_values = astuple(row)
             fields = [*row_values[:field_count]]
             originals = {}
-            for index, name, parts in partial_values:
-                fields[index], original = parts[fields[index]]
+            for index, name, memo in partial_values:
+                fields[index], original = memo[fields[index]]
                 if original is not None:
                     originals[name] = original
             for index, name in unknown_fields:

@@ -185,7 +185,7 @@ class Crawl(Generic[T]):
     async def _fail(self, reading: Reading[T], error: SeoRepError) -> Reading[T]:
         """Hand a failure to the source.
 
-        Return the reading that starts the listing over, or `reading` if there is none.
+        Return the reading that starts the listing over. Without one, return `reading`.
         """
         if reading.is_given_up and not isinstance(error, AuthenticationError):
             # Another request of the listing failed first. The worker of that request reports the

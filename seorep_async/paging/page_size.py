@@ -115,7 +115,7 @@ class PageSize:
         while now() < wait_until:
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(patience, wait_until - now())):
-                    return await self._turn.acquire()
+                    return await self._turn.acquire()  # always True
             # While the service refuses, the further pages would wait as long as the question, so
             # waiting longer for the question loses nothing.
             if self._rate_is_refused():

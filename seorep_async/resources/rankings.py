@@ -136,7 +136,7 @@ class Rankings:
         self._decoder = decoder
         self._account = account
         self._warned = False
-        self._accepted = AcceptedQuery()
+        self._accepted = AcceptedQuery()  # shared by all pulls
         self._page_sizes = {
             feed: PageSize(session, endpoint.path) for feed, endpoint in _ENDPOINTS.items()
         }
