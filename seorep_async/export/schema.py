@@ -140,6 +140,7 @@ _MEANINGS = {
     ),
     "Could not read enough bytes": DAMAGED,  # the file was cut off
     "Corrupt database file": DAMAGED,
+    "Corrupt WAL file": DAMAGED,  # the log of an interrupted program
     "newer version of DuckDB": _NEWER,
     "newer DuckDB version": _NEWER,
 }

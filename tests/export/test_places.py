@@ -14,6 +14,7 @@ from seorep_async.history import changes, open_history
 from tests.export.accounts import Account
 from tests.export.golden_nights import FILE_FORMATS, pull, read
 from tests.history.databases import add_last_rows, opened
+from tests.processes import run_python
 from tests.scripted_api import Service
 
 NAMES = ("x.csv", "x.xlsx", "x.parquet", "x.duckdb")
@@ -98,6 +99,24 @@ async def test_the_error_about_a_damaged_database_advises_a_backup(
 ) -> None:
     with pulled.open("r+b") as file:
         damage(file)
+    with pytest.raises(ExportError, match=f"write {pulled}: it is damaged; restore a backup$"):
+        await pull(client, pulled)
+    with pytest.raises(ExportError, match=f"read {pulled}: it is damaged; restore a backup$"):
+        changes(pulled)
+
+
+async def test_the_error_about_a_damaged_log_advises_a_backup(
+    client: SeoRepClient, pulled: Path
+) -> None:
+    interrupted = (
+        "import duckdb, os, sys; database = duckdb.connect(sys.argv[1]);"
+        "database.execute('CREATE TABLE mine AS FROM range(9)'); os._exit(0)"
+    )
+    run_python("-c", interrupted, str(pulled))
+    log = Path(f"{pulled}.wal")
+    content = bytearray(log.read_bytes())
+    content[-9] ^= 1
+    log.write_bytes(content)
     with pytest.raises(ExportError, match=f"write {pulled}: it is damaged; restore a backup$"):
         await pull(client, pulled)
     with pytest.raises(ExportError, match=f"read {pulled}: it is damaged; restore a backup$"):
