@@ -623,6 +623,9 @@ def _month_before(window: Days | None) -> Days | None:
     """
     if window is None or window[0] == window[1]:
         return None
+    # no date is before the first month
+    if window[0] == dt.date.min:
+        return None
     last_day = window[0] - dt.timedelta(1)
     return last_day.replace(day=1), last_day
 

@@ -259,8 +259,8 @@ class Selection:
         problem = f"{self.history.label} has no rankings of {self.name} for {all_missing}"
         problem += f"; the nearest: {' and '.join(map(str, nearest))}"
         # a pull of a whole month has the ranks of its last day, once that day is past
-        is_end_of_month = (day + dt.timedelta(1)).day == 1
-        if is_end_of_month and day < dt.datetime.now(dt.UTC).date():
+        is_past = day < dt.datetime.now(dt.UTC).date()
+        if is_past and (day + dt.timedelta(1)).day == 1:
             command = f"seorep pull --month {day:%Y-%m} -o {shlex.quote(self.history.label)}"
             problem += f"; to add {day}, pull its month ({command})"
         return ConfigurationError(f"{problem}{advice}", argument=argument)

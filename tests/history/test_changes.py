@@ -445,6 +445,7 @@ def four_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
         # a month that a pull can add
         ("before", day(-1), f"the nearest: {day(0)}; .* pull --month 2026-02 -o .*a.duckdb\\)"),
         ("after", dt.date(2099, 3, 31), f"the nearest: {day(5)}"),
+        ("after", dt.date.max, f"the nearest: {day(5)}"),
     ],
 )
 def test_a_day_without_rankings_names_the_nearest(
@@ -455,3 +456,8 @@ def test_a_day_without_rankings_names_the_nearest(
     with pytest.raises(ConfigurationError, match=words) as caught:
         changes(four_days, **options)
     assert caught.value.argument == argument
+
+
+def test_the_first_month_of_the_calendar_has_no_month_before(four_days: Path) -> None:
+    with pytest.raises(ConfigurationError, match=f"for 0001-01-31; the nearest: {day(0)}"):
+        changes(four_days, after="0001-01")
