@@ -35,6 +35,7 @@ M = TypeVar("M")
 T = TypeVar("T")
 
 _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
+_ID = re.compile("[0-9]{1,10}")
 _PATH = re.compile(r"(/[^/?#\s\x00-\x1f\\\ud800-\udfff]+)+/?")
 
 
@@ -97,10 +98,12 @@ class Endpoint(Generic[M]):
         settings = self._session.settings
         # This may put a limit into `params`, so it comes before they are encoded.
         page_size = choose_page_size(params, settings, self._page_size)
-        # A page about another campaign is refused. An id that the caller gives as a string in
-        # `extra_params` is not compared.
+        # A page about another campaign is refused.
         expected_object = None
         campaign_id = params.get("campaign_id")
+        # The command passes the id as a string in `extra_params`.
+        if isinstance(campaign_id, str) and _ID.fullmatch(campaign_id):
+            campaign_id = int(campaign_id)
         if type(campaign_id) is int:
             expected_object = ("campaign", campaign_id)
         query = Query(

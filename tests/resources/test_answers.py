@@ -295,6 +295,19 @@ async def test_a_response_about_another_object_is_refused(
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize("campaign_id", [2, "2"])
+async def test_keywords_of_another_campaign_are_refused(
+    campaign_id: int | str, connect: Connect
+) -> None:
+    keyword = {"id": 1, "keyword_phrase": "a", "campaign_id": 3}
+    client, _ = await connect(
+        answer({"data": [keyword], "metadata": {"total_pages": 1, "total_records": 1}})
+    )
+    # The command passes strings.
+    with pytest.raises(DecodeError, match="about 3, but 2 was requested"):
+        await client.keywords.list(extra_params={"campaign_id": campaign_id})
+
+
 async def test_rows_of_the_requested_object_are_accepted(connect: Connect) -> None:
     row = {
         "date": "2023-01",
