@@ -1,6 +1,7 @@
 """The package's own source files, and their imports."""
 
 import ast
+import functools
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ PACKAGE = REPO / "seorep_async"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@frozen
+@frozen(eq=False, slots=False)
 class Source:
     """A module of the package: its full name, its text, and its syntax tree."""
 
@@ -27,18 +28,22 @@ class Source:
         """The room of the module, such as `session`."""
         return room_of(self.name)
 
-    def functions(self) -> Iterator[Function]:
-        """Yield every function and method."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, Function):
-                yield node
+    @functools.cached_property
+    def functions(self) -> list[Function]:
+        """All functions and methods."""
+        return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
 
-    def imports(self, part: ast.AST | None = None) -> Iterator[str]:
-        """Yield each name that the module, or a part of it, imports, in full.
+    @functools.cached_property
+    def imports(self) -> list[str]:
+        """The full name of each thing that the module imports.
 
         `from a import b` is `a.b`.
         """
-        for node in ast.walk(part or self.tree):
+        return list(self.imports_in(self.tree))
+
+    def imports_in(self, part: ast.AST) -> Iterator[str]:
+        """Yield the full name of each thing that a part of the module imports."""
+        for node in ast.walk(part):
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     yield alias.name
@@ -50,7 +55,7 @@ class Source:
 
     def rooms_imported(self) -> set[str]:
         """Return the rooms of the package from which the module imports."""
-        own_names = [name for name in self.imports() if name.split(".")[0] == "seorep_async"]
+        own_names = [name for name in self.imports if name.split(".")[0] == "seorep_async"]
         return {room_of(name) for name in own_names}
 
 

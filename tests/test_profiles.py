@@ -240,6 +240,25 @@ def test_the_environment_brings_no_settings_of_a_profile(monkeypatch: pytest.Mon
 
 
 @pytest.mark.usefixtures("stored")
+def test_a_client_has_account_and_settings_of_its_profile() -> None:
+    assert SeoRepClient().account == "default.example"
+    client = SeoRepClient(profile="acme")
+    assert client.base_url == "https://acme.example"
+    assert client.account == "Acme"
+    assert client.settings.max_attempts == 3
+    mine = SeoRepClient(profile="acme", settings=Settings(max_concurrency=2), account="mine")
+    assert mine.settings == Settings(max_concurrency=2)
+    assert mine.account == "mine"
+
+
+def test_a_wrong_key_names_its_profile(folder: Path) -> None:
+    write(folder, f"[acme]\n{ADDRESS}key = ' {KEY}'\nmax_attempts = 0\n")
+    with pytest.raises(ConfigurationError, match="key of profile acme begins or ends") as refused:
+        SeoRepClient(profile="acme", settings=Settings())
+    assert_error_does_not_show_key(refused.value)
+
+
+@pytest.mark.usefixtures("stored")
 def test_a_found_key_is_in_no_repr() -> None:
     assert KEY not in repr(find_access(profile="acme"))
 

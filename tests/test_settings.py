@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -23,54 +24,7 @@ NOT_COUNTS: list[Any] = [*NOT_NUMBERS, 0, -1, 16.0, math.nan, math.inf, HUGE, -H
 NOT_POSITIVE: list[Any] = [0, 0.0, -0.0, -1, -0.5, math.nan, -math.inf, -HUGE]
 NOT_DURATIONS: list[Any] = [*NOT_NUMBERS, *NOT_POSITIVE, math.inf, 10**400, HUGE, 1e10]
 DURATIONS: list[Any] = [1, 0.001, 60.0, 86_400]
-
-# the least and the most
-COUNT_SETTINGS = {
-    "max_concurrency": (1, 1024),
-    "max_attempts": (1, 100),
-    "max_body_bytes": (1024, 2**40),
-    "max_pages": (1, 10**9),
-}
-DURATION_SETTINGS = (
-    "attempt_timeout",
-    "connect_timeout",
-    "backoff_initial",
-    "backoff_max",
-    "retry_after_max",
-)
-# None means no limit.
-LIMIT_SETTINGS = ("call_timeout", "requests_per_second")
-
-WRONG: dict[str, list[Any]] = {
-    "page_size": ["default", "all", "", 0, -1, 2**31, 25.0, True, b"find", ["find"], HUGE],
-    "request_encoding": [None, "form", ArrayEncoding.COMMA, 1],
-    "array_encoding": [None, "brackets", "role[]", RequestEncoding.FORM],
-    "feed_search_param": [None, "both", True],
-    "engine_names": [None, "google", {"engine_a": "google"}, ("google", "bing", "gwt")],
-    "allow_insecure_http": [None, 0, 1, "true", "false"],
-    "user_agent": [None, 7, b"agent", "two\nlines", "tab\t", "ünïcode", "nul\x00", "\x7f"],
-}
-WRONG["proxy"] = [7, b"http://proxy", "", "proxy:80", "ftp://proxy"]
-WRONG["proxy"] += ["http://", "http://proxy:x", "http://a\tb"]
-RIGHT: dict[str, list[Any]] = {
-    "page_size": [1, 2**31 - 1, "find", None],
-    "request_encoding": [*RequestEncoding],
-    "array_encoding": [*ArrayEncoding],
-    "feed_search_param": [*FeedSearchParam],
-    "engine_names": [EngineNames(engine_a="google")],
-    "allow_insecure_http": [True],
-    "proxy": ["http://proxy.example:3128", None],
-    "user_agent": ["my-reports/1.0 (+https://example.com)"],
-}
-for setting, (least, most) in COUNT_SETTINGS.items():
-    WRONG[setting] = [*NOT_COUNTS, least - 1, most + 1]
-    RIGHT[setting] = [least, most]
-for setting in DURATION_SETTINGS:
-    WRONG[setting] = NOT_DURATIONS
-    RIGHT[setting] = DURATIONS
-for setting in LIMIT_SETTINGS:
-    WRONG[setting] = [value for value in NOT_DURATIONS if value is not None]
-    RIGHT[setting] = [*DURATIONS, None]
+NOT_LIMITS = [value for value in NOT_DURATIONS if value is not None]
 
 # Every setting differs from its default.
 EVERYTHING = Settings(
@@ -96,28 +50,74 @@ EVERYTHING = Settings(
 )
 
 
-def test_every_setting_has_a_name_and_a_wrong_and_right_value() -> None:
-    names = attrs.fields_dict(Settings).keys()
-    assert WRONG.keys() == names
-    assert RIGHT.keys() == names
-    with pytest.raises(TypeError):
-        Settings(16)  # type: ignore[call-arg]
-
-
-@pytest.mark.parametrize("name", attrs.fields_dict(Settings))
-def test_a_wrong_value_is_refused_and_the_setting_named(name: str) -> None:
-    for wrong in WRONG[name]:
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("max_concurrency", [1, 1024], [*NOT_COUNTS, 1025]),
+        ("max_attempts", [1, 100], [*NOT_COUNTS, 101]),
+        ("max_body_bytes", [1024, 2**40], [*NOT_COUNTS, 1023, 2**40 + 1]),
+        ("max_pages", [1, 10**9], [*NOT_COUNTS, 10**9 + 1]),
+        (
+            "page_size",
+            [1, 2**31 - 1, "find", None],
+            ["default", "all", "", 0, -1, 2**31, 25.0, True, b"find", ["find"], HUGE],
+        ),
+        ("attempt_timeout", DURATIONS, NOT_DURATIONS),
+        ("connect_timeout", DURATIONS, NOT_DURATIONS),
+        ("backoff_initial", DURATIONS, NOT_DURATIONS),
+        ("backoff_max", DURATIONS, NOT_DURATIONS),
+        ("retry_after_max", DURATIONS, NOT_DURATIONS),
+        ("call_timeout", [*DURATIONS, None], NOT_LIMITS),
+        ("requests_per_second", [*DURATIONS, None], NOT_LIMITS),
+        ("request_encoding", RequestEncoding, [None, "form", ArrayEncoding.COMMA, 1]),
+        ("array_encoding", ArrayEncoding, [None, "brackets", "role[]", RequestEncoding.FORM]),
+        ("feed_search_param", FeedSearchParam, [None, "both", True]),
+        (
+            "engine_names",
+            [EngineNames(engine_a="google")],
+            [None, "google", {"engine_a": "google"}, ("google", "bing", "gwt")],
+        ),
+        ("allow_insecure_http", [True], [None, 0, 1, "true", "false"]),
+        (
+            "proxy",
+            ["http://proxy.example:3128", None],
+            [
+                7,
+                b"http://proxy",
+                "",
+                "proxy:80",
+                "ftp://proxy",
+                "http://",
+                "http://proxy:x",
+                "http://a\tb",
+            ],
+        ),
+        (
+            "user_agent",
+            ["my-reports/1.0 (+https://example.com)"],
+            [None, 7, b"agent", "two\nlines", "tab\t", "ünïcode", "nul\x00", "\x7f"],
+        ),
+    ],
+)
+def test_a_right_value_is_kept_and_a_wrong_one_is_refused(
+    name: str, right: Iterable[Any], wrong: list[Any]
+) -> None:
+    for value in right:
+        kept = getattr(Settings(**{name: value}), name)
+        assert kept == value
+        assert type(kept) is type(value)
+    for value in wrong:
         with pytest.raises(ConfigurationError, match=f"^{name}[ :]") as caught:
-            pytest.fail(f"{Settings(**{name: wrong})} is taken")
+            pytest.fail(f"{Settings(**{name: value})} is taken")
         assert isinstance(caught.value, ValueError)
 
 
-@pytest.mark.parametrize("name", attrs.fields_dict(Settings))
-def test_a_valid_value_is_unchanged(name: str) -> None:
-    for right in RIGHT[name]:
-        value = getattr(Settings(**{name: right}), name)
-        assert value == right
-        assert type(value) is type(right)
+def test_every_setting_has_a_row_and_is_given_by_name() -> None:
+    marks = vars(test_a_right_value_is_kept_and_a_wrong_one_is_refused)["pytestmark"]
+    names = {name for name, *_ in marks[0].args[1]}
+    assert names == attrs.fields_dict(Settings).keys()
+    with pytest.raises(TypeError):
+        Settings(16)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(

@@ -139,11 +139,3 @@ def test_a_value_that_is_missing_or_wrong_is_refused_by_path(model: type, shape:
                 come_home(model, shape, wrong_wire, BRANDS)
             assert refused.value.field_path == path
             assert refused.value.message == f"{path}: {problem}"
-
-
-@pytest.mark.parametrize("model", ACCOUNT, ids=lambda model: model.__name__)
-@pytest.mark.parametrize("data", [[], {}, None, [{}]], ids=repr)
-def test_data_of_another_shape_is_refused_with_a_path(data: object, model: type) -> None:
-    with pytest.raises(DecodeError) as refused:
-        decoder().single(as_bytes({"data": data}), model)
-    assert str(refused.value.field_path).startswith("data")

@@ -38,11 +38,6 @@ def test_absent_or_empty_metadata_has_no_counts(metadata: dict[str, Any]) -> Non
     assert page.extra == {}
 
 
-NO_COUNTS: list[object] = [None, -1, "-1", 1.0, 1.5, True, False, "", "many", [], {}, [3]]
-# An announced number that no float can hold would overflow in the estimate of further pages.
-NO_COUNTS += ["9" * 30, 2**63, 10**400]
-
-
 @pytest.mark.parametrize(
     ("count", "expected"),
     [
@@ -51,7 +46,12 @@ NO_COUNTS += ["9" * 30, 2**63, 10**400]
         (2**40, 2**40),
         ("12", 12),
         ("0", 0),
-        *[(count, None) for count in NO_COUNTS],
+        *[(count, None) for count in (None, -1, "-1", 1.0, 1.5, True, False, "", "many")],
+        ([], None),
+        ({}, None),
+        ([3], None),
+        # An announced number that no float can hold would overflow in the estimate of more pages.
+        *[(count, None) for count in ("9" * 30, 2**63, 10**400)],
     ],
 )
 def test_a_count_is_an_integer_also_as_string_or_none(count: object, expected: int | None) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from seorep_async.errors import ConfigurationError
-from seorep_async.models import CampaignPeriod, KeywordRanking, RankingTotals
+from seorep_async.models import CampaignPeriod, KeywordRanking
 from seorep_async.normalisation.wire_names import engine_warning, wire_names
 from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE
@@ -48,11 +48,6 @@ def test_missing_totals_become_none(shape: Shape) -> None:
     assert {totals_of(totals, shape) for totals in nothing} == {None}
     data: object = {"rows": []} if shape == "nested" else []
     assert decode({"data": data}, CampaignPeriod).totals is None
-
-
-def test_a_total_with_more_than_its_value_is_also_kept_whole() -> None:
-    wire = {"competitors": {"value": 4, "previous": 5}}
-    assert totals_of(wire, "nested") == RankingTotals(competitors=4, extra=wire)
 
 
 # --- The name of each attribute on the wire

@@ -77,31 +77,6 @@ def test_pages_of_one_size_are_accepted_without_total_records(
     assert added_up(pages) == list(range(1, count + 1))
 
 
-@given(cuts(), st.data())
-def test_a_dropped_row_is_refused(cut: Cut, data: st.DataObject) -> None:
-    pages = cut.announced(pages=data.draw(st.booleans()))
-    at = data.draw(st.integers(0, len(pages) - 1))
-    row = data.draw(st.integers(0, len(pages[at].items) - 1))
-    items = pages[at].items
-    pages[at] = attrs.evolve(pages[at], items=items[:row] + items[row + 1 :])
-    with pytest.raises(PaginationError):
-        added_up(pages)
-
-
-@given(cuts(min_pages=2), st.booleans(), st.booleans(), st.data())
-def test_a_row_of_another_page_in_place_of_its_own_is_refused(
-    cut: Cut, pages_known: bool, records_known: bool, data: st.DataObject
-) -> None:
-    pages = cut.announced(pages=pages_known, records=records_known)
-    giver, taker = data.draw(st.permutations(range(len(pages))))[:2]
-    row = data.draw(st.integers(0, len(pages[taker].items) - 1))
-    stray = data.draw(st.sampled_from(pages[giver].items))
-    items = pages[taker].items
-    pages[taker] = attrs.evolve(pages[taker], items=(*items[:row], stray, *items[row + 1 :]))
-    with pytest.raises(PaginationError):
-        added_up(pages)
-
-
 @given(st.integers(2, 5), st.integers(2, 6), st.booleans(), st.data())
 def test_a_short_page_in_between_is_refused_without_records(
     count: int, size: int, pages_known: bool, data: st.DataObject
@@ -136,11 +111,6 @@ def test_an_error_names_the_expected_and_received_records() -> None:
 )
 def test_only_a_page_of_all_rows_is_not_checked_further(page: Page[int], whole: bool) -> None:
     assert is_whole(page, lambda item: item) is whole
-
-
-def test_a_row_that_stands_twice_on_a_page_is_noticed() -> None:
-    with pytest.raises(PaginationError, match="page 2 repeats 3"):
-        added_up([make_page(1, [1, 2], 2, 4), make_page(2, [3, 3], 2, 4)])
 
 
 def changing(chance: random.Random) -> tuple[list[Page[int]], set[int]]:

@@ -104,11 +104,11 @@ async def test_a_streamed_pull_keeps_nothing_of_taken_reports() -> None:
     objects = []
     async with (
         serving(answer, attempt_timeout=1) as (rankings, _),
-        rankings.pull(range(1, 641), *JANUARY) as outcomes,
+        rankings.pull(range(1, 341), *JANUARY) as outcomes,
     ):
-        for taken in range(1, 601):
+        for taken in range(1, 301):
             await anext(outcomes)
-            if taken in (60, 600):
+            if taken in (30, 300):
                 # The simulated service keeps each answer until the end of its time limit.
                 await asyncio.sleep(2)
                 gc.collect()

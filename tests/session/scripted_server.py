@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import math
 import socket
 import ssl
 import struct
@@ -89,7 +88,9 @@ class ScriptedServer:
         self._handlers: set[asyncio.Task[Any]] = set()
 
     async def __aenter__(self) -> Self:
-        await self._listen()
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", self._port, ssl=self._tls, backlog=_BACKLOG
+        )
         self.port: int = self._server.sockets[0].getsockname()[1]
         scheme = "https" if self._tls else "http"
         self.base_url = f"{scheme}://127.0.0.1:{self.port}"
@@ -106,21 +107,6 @@ class ScriptedServer:
             handler.cancel()
         await asyncio.gather(*self._handlers, return_exceptions=True)
         await self._server.wait_closed()
-
-    async def _listen(self) -> None:
-        self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", self._port, ssl=self._tls, backlog=_BACKLOG
-        )
-
-    def refuse(self, seconds: float) -> None:
-        """Reset all connections, and refuse others for a time."""
-        self._server.close()
-        for connection in self.open_connections:
-            connection.reset()
-        self._port = self.port
-        if seconds < math.inf:
-            loop = asyncio.get_running_loop()
-            loop.call_later(seconds, lambda: self._handlers.add(loop.create_task(self._listen())))
 
     async def until_no_connection(self) -> None:
         """Wait until every connection is closed. A test that waits in vain times out."""

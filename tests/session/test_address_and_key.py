@@ -29,70 +29,6 @@ GOOD = dict.fromkeys(UNCHANGED) | {
     "http://LOCALHOST:8080": "http://localhost:8080",
     "http://127.0.0.1:80": "http://127.0.0.1",
 }
-REFUSED_ADDRESSES: dict[str, list[object]] = {}
-REFUSED_ADDRESSES["must be a string such as"] = [
-    "",
-    "   ",
-    b"https://api.example.com",
-    URL("https://api.example.com"),
-]
-REFUSED_ADDRESSES["needs a scheme"] = [
-    "api.example.com",
-    "api.example.com:443",
-    "//api.example.com",
-    "/v3",
-    "https://",
-    "https:///path",
-    "https:api.example.com",
-    "ftp://api.example.com",
-    "file:///etc/passwd",
-]
-REFUSED_ADDRESSES["not a valid address"] = [
-    "https://:443",
-    "https://api.example.com:99999",
-    "https://api.example.com:x",
-    "https://[::1",
-    "https://a..example.com",
-    "https://exa%20mple.com",
-    "https://<your-host>",
-    f"https://{'a' * 64}.example.com",
-    f"https://{'a.' * 127}com",
-    "https://\u2025.example.com",
-    "https://api.example.com\\.evil.example",
-    "https://:c4n4ry@api.example.com:x",
-]
-REFUSED_ADDRESSES["credentials"] = [
-    "https://user:c4n4ry@api.example.com",
-    "https://c4n4ry@api.example.com",
-    "https://:c4n4ry@api.example.com",
-    "https://@api.example.com",
-    "https://:c4n4ry@",
-    "http://user:c4n4ry@api.example.com/v3?a=b",
-]
-REFUSED_ADDRESSES["a query or a fragment"] = [
-    "https://api.example.com?api_key=c4n4ry",
-    "https://api.example.com/?",
-    "https://api.example.com#c4n4ry",
-    "https://api.example.com#",
-]
-REFUSED_ADDRESSES["must not include /v3"] = [
-    "https://api.example.com/v3",
-    "https://api.example.com/v3/",
-    "https://api.example.com/v3//",
-    "https://api.example.com/prefix/v3",
-    "https://api.example.com/v3/.",
-    "https://api.example.com/v3/campaigns",
-    "https://api.example.com/prefix/v3/users/",
-    "https://api.example.com/v3/resources/rankings/campaign",
-    "https://api.example.com/%763",
-]
-REFUSED_ADDRESSES["spaces or control characters"] = [
-    " https://api.example.com",
-    "https://api.example.com ",
-    "https://api.example.com\n",
-    "https://api.exa mple.com",
-    "https://api.example.com\x00",
-]
 INSECURE = [
     "http://api.example.com",
     "http://192.0.2.1",
@@ -102,7 +38,6 @@ INSECURE = [
     "http://[2001:db8::1]",
     "http://0.0.0.0:8080",
 ]
-BAD = [(base_url, said) for said, refused in REFUSED_ADDRESSES.items() for base_url in refused]
 
 
 @pytest.mark.parametrize(("base_url", "text"), GOOD.items())
@@ -131,23 +66,113 @@ def test_every_path_is_appended_to_the_address(base_url: str, path: str, query: 
 
 
 @pytest.mark.parametrize(
-    ("base_url", "said"), [*BAD, *((base_url, "https://") for base_url in INSECURE)]
+    ("said", "addresses"),
+    [
+        (
+            "must be a string such as",
+            [
+                "",
+                "   ",
+                b"https://api.example.com",
+                URL("https://api.example.com"),
+            ],
+        ),
+        (
+            "needs a scheme",
+            [
+                "api.example.com",
+                "api.example.com:443",
+                "//api.example.com",
+                "/v3",
+                "https://",
+                "https:///path",
+                "https:api.example.com",
+                "ftp://api.example.com",
+                "file:///etc/passwd",
+            ],
+        ),
+        (
+            "not a valid address",
+            [
+                "https://:443",
+                "https://api.example.com:99999",
+                "https://api.example.com:x",
+                "https://[::1",
+                "https://a..example.com",
+                "https://exa%20mple.com",
+                "https://<your-host>",
+                f"https://{'a' * 64}.example.com",
+                f"https://{'a.' * 127}com",
+                "https://\u2025.example.com",
+                "https://api.example.com\\.evil.example",
+                "https://:c4n4ry@api.example.com:x",
+            ],
+        ),
+        (
+            "credentials",
+            [
+                "https://user:c4n4ry@api.example.com",
+                "https://c4n4ry@api.example.com",
+                "https://:c4n4ry@api.example.com",
+                "https://@api.example.com",
+                "https://:c4n4ry@",
+                "http://user:c4n4ry@api.example.com/v3?a=b",
+            ],
+        ),
+        (
+            "a query or a fragment",
+            [
+                "https://api.example.com?api_key=c4n4ry",
+                "https://api.example.com/?",
+                "https://api.example.com#c4n4ry",
+                "https://api.example.com#",
+            ],
+        ),
+        (
+            "must not include /v3",
+            [
+                "https://api.example.com/v3",
+                "https://api.example.com/v3/",
+                "https://api.example.com/v3//",
+                "https://api.example.com/prefix/v3",
+                "https://api.example.com/v3/.",
+                "https://api.example.com/v3/campaigns",
+                "https://api.example.com/prefix/v3/users/",
+                "https://api.example.com/v3/resources/rankings/campaign",
+                "https://api.example.com/%763",
+            ],
+        ),
+        (
+            "spaces or control characters",
+            [
+                " https://api.example.com",
+                "https://api.example.com ",
+                "https://api.example.com\n",
+                "https://api.exa mple.com",
+                "https://api.example.com\x00",
+            ],
+        ),
+        ("https://", INSECURE),
+    ],
 )
-def test_a_wrong_address_is_refused_and_not_shown(base_url: object, said: str) -> None:
-    refused = "; ".join(base_url_problem(base_url, allow_insecure_http=False) or ())
-    assert said in refused
-    assert "c4n4ry" not in refused
+def test_a_wrong_address_is_refused_and_not_shown(said: str, addresses: list[object]) -> None:
+    for address in addresses:
+        refused = "; ".join(base_url_problem(address, allow_insecure_http=False) or ())
+        assert said in refused, address
+        assert "c4n4ry" not in refused
 
 
-def test_insecure_addresses_and_nothing_else_can_be_allowed() -> None:
-    allowed = [
-        address for address in [*INSECURE, *(address for address, _ in BAD)] if is_allowed(address)
-    ]
-    assert allowed == INSECURE
-
-
-def is_allowed(address: object) -> bool:
-    return base_url_problem(address, allow_insecure_http=True) is None
+@pytest.mark.parametrize(
+    ("address", "is_allowed"),
+    [
+        *[(address, True) for address in INSECURE],
+        ("http://user@api.example.com", False),
+        ("http://api.example.com/v3", False),
+        ("ftp://api.example.com", False),
+    ],
+)
+def test_insecure_addresses_and_nothing_else_can_be_allowed(address: str, is_allowed: bool) -> None:
+    assert (base_url_problem(address, allow_insecure_http=True) is None) is is_allowed
 
 
 # the key

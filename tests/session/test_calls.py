@@ -64,8 +64,6 @@ async def test_call_that_never_succeeds_ends_before_its_deadline(
     client, server = await connect(forever=down, call_timeout=100, max_attempts=100)
     error = await failure(client, DeadlineExceededError, match="the service failed")
     assert sum(fake_time.slept) <= 100
-    assert error.method == "GET"
-    assert error.path == "/v3/campaigns"
     assert error.status == 500
     assert error.body_excerpt == "down"
     assert error.attempts == len(server.requests) == len(fake_time.slept) + 1

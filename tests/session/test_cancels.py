@@ -103,7 +103,7 @@ HEAVY = pytest.mark.heavy
     ("debug", "count"),
     [
         (False, 15),
-        (True, 5),
+        (True, 2),
         pytest.param(False, 25, marks=HEAVY),
         pytest.param(False, 350, marks=[HEAVY, pytest.mark.slow]),
         # A round takes three times as long in debug mode.

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from seorep_async import Limits, SeoRepClient, Settings
-from seorep_async.errors import ConfigurationError, RateLimitedError, SeoRepError
+from seorep_async.errors import ConfigurationError, RateLimitedError
 from seorep_async.session import Request, Session
 from tests.session.simulated_service import SimulatedService, pull, session_above, simulate
 from tests.session.virtual_loop import here, run
@@ -147,26 +147,6 @@ async def test_a_client_that_waits_less_long_fails_alone() -> None:
 
 
 # coming and going
-
-
-@pytest.mark.parametrize("leave", ["close", "cancel"])
-async def test_a_client_that_closes_in_a_pause_delays_no_other(leave: str) -> None:
-    limits = Limits(max_concurrency=4)
-    async with sharing(SimulatedService("1/s", retry_after=PAUSE), 2, limits) as (stays, goes):
-        await stays.send(page())
-        gone = [asyncio.create_task(goes.send(page())) for _ in range(6)]
-        waiting = [asyncio.create_task(stays.send(page())) for _ in range(6)]
-        await asyncio.sleep(1)
-        if leave == "close":
-            await goes.__aexit__(None, None, None)
-        else:
-            for task in gone:
-                task.cancel()
-        ends = await asyncio.gather(*gone, return_exceptions=True)
-        assert here().now < 2
-        assert all(isinstance(end, SeoRepError | asyncio.CancelledError) for end in ends)
-        assert await asyncio.gather(*waiting) == [0] * 6
-        assert stays.share.in_flight == 0
 
 
 def test_a_limit_is_known_to_later_clients_and_an_outage_is_not() -> None:
