@@ -45,6 +45,7 @@ _NIGHTS = """
     GROUP BY account
     ORDER BY account
 """
+"""The nights of each account, in order."""
 _INCOMPLETE_PULLS = """
     SELECT
         snapshot_date,
@@ -70,6 +71,7 @@ _INCOMPLETE_PULLS = """
     GROUP BY ALL
     ORDER BY snapshot_date DESC, start_date DESC
 """
+"""The values of each `_IncompletePull`, the newest first."""
 
 
 @attrs.frozen

@@ -56,7 +56,7 @@ _READ_BYTES = 1 << 20
 _HEAD = struct.Struct("<IQI")
 _HEAD_CHECKSUM = struct.Struct("<I")
 _HEAD_SIZE = _HEAD.size + _HEAD_CHECKSUM.size
-_HELD = (
+_IN_USE = (
     "another pull into this target is running (it has {} open, and last wrote to it at "
     "{:%Y-%m-%d %H:%M} UTC); run this again when it has finished"
 )
@@ -158,7 +158,7 @@ class BlockFile:
         self._positions = [_Position()]
         self._cached_block = lru_cache(RECENT)(self._read_block)
         changed_at = dt.datetime.fromtimestamp(os.fstat(self._file.fileno()).st_mtime, dt.UTC)
-        refusal = ExportError(_HELD.format(file.parent, changed_at), file=file, retryable=True)
+        refusal = ExportError(_IN_USE.format(file.parent, changed_at), file=file, retryable=True)
         try:
             self._lock()
             # another pull may have removed the file between its opening and the lock

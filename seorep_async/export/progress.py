@@ -70,7 +70,9 @@ PERMANENT_ERRORS = [
     "DecodeError",
     "ExportError",  # a value that the format of the target can't store
 ]
+"""The classes of errors after which a report would fail again."""
 RETRYABLE_STATUSES = [status for status in range(400, 500) if cause_of_status(status).retryable]
+"""The statuses 4xx after which a retry may succeed, whatever the class of the error."""
 
 
 def fails_again(error: str, status: int | None) -> bool:

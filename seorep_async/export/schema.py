@@ -29,6 +29,7 @@ _TYPES = {
     ColumnType.FIELDS: "VARCHAR",
     ColumnType.ANY: "VARCHAR",
 }
+"""The type in the database for each type of column."""
 AS_OF = "least(end_date, greatest(start_date, snapshot_date))"
 """The ranking day of a report: the last day of its window, or its night if that is earlier."""
 
@@ -75,6 +76,7 @@ COMMENTS = {
         "campaigns existed on each night."
     ),
 }
+"""The comment of each view."""
 _AS_OF_DESCRIPTION = (
     "Ranking day of the row: end_date, or snapshot_date if that is earlier, but not before "
     "start_date."
@@ -91,6 +93,7 @@ _RELATIONS = """
     FROM duckdb_views()
     WHERE schema_name = 'main' AND database_name = current_database()
 """
+"""The name, the kind and the comment of each table and view."""
 _COLUMNS = """
     SELECT
         lower(table_name),
@@ -104,6 +107,7 @@ _COLUMNS = """
     FROM duckdb_columns()
     WHERE schema_name = 'main' AND database_name = current_database()
 """
+"""The table, the name, the comment and the type of each column."""
 _PATH = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
 
 Columns: TypeAlias = dict[str, tuple[str | None, str]]
@@ -155,11 +159,13 @@ _TABLE_NAMES = """
         AND NOT contains(schema_name || table_name, '"')
 """
 _LAST_BLOCK = "SELECT max(block_id) FROM pragma_storage_info(?)"
+"""The number of the last block that contains rows of a table."""
 _BLOCKS = """
     SELECT block_size, used_blocks
     FROM pragma_database_size()
     WHERE database_name = current_database()
 """
+"""The size of a block, and the number of blocks in use."""
 _HEADERS_SIZE = 3 * 4096
 """The bytes before the first block of a database file."""
 _MAGIC_AT = 8

@@ -30,6 +30,7 @@ from seorep_async.tables.html import html_table
 from seorep_async.tables.tabular import ModelList
 
 Days: TypeAlias = tuple[dt.date, dt.date]
+"""Two days: an earlier and a later one, or the first and the last of a window."""
 T = TypeVar("T", bound=str)
 _log = logging.getLogger("seorep_async")
 
@@ -231,6 +232,7 @@ _CHANGES = f"""
         engine NULLS FIRST
     LIMIT $limit
 """
+"""The values of each `Change`, the largest first, and the number of all changes."""
 
 
 @final

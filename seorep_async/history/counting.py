@@ -55,6 +55,7 @@ _COUNTS = f"""
     HAVING changes > 0
     ORDER BY abs(places) DESC, changes DESC, campaign_id
 """
+"""The values of each `CampaignChanges`."""
 
 
 @final

@@ -45,6 +45,7 @@ _CAMPAIGNS = """
     WHERE account = $account
         AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
 """
+"""The campaigns with rankings."""
 _DAYS_WITHOUT_ALL_CAMPAIGNS = """
     WITH reports AS (
         SELECT DISTINCT campaign_id, as_of

@@ -22,6 +22,7 @@ _CAMPAIGNS = """
     GROUP BY campaign_id
     ORDER BY campaign_id
 """
+"""The company and the group of each campaign."""
 _RANKED_CAMPAIGNS = """
     SELECT DISTINCT campaign_id FROM keyword_rankings WHERE account = $account ORDER BY campaign_id
 """
@@ -43,6 +44,7 @@ _ERRORS = f"""
         AND table_name = 'keyword_rankings'
     ORDER BY reason
 """
+"""The reasons why reports of the campaign feed failed."""
 _LAST_DAYS_OF_NIGHTS = """
     SELECT max(least(end_date, greatest(start_date, snapshot_date)))
     FROM keyword_rankings
@@ -51,6 +53,7 @@ _LAST_DAYS_OF_NIGHTS = """
     GROUP BY snapshot_date
     ORDER BY snapshot_date DESC
 """
+"""The last ranking day of each night, the latest night first."""
 # A window of only the day after the night may have begun in some time zones.
 _IS_AHEAD = "start_date > snapshot_date AND end_date > snapshot_date + 1"
 REPORTS = f"""
@@ -115,6 +118,7 @@ _DAYS_USUAL_FIRST = f"""
         ) DESC,
         as_of DESC
 """
+"""The ranking days in the order of `Selection.days_usual_first`."""
 _LATER_DAY = f"""
     {REPORTS}
     SELECT
@@ -129,6 +133,7 @@ _LATER_DAY = f"""
     ORDER BY as_of DESC
     LIMIT 1
 """
+"""The last day after `$after`, and how many of its reports succeeded and failed."""
 _DIFFERING_WINDOWS = """
     WITH reports AS (
         SELECT DISTINCT campaign_id, as_of, start_date, end_date
@@ -147,6 +152,7 @@ _DIFFERING_WINDOWS = """
     ORDER BY count(*) DESC, earlier.start_date, earlier.end_date, later.start_date, later.end_date
     LIMIT 1
 """
+"""The commonest windows of two days whose lengths differ by more than three days."""
 
 
 @attrs.frozen

@@ -42,6 +42,7 @@ _KEY_OF_FAILURES = (
     "start_date",
     "end_date",
 )
+"""The columns that identify a failed report of a table."""
 
 _ROW_ID = Column(
     "row_id",

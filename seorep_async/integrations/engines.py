@@ -55,6 +55,7 @@ __all__ = ["pull_table", "table_schema"]  # what `help` shows
 _DAYS = ("snapshot_date", "start_date", "end_date")
 
 _COLUMNS_OF_FAILURES = ("error", "message", "status", "attempts")
+"""The columns that `on_error="rows"` adds."""
 
 _log = logging.getLogger("seorep_async")
 

@@ -282,6 +282,7 @@ async def _answer(
 # --- The tools
 
 ReportProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Takes the progress so far, the total if it is known, and a message."""
 
 
 @attrs.frozen

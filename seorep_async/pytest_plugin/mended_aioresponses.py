@@ -42,6 +42,8 @@ def _reader(loop: Any) -> aiohttp.StreamReader:
 
 
 class _Responses(aioresponses.aioresponses):
+    """Mocked responses. A request that is not mocked fails the test."""
+
     def __init__(self) -> None:
         super().__init__()
         self.unmocked_elsewhere: list[str] = []

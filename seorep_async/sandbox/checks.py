@@ -11,6 +11,7 @@ from attrs import Attribute
 from attrs.validators import and_
 
 Check = Callable[[Any, "Attribute[Any]", Any], None]
+"""A validator of attrs."""
 
 
 def check_that(is_valid: Callable[[Any], bool], expectation: str) -> Check:

@@ -41,7 +41,9 @@ AVERAGED = frozenset((*RANKINGS, "competitors", "backlinks", "wmtRanking", "wmtC
 """Metrics whose aggregate is the mean. Every other metric is summed."""
 
 FeedRow = dict[str, Any]
+"""The fields of a row, under the service's names."""
 Measures = dict[str, int | None]
+"""Metrics by the service's names for them."""
 
 _LAST_POSITION = 100
 _MONTH_KEY = 0xD1342543DE82EF95

@@ -39,6 +39,7 @@ _GROWTH = timedelta(days=2900)
 _HIRED = datetime(2014, 1, 6, 9, 15)
 """No user was created earlier."""
 _ROLES = (("client", RESTRICTED), ("client", RESTRICTED), ("staff", "all"), ("admin", "all"))
+"""The roles of users, each with its access to campaigns. The first user has the last one."""
 
 
 def mix(key: int) -> int:
