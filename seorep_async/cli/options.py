@@ -201,7 +201,8 @@ def name_and_value(pair: str) -> tuple[str, str]:
     """Read NAME=VALUE, split at the first =."""
     name, equals, value = pair.partition("=")
     if not name or not equals:
-        raise click.BadParameter(f"{pair!r} is not of the form NAME=VALUE.")
+        # not shown, because it may be a part of a password
+        raise click.BadParameter("it must be of the form NAME=VALUE.")
     return name, value
 
 
