@@ -662,7 +662,7 @@ def reasons_not_to_compare(selection: Selection, days: Days) -> dict[int, str]:
     """Return, for each campaign, why its two days can't be compared, or "" if they can."""
     before, after = days
     # a campaign with a report since this day is expected on both days
-    since = before - 2 * (after - before)
+    since = before - min(2 * (after - before), before - dt.date.min)
     rows = selection.execute(_CAMPAIGNS, before=before, after=after, since=since).fetchall()
     reasons_of_campaigns = {}
     for campaign_id, has_before, has_after, error_before, error_after in rows:

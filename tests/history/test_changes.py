@@ -461,3 +461,10 @@ def test_a_day_without_rankings_names_the_nearest(
 def test_the_first_month_of_the_calendar_has_no_month_before(four_days: Path) -> None:
     with pytest.raises(ConfigurationError, match=f"for 0001-01-31; the nearest: {day(0)}"):
         changes(four_days, after="0001-01")
+
+
+def test_the_first_and_the_last_day_of_the_calendar_are_compared(tmp_path: Path) -> None:
+    days = [dt.date(1, 1, 31), dt.date(9999, 12, 31)]
+    pulls = [Pull(day, day, day, {11: rank}) for rank, day in enumerate(days, 1)]
+    database = database_of(tmp_path / "a.duckdb", pulls)
+    assert changes(database, before=days[0], after=days[1], moved=1).total == 1
