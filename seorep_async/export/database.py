@@ -36,6 +36,8 @@ from seorep_async.export.request import ExportRequest
 from seorep_async.export.schema import (
     DAMAGED,
     NO_DATABASE,
+    NOT_FOR_DUCKDB,
+    PATH_NOT_FOR_DUCKDB,
     THIS_PROGRAM,
     found_columns,
     holder_of,
@@ -60,8 +62,6 @@ _log = logging.getLogger("seorep_async")
 WAIT_SECONDS = 60.0
 """How long a pull waits for a database that another program, or this one, has open."""
 _RETRY_SECONDS = 0.1
-_NOT_FOR_DUCKDB = set("?\\") if os.sep == "/" else set()
-"""The characters that DuckDB can't handle in a path."""
 
 _ARROW_TYPES = {
     "table_name": "string",
@@ -148,8 +148,8 @@ class Database(Target):
 
     def check(self) -> None:
         """Refuse a file that is not a database, and tables that were changed or are not ours."""
-        if _NOT_FOR_DUCKDB & {*str(self.path), *str(self.staging_folder)}:
-            raise refusal(self.out, r"DuckDB takes no path with a ? or a \ in it; name another")
+        if NOT_FOR_DUCKDB & {*str(self.path), *str(self.staging_folder)}:
+            raise refusal(self.out, f"{PATH_NOT_FOR_DUCKDB}; name another")
         check_file(self.out, self.path)
         if not has_content(self.path):
             self._refuse_log_without_database()

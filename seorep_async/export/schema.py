@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -149,6 +150,9 @@ _MEANINGS = {
     "newer DuckDB version": _NEWER,
 }
 """The meaning of words in DuckDB's messages, and what to do about it."""
+NOT_FOR_DUCKDB = set("?\\") if os.sep == "/" else set()
+"""The characters that DuckDB can't handle in a path."""
+PATH_NOT_FOR_DUCKDB = r"DuckDB takes no path with a ? or a \ in it"
 _WORDS_FOR_NO_DATABASE = ("not a valid DuckDB database", "Cannot launch in-memory database")
 NO_DATABASE = "it is not a DuckDB database"
 _TABLE_NAMES = """

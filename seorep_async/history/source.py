@@ -18,6 +18,8 @@ from seorep_async.export.database_use import THIS_PULL, DatabaseUse, use_of
 from seorep_async.export.progress import PERMANENT_ERRORS, RETRYABLE_STATUSES
 from seorep_async.export.schema import (
     NO_DATABASE,
+    NOT_FOR_DUCKDB,
+    PATH_NOT_FOR_DUCKDB,
     VIEWS,
     found_columns,
     holder_of,
@@ -187,11 +189,7 @@ def open_history(
         raise ConfigurationError(problem, argument="database")
     duckdb = require("duckdb")
     path = Path(database)
-    # unlike Path's method, this returns False for a name that is too long
-    if not os.path.isfile(path):
-        raise _refusal(path, "there is no such file")
-    if not may_be_database(path):
-        raise _refusal(path, NO_DATABASE)
+    _check_file(path)
     with ExitStack() as stack:
         try:
             connection = _wait_for_connection(stack, path, limits or {}, wait_seconds)
@@ -209,6 +207,17 @@ def open_history(
             if "interrupted" in str(error):
                 raise KeyboardInterrupt from error
             raise
+
+
+def _check_file(path: Path) -> None:
+    """Refuse a file that DuckDB can't open, or would open as something else."""
+    # unlike Path's method, this returns False for a name that is too long
+    if not os.path.isfile(path):
+        raise _refusal(path, "there is no such file")
+    if NOT_FOR_DUCKDB & {*str(path.absolute())}:
+        raise _refusal(path, PATH_NOT_FOR_DUCKDB)
+    if not may_be_database(path):
+        raise _refusal(path, NO_DATABASE)
 
 
 def _wait_for_connection(

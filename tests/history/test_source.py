@@ -81,13 +81,15 @@ def test_sql_can_not_leave_the_database(database: Path, tmp_path: Path, statemen
         ("empty.duckdb", "no pull wrote it"),
         (".", "there is no such file"),
         ("a\0b", "there is no such file"),
+        ("what?/a.duckdb", r"DuckDB takes no path with a \? or a \\ in it"),
     ],
 )
 def test_a_file_that_no_pull_wrote_is_refused(tmp_path: Path, name: Any, words: str) -> None:
     (tmp_path / "text.duckdb").write_text("no database")
     (tmp_path / "sqlite.duckdb").write_bytes(b"SQLite format 3\0" + bytes(4080))
     change(tmp_path / "own.duckdb", "CREATE TABLE pulls (account VARCHAR)")
-    database_of(tmp_path / "empty.duckdb", [])
+    (tmp_path / "what?").mkdir()
+    shutil.copy(database_of(tmp_path / "empty.duckdb", []), tmp_path / "what?" / "a.duckdb")
     with (
         pytest.raises(ConfigurationError, match=words),
         open_history(tmp_path / name if isinstance(name, str) else name),
