@@ -112,7 +112,8 @@ def deadline_exceeded(
     """Return the error for a call that timed out, or whose next attempt would come too late.
 
     Args:
-        cause: the last failure of the call, or of other calls if it was not sent, or None.
+        cause: the last failure of the call. If the call was not sent, the last failure of other
+            calls. None without a failure.
         was_sent: whether the call had an attempt.
         wait: the last wait of its request and the reason, in words, or an empty string.
     """

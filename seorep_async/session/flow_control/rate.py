@@ -121,7 +121,7 @@ class Rate(msgspec.Struct, eq=False):
         return self.learnt < math.inf or self.cap < math.inf
 
     def skip_rest(self, now: float) -> bool:
-        """Leave out the time in which an attempt could have started. Return whether it was long."""
+        """Leave out a rest, in which attempts could have started. Return whether there was one."""
         seconds = now - self.next_start
         # The delay of a late timer is made up for, so that the rate is fully used. A longer rest is
         # not: a limiter that admits one attempt at a time would refuse the next one as too early.
