@@ -4,13 +4,12 @@ import datetime as dt
 from types import SimpleNamespace
 from typing import Any
 
-import attrs
 import pytest
 
 from seorep_async import AuthenticationError, ConnectionFailedError, Feed, SeoRepClient
 from seorep_async.cli import calls, pulling
 from seorep_async.cli.errors import ExitCode
-from seorep_async.cli.summary import closing_line, code_of_pulls
+from seorep_async.cli.summary import closing_line, code_of_pulls, show_failures
 from seorep_async.export import CampaignOutcome, PullFailure, PullSummary, pull_to
 from seorep_async.export.progress import id_in_text
 from tests.cli.running import Seorep
@@ -121,26 +120,22 @@ def test_a_slow_answer_has_a_note(seorep: Seorep, monkeypatch: pytest.MonkeyPatc
     assert ended.err.startswith("Still waiting. A notebook's own sandbox can't answer !seorep")
 
 
-def test_an_outage_is_one_line(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     cause = "; last error: the connection could not be opened"
-    waits = {
-        1: "the call timed out, after a wait of 0.14 s for the service to accept anything again",
-        2: "the call timed out; this request was not sent",
-    }
-
-    async def pull_in_outage(*arguments: Any, **options: Any) -> PullSummary:
-        pulled = await pull_to(*arguments, **options)
-        outcomes = []
-        for outcome in pulled.outcomes:
-            message = waits[outcome.campaign_id] + cause
-            failures = tuple(attrs.evolve(failure, message=message) for failure in outcome.failures)
-            outcomes.append(attrs.evolve(outcome, failures=failures))
-        return attrs.evolve(pulled, outcomes=tuple(outcomes))
-
-    monkeypatch.setattr(pulling, "pull_to", pull_in_outage)
-    with seorep.account(campaigns=2, failing={1: 501, 2: 501}):
-        ended = seorep("pull", "-o", "a.csv", "--quiet")
-    assert ended.err == f"Failed: campaigns 1, 2: the call timed out{cause} (status 501)\n"
+    waits = (
+        ", after a wait of 0.14 s for the service to accept anything again",
+        "; this request was not sent",
+    )
+    failures = []
+    for number, wait in enumerate(waits, 1):
+        message = f"the call timed out{wait}{cause}"
+        failure = PullFailure(Feed.CAMPAIGN, number, None, "ServerError", message, 501, 8)
+        failures.append(failure)
+    pull = SimpleNamespace(failures=failures, feeds=[Feed.CAMPAIGN])
+    run: Any = SimpleNamespace(pulls=[pull], by_month=False, lacking=())
+    show_failures(run)
+    line = f"Failed: campaigns 1, 2: the call timed out{cause} (status 501)\n"
+    assert capsys.readouterr().err == line
 
 
 @pytest.mark.parametrize(

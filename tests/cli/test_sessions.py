@@ -62,6 +62,7 @@ VARYING = {
     r"\b[0-9a-f]{64}\b": "TOKEN",
     r"duckdb [\d.]+, pyarrow [\d.]+": "duckdb VERSION, pyarrow VERSION",
     r"by seorep \d[\w.]*": "by seorep VERSION",
+    r"\b[0-9a-f]{32} \| \d+\.\d+\.[\w.]+$": "DIGEST | VERSION",
 }
 """Text that differs between runs, and its replacement."""
 USUAL_PROFILE = {"base_url": "base_url = 'https://api.example.com'", "key": f"key = '{KEY}'"}
@@ -208,7 +209,11 @@ class Session:
         lines = []
         for title in titles or workbook.sheetnames:
             sheet = workbook[title]
-            look = [sheet.freeze_panes, sheet.auto_filter.ref, sheet.oddHeader.left.text]
+            page = sheet.page_setup
+            look = [sheet.sheet_state, sheet.freeze_panes, sheet.auto_filter.ref]
+            look += [sheet.print_area, sheet.print_title_rows, sheet.print_title_cols]
+            look += [page.orientation, sheet.sheet_properties.pageSetUpPr.fitToPage]
+            look += [page.fitToHeight, sheet.oddHeader.left.text, sheet.oddFooter.right.text]
             for cells in sheet.conditional_formatting:
                 look += [rule.operator for rule in cells.rules]
             lines.append(f"[{title}] {' '.join(map(str, look))}")

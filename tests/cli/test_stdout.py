@@ -36,6 +36,7 @@ CLOSED = (">&-", "it is closed")
         (f"{PULL} -o -", *FULL),
         (f"{PULL} -o -", *CLOSED),
         ("seorep sandbox --port 0", *FULL),
+        ("seorep mcp --sandbox --history x.duckdb </dev/null", *CLOSED),
         ("seorep campaigns list", *FULL),
         ("seorep pull --help", *FULL),
     ],

@@ -11,7 +11,7 @@ from seorep_async import ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import PullSummary, pull_to
 from tests.export.accounts import Account, reports_in
 from tests.history.databases import opened
-from tests.scripted_api import quick_client, serving
+from tests.scripted_api import serving
 
 START = "2023-03-01"
 END = "2023-03-31"
@@ -21,32 +21,10 @@ async def pull(client: SeoRepClient, out: Path, night: str, **options: Any) -> P
     return await pull_to(client, None, START, END, out=out, snapshot_date=night, **options)
 
 
-def by_new_address(client: SeoRepClient) -> SeoRepClient:
-    """Return a client of the same service under another host."""
-    return quick_client(client.base_url.replace("127.0.0.1", "localhost"))
-
-
 def accounts(out: Path) -> list[str]:
     with opened(out) as database:
         rows = database.execute("SELECT DISTINCT account FROM pulls ORDER BY account").fetchall()
     return [account for (account,) in rows]
-
-
-async def test_a_resumed_night_keeps_the_old_account_name(
-    client: SeoRepClient, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    out = tmp_path / "x.duckdb"
-    await pull(client, out, "2023-04-01")
-    assert caplog.messages == []
-    async with by_new_address(client) as moved:
-        summary = await pull(moved, out, "2023-04-02")
-        again = await pull(moved, out, "2023-04-03")
-    assert (summary.account, again.account) == ("127.0.0.1", "127.0.0.1")
-    (note,) = summary.notes
-    assert note.startswith("uses the account name 127.0.0.1 instead of localhost: the database")
-    assert note in repr(summary)
-    assert note in caplog.text
-    assert accounts(out) == ["127.0.0.1"]
 
 
 @pytest.mark.parametrize("name", ["argument", "client"])

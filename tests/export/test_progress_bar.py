@@ -38,6 +38,7 @@ async def test_a_terminal_has_one_line(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(sys, "stderr", terminal)
     await pull(tmp_path)
     lines = terminal.getvalue().split("\r")
+    assert "listing campaigns" in lines[1]
     assert f"{'█' * 20} pulling rows, 2 of 2, 1 row, 1 failed" in lines[-3]
     assert f"{'█' * 20} writing, 1 row, 1 failed" in lines[-2]
     assert f"{'█' * 20} done, 1 row, 1 failed\n" in lines[-1]

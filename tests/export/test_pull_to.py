@@ -4,7 +4,6 @@
 import asyncio
 import csv
 import fcntl
-import json
 import os
 import re
 import subprocess
@@ -34,8 +33,6 @@ from tests.export.accounts import Account, page, served
 from tests.export.golden_nights import END, FORMATS, NIGHT, START, program, pull, read
 from tests.export.staged import folder_of, staged_in
 from tests.scripted_api import ApiRequest, serving
-
-STAGES = [Stage.LISTING, Stage.ROWS, Stage.ROWS, Stage.WRITING, Stage.DONE]
 
 
 @pytest.fixture
@@ -206,18 +203,6 @@ async def test_a_keyword_in_several_campaigns_fails_for_each(tmp_path: Path) -> 
         assert (await pull(client, out, feeds=Feed.KEYWORD_BY_DATE, retry_failed=True)).ok
 
 
-@pytest.mark.parametrize("format_", ["csv", "xlsx"])
-async def test_retry_failed_fetches_all_from_another_address(
-    tmp_path: Path, format_: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    out = tmp_path / f"x.{format_}"
-    async with served(Account()) as (client, _):
-        await pull(client, out)
-    async with served(Account(2)) as (client, _):
-        assert (await pull(client, out, retry_failed=True)).campaigns == 2
-    assert "for a file, from the same address" in caplog.text
-
-
 async def test_a_report_is_stored_while_another_is_awaited(out: Path) -> None:
     account = Account(campaigns=3)
     is_stored = asyncio.Event()
@@ -234,14 +219,6 @@ async def test_a_report_is_stored_while_another_is_awaited(out: Path) -> None:
     async with serving(answer) as (client, _):
         async with asyncio.timeout(60):
             assert (await pull(client, out, on_progress=note)).ok
-
-
-async def test_progress_names_each_stage(client: SeoRepClient, out: Path) -> None:
-    states: list[PullProgress] = []
-    await pull(client, out, on_progress=states.append)
-    assert [state.stage for state in states] == STAGES
-    last = states[-3]
-    assert (last.done, last.total, last.rows, last.failures) == (4, 4, 9, 1)
 
 
 async def test_an_error_of_on_progress_ends_the_pull(client: SeoRepClient, out: Path) -> None:
@@ -427,15 +404,3 @@ async def test_a_campaign_id_of_too_many_bits_fails_alone(tmp_path: Path, format
     if format_ == "duckdb":
         (window,) = pulled_windows(out, "acme", None, compared=False).values()
         assert (window.failed_reports, window.failed_ids) == (1, [])
-
-
-async def test_a_file_of_more_ids_than_csv_can_read_back_is_replaced(out: Path) -> None:
-    ids = list(range(1, 30_001))
-    pulls = out.with_name("x.pulls.csv")
-    async with served(Account()) as (client, _):
-        await pull(client, out, [1, 2])
-        selection = json.dumps({"ids": ids}).replace('"', '""')
-        text = pulls.read_text()
-        pulls.write_text(text.replace('{""ids"": [1, 2]}', selection))
-        assert pulls.stat().st_size > 2**17
-        assert (await pull(client, out, [1, 2])).rows == 2

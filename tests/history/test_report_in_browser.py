@@ -11,7 +11,8 @@ import attrs
 import pytest
 
 from seorep_async.history import report
-from tests.history.databases import Ranks, database_of, nightly
+from tests.history.databases import database_of, nightly
+from tests.history.test_report import TWO_DAYS
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -34,7 +35,6 @@ FLAGS = (
 )
 PAGE = "http://report.example/"
 ELSEWHERE = "http://elsewhere.example/"
-NIGHTS: list[Ranks] = [{11: 12, 12: 2, 13: 40, 14: 0}, {11: 3, 12: 9, 13: None, 14: None}]
 
 
 @attrs.frozen
@@ -83,7 +83,7 @@ def page(tmp_path: Path) -> bytes:
     """A report whose strings from the service would send requests if they became HTML."""
     sends = f"<img src={ELSEWHERE}phrase><script>fetch('{ELSEWHERE}script')</script>"
     source = database_of(
-        tmp_path / "a.duckdb", nightly(*NIGHTS), search_location_canonical_name=sends
+        tmp_path / "a.duckdb", nightly(*TWO_DAYS), search_location_canonical_name=sends
     )
     return report(
         source, out=tmp_path / "page.html", title=sends, engine_names=(sends, "B")

@@ -15,7 +15,6 @@ from seorep_async import ConfigurationError, ExportError, Feed
 from seorep_async.export.database_use import use_of
 from seorep_async.history import changes, comparing, complete_windows, open_history, source
 from tests.history.databases import (
-    FIRST,
     Pull,
     change,
     database_of,
@@ -37,18 +36,6 @@ def two_accounts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def database(two_accounts: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(two_accounts, tmp_path / "a.duckdb"))
-
-
-def test_accounts_and_days_are_listed(database: Path) -> None:
-    with open_history(database) as history:
-        assert history.accounts() == ["acme", "other"]
-        assert (history.days("acme"), history.days("nobody")) == ([FIRST, day(1)], [])
-        with pytest.raises(ConfigurationError, match=r"name one with account=…: 'acme', 'other'"):
-            history.account(None)
-        with pytest.raises(
-            ConfigurationError, match=r"no account 'x' in .*; it has 'acme', 'other'"
-        ):
-            history.account("x")
 
 
 @pytest.mark.parametrize(

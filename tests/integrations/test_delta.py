@@ -1,6 +1,5 @@
 """The guide's recipe for a Delta table replaces a night, except for failed campaigns."""
 
-import datetime as dt
 import re
 from collections import Counter
 from pathlib import Path
@@ -12,19 +11,13 @@ import pytest
 from seorep_async import Feed, SeoRepError, Settings
 from seorep_async.guides import pages
 from seorep_async.integrations.engines import pull_table, table_schema
-from tests.integrations.service import names_of_the_guide, served
+from tests.integrations.service import WINDOW, names_of_the_guide, served
 
 pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
 
 deltalake = pytest.importorskip("deltalake")
 
 IDS = [1, 2, 3]
-WINDOW: dict[str, Any] = {
-    "start_date": "2023-01-01",
-    "end_date": "2023-03-31",
-    "snapshot_date": dt.date(2023, 4, 1),
-    "account": "acme",
-}
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ from seorep_async.integrations.tool_arguments import (
 from seorep_async.resources.campaigns import Campaigns
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.text import LONGEST
+from tests.cli.running import process, shell
 
 pytestmark = pytest.mark.usefixtures("tables_at_once")
 
@@ -458,11 +459,6 @@ def test_wrong_arguments_are_refused(wrong: dict[str, Any], argument: str) -> No
     assert caught.value.argument == argument
 
 
-def command(database: str = "x.duckdb") -> list[str]:
-    program = [sys.executable, "-W", "error", "-m", "seorep_async"]
-    return [*program, "mcp", "--sandbox", "--history", database]
-
-
 @pytest.mark.heavy
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, None])
 def test_the_command_ends_on_a_signal_or_without_a_reader(
@@ -474,13 +470,8 @@ def test_the_command_ends_on_a_signal_or_without_a_reader(
         "clientInfo": {"name": "a test", "version": "1"},
     }
     hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}) + "\n"
-    pipes: dict[str, Any] = {
-        "stdin": subprocess.PIPE,
-        "stdout": subprocess.PIPE,
-        "stderr": subprocess.PIPE,
-    }
-    environment = os.environ | {"PYTHONPATH": os.getcwd()}
-    with subprocess.Popen(command(), cwd=tmp_path, env=environment, text=True, **pipes) as running:
+    words = ("mcp", "--sandbox", "--history", "x.duckdb")
+    with process(*words, stdin=subprocess.PIPE, cwd=tmp_path) as running:
         assert running.stdin is not None
         assert running.stdout is not None
         running.stdin.write(hello)
@@ -497,27 +488,16 @@ def test_the_command_ends_on_a_signal_or_without_a_reader(
 
 
 @pytest.mark.heavy
-def test_a_closed_stdout_is_one_line(tmp_path: Path) -> None:
-    line = f"exec {' '.join(command())} >&- < /dev/null"
-    environment = os.environ | {"PYTHONPATH": os.getcwd()}
-    ended = subprocess.run(
-        ["/bin/sh", "-c", line], cwd=tmp_path, env=environment, text=True, stderr=subprocess.PIPE
-    )
-    assert ended.stderr == "Error: can't write to stdout: it is closed\n"
-    assert ended.returncode == 7
-
-
-@pytest.mark.heavy
 async def test_a_host_asks_seven_questions_and_cancels_one(tmp_path: Path, database: Path) -> None:
     """Seven questions at once, a cancelled one, another, and a nightly pull beside it."""
     file = Path(shutil.copy(database, tmp_path / "rankings.duckdb"))
-    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
-    program, *arguments = command(str(file))
+    program = ["-W", "error", "-m", "seorep_async", "mcp", "--sandbox", "--account", "acme"]
     parameters = mcp.StdioServerParameters(
-        command=program, args=[*arguments, "--account", "acme"], env=environment
+        command=sys.executable,
+        args=[*program, "--history", str(file)],
+        env={**os.environ, "PYTHONPATH": os.getcwd()},
     )
-    night = [sys.executable, "-m", "seorep_async", "pull", "--sandbox", "--quiet"]
-    night += ["--campaign", "1", "--last", "30d", "--account", "acme", "-o", str(file)]
+    night = f"seorep pull --sandbox --campaign 1 --last 30d --account acme -o {file} --quiet"
     with (tmp_path / "stderr").open("w+") as stderr:
         transport = mcp.stdio_client(parameters, errlog=stderr)
         async with transport as streams, mcp.ClientSession(*streams) as session:
@@ -540,7 +520,7 @@ async def test_a_host_asks_seven_questions_and_cancels_one(tmp_path: Path, datab
             cancelled.cancel()
             await asyncio.gather(cancelled, return_exceptions=True)
             assert "[[480]]" in await ask("history", sql=RANKINGS)
-            ended = await asyncio.to_thread(subprocess.run, night, env=environment, cwd=tmp_path)
+            ended = await asyncio.to_thread(shell, night, cwd=tmp_path)
             assert ended.returncode == 0
             assert "[[1]]" in await ask("history", sql="SELECT 1")
         stderr.seek(0)

@@ -114,37 +114,42 @@ JSON = {"Content-Type": "application/json"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-BAD_JSON = (
-    b"{",
-    b"[]",
-    b"\xff",
-    b'{"url": "\\ud800"}',
-    b"[" * 100_000,
-    b'{"url": ' + b"9" * 10_000 + b"}",
-)
-BAD_FORMS = (b"\xff", b"url")
 TEXT = {"Content-Type": "text/plain"}
-BAD_BODIES: list[tuple[int, dict[str, str], bytes]] = [
-    *[(400, JSON, content) for content in BAD_JSON],
-    *[(400, FORM, content) for content in BAD_FORMS],
-    (400, {**JSON, "Content-Encoding": "gzip"}, b"\x1f\x8b"),
-    (400, TEXT, b""),
-    (415, TEXT, b"url=u&company=c"),
-    (415, {"Content-Type": "nonsense"}, b"{}"),
-    (415, {"Content-Type": "multipart/form-data; boundary=x"}, b"--x--"),
-    (413, JSON, b" " * 300_000),
-]
 
 
-async def test_a_body_must_be_a_form_or_a_json_object(call: Caller) -> None:
-    for status, headers, content in BAD_BODIES:
-        posting = call.session.post(
-            call.sandbox.base_url + CAMPAIGNS,
-            data=content,
-            headers={"Authorization": RIGHT_KEY, **headers},
-            skip_auto_headers=["Content-Type"],
-        )
-        async with posting as response:
-            assert (content[:50], response.status) == (content[:50], status)
-            assert (await response.json())["code"] == status
+@pytest.mark.parametrize(
+    ("status", "headers", "content"),
+    [
+        pytest.param(400, JSON, b"{", id="cut JSON"),
+        pytest.param(400, JSON, b"[]", id="a list"),
+        pytest.param(400, JSON, b"\xff", id="not UTF-8"),
+        pytest.param(400, JSON, b'{"url": "\\ud800"}', id="half a surrogate"),
+        pytest.param(400, JSON, b"[" * 100_000, id="deep JSON"),
+        pytest.param(400, JSON, b'{"url": ' + b"9" * 10_000 + b"}", id="a long number"),
+        pytest.param(400, FORM, b"\xff", id="a form that is not UTF-8"),
+        pytest.param(400, FORM, b"url", id="a name without a value"),
+        pytest.param(400, {**JSON, "Content-Encoding": "gzip"}, b"\x1f\x8b", id="cut gzip"),
+        pytest.param(400, TEXT, b"", id="nothing"),
+        pytest.param(415, TEXT, b"url=u&company=c", id="text"),
+        pytest.param(415, {"Content-Type": "nonsense"}, b"{}", id="nonsense"),
+        pytest.param(
+            415,
+            {"Content-Type": "multipart/form-data; boundary=x"},
+            b"--x--",
+            id="multipart",
+        ),
+        pytest.param(413, JSON, b" " * 300_000, id="too large"),
+    ],
+)
+async def test_a_body_must_be_a_form_or_a_json_object(
+    call: Caller, status: int, headers: dict[str, str], content: bytes
+) -> None:
+    async with call.session.post(
+        call.sandbox.base_url + CAMPAIGNS,
+        data=content,
+        headers={"Authorization": RIGHT_KEY, **headers},
+        skip_auto_headers=["Content-Type"],
+    ) as response:
+        assert response.status == status
+        assert (await response.json())["code"] == status
     assert await call.count(CAMPAIGNS) == 6
