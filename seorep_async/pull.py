@@ -12,6 +12,7 @@ import msgspec
 from seorep_async.errors import (
     AuthenticationError,
     ConfigurationError,
+    DeadlineExceededError,
     PaginationError,
     SeoRepError,
 )
@@ -214,6 +215,8 @@ class _Run(Generic[R]):
         self._total = len(request.ids)  # outcomes in all
         self._taken = 0  # outcomes that the consumer has
         self._succeeded = 0
+        # The error of an id that had no time left to be sent. All later ids have none either.
+        self._late_error: SeoRepError | None = None
         self._bug: BaseException | None = None
 
     # For the consumer
@@ -270,6 +273,8 @@ class _Run(Generic[R]):
         while (item := self._next_item()) is not None:
             if self.key.refusal is not None:
                 self._fail(item, self._stopped_error())
+            elif self._late_error is not None:
+                self._fail(item, item.error or self._late_error)
             elif item.error is not None and self._succeeded == 0:
                 # If everything has failed, deferred ids are not tried again.
                 self._fail(item, item.error)
@@ -309,6 +314,8 @@ class _Run(Generic[R]):
         if item is None or item.reading is not reading:
             # The id has ended, or another reading has replaced this one.
             return None
+        if isinstance(error, DeadlineExceededError) and error.attempts == 0 and self._is_late:
+            self._late_error = error.evolve(subject=None)
         error = reading.failure(error)
         if reading.may_be_too_large(error):
             item.reading = reading.at_default_size(error)
@@ -370,8 +377,12 @@ class _Run(Generic[R]):
         # them, and a pull that raises ends with its first failure.
         if self._request.ordered or self._request.on_error == "raise" or item.error is not None:
             return False
-        now = self._session.clock.monotonic()
-        return error.retryable and now < self._deadline.at
+        return error.retryable and not self._is_late
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether the time of a `client.timeout()` around the pull is over."""
+        return self._session.clock.monotonic() >= self._deadline.at
 
     # The key
 

@@ -171,6 +171,20 @@ async def test_call_timeout_limits_each_request_of_a_pull(
     assert all(outcome.ok for outcome in outcomes[:3])
 
 
+async def test_after_its_time_a_pull_begins_no_more_ids() -> None:
+    # Beginning each of 10,000 ids only to end it made the pull a second late.
+    async with simulating(two_rows, max_concurrency=1) as (client, service):
+        service.latency = 1
+        with client.timeout(5.5):
+            outcomes = await client.rankings.pull(range(1, 1001), *JANUARY)
+        assert client.stats.requests < 20
+    late = outcomes[-1].error
+    assert isinstance(late, DeadlineExceededError)
+    assert late.subject == "campaign 1000"
+    assert "this request was not sent" in late.message
+    assert late.path == "/v3/resources/rankings/campaign"
+
+
 async def test_the_repr_and_the_notebook_name_failures() -> None:
     outcomes = await pulled([1, 404, 2])
     words = (
