@@ -48,6 +48,8 @@ COLUMNS = {
 """The compared columns, besides account and snapshot date."""
 Row: TypeAlias = dict[str, Any]
 Tables: TypeAlias = dict[str, list[Row]]
+Key: TypeAlias = tuple[Feed, int, int | None]
+"""A report of one campaign, or of one keyword in one campaign."""
 
 
 def no_rows() -> Tables:
@@ -141,7 +143,7 @@ class Pull:
     Attributes:
         world: what the service has now.
         listed: the world that listed the campaigns, or None.
-        received: the world that each report came from, by feed and id.
+        received: the world that each report came from, by feed, campaign and keyword.
     """
 
     account: str
@@ -152,7 +154,7 @@ class Pull:
     ids: tuple[int, ...] | None
     world: World
     listed: World | None = None
-    received: dict[tuple[Feed, int], World] = attrs.field(factory=dict)
+    received: dict[Key, World] = attrs.field(factory=dict)
 
     @property
     def asks(self) -> tuple[object, ...]:
@@ -168,11 +170,23 @@ class Pull:
             if self.listed is None and answer != 404:
                 self.listed = self.world
             return answer
-        # A report that is requested again was not stored.
-        self.received.pop(report, None)
-        if answer != 404:
-            self.received[report] = self.world
+        for key in self._keys_to_store(*report):
+            self.received.pop(key, None)
+            if answer != 404:
+                self.received[key] = self.world
         return answer
+
+    def _keys_to_store(self, feed: Feed, id_: int) -> list[Key]:
+        """Return the campaigns and the keyword that a requested report is stored for."""
+        if feed is not Feed.KEYWORD_BY_DATE:
+            return [(feed, id_, None)]
+        keys: list[Key] = []
+        for campaign_id in self.campaign_ids:
+            if id_ in self.keywords_of(campaign_id):
+                keys.append((feed, campaign_id, id_))
+        # The keyword may also be in a campaign whose report has failed before. Its report is then
+        # requested again for this campaign alone. Otherwise it was not stored the first time.
+        return [key for key in keys if key not in self.received] or keys
 
     @property
     def campaign_ids(self) -> tuple[int, ...]:
@@ -184,19 +198,20 @@ class Pull:
         return tuple(self.listed.keywords)
 
     def keywords_of(self, campaign: int) -> tuple[int, ...]:
-        world = self.received.get((Feed.CAMPAIGN, campaign))
+        world = self.received.get((Feed.CAMPAIGN, campaign, None))
         return () if world is None else world.keywords[campaign]
 
     def reports(self) -> Iterator[tuple[Feed, int, int | None, World | None]]:
         """Yield feed, campaign, keyword and world of each report; no world if it failed."""
         for campaign_id in self.campaign_ids:
-            lists_keywords = (Feed.CAMPAIGN, campaign_id) in self.received
+            lists_keywords = (Feed.CAMPAIGN, campaign_id, None) in self.received
             for feed in self.feeds:
                 if feed is Feed.KEYWORD_BY_DATE and lists_keywords:
                     for keyword_id in self.keywords_of(campaign_id):
-                        yield feed, campaign_id, keyword_id, self.received.get((feed, keyword_id))
+                        key = feed, campaign_id, keyword_id
+                        yield feed, campaign_id, keyword_id, self.received.get(key)
                 else:
-                    yield feed, campaign_id, None, self.received.get((feed, campaign_id))
+                    yield feed, campaign_id, None, self.received.get((feed, campaign_id, None))
 
     @property
     def failures(self) -> list[tuple[Feed, int, int | None]]:
@@ -280,7 +295,7 @@ class Pull:
         for campaign_id in {*self.campaign_ids} & listed.keywords.keys():
             names = {"campaign_id": campaign_id, "company": listed.name(campaign_id)}
             tables["campaigns"].append(self.night_of | names)
-        for (feed, campaign_id), world in self.received.items():
+        for (feed, campaign_id, _), world in self.received.items():
             if feed is not Feed.CAMPAIGN:
                 continue
             for keyword_id in world.keywords[campaign_id]:
