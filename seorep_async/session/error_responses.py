@@ -193,7 +193,7 @@ class ErrorReader:
             cause = cause_of_status(_status_of(error))
         if request.private:
             error = error.evolve(message=_PRIVATE)
-        return self._failure(Sent.RESPONDED, cause, error, request, response)
+        return self._failure(Sent.RESPONDED, cause, error, request, response, is_own_json=True)
 
     def _failure(
         self,

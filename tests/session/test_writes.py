@@ -337,6 +337,13 @@ async def test_a_404_to_a_repeated_delete_means_deleted(
     assert session.share.quota.tokens == 500 or not is_success
 
 
+async def test_a_404_under_200_to_a_repeated_delete_means_deleted(connect: Connect) -> None:
+    gone = answer({"status": "error", "code": 404, "message": "there is none"})
+    client, server = await connect(reset, gone)
+    await client.campaigns.delete(1)
+    assert len(server.requests) == 2
+
+
 @pytest.mark.parametrize(
     "answers",
     [
