@@ -31,7 +31,12 @@ from seorep_async.export.files import (
 )
 from seorep_async.export.formats import Arrow
 from seorep_async.export.pieces import unfinished_path
-from seorep_async.export.replacement import MONTH_RULE, OUTDATED_REPORTS, STATEMENTS
+from seorep_async.export.replacement import (
+    CAMPAIGN_RULE,
+    MONTH_RULE,
+    OUTDATED_REPORTS,
+    STATEMENTS,
+)
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.schema import (
     DAMAGED,
@@ -478,7 +483,7 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
         # the name of its column
         "reading": request.row_options,
     }
-    for statement in (MONTH_RULE, OUTDATED_REPORTS):
+    for statement in (MONTH_RULE, CAMPAIGN_RULE, OUTDATED_REPORTS):
         _ask(database, statement, parameters)
     for table in request.tables:
         database.register("incoming", format_.reader(contents.source_of(table)))

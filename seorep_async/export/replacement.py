@@ -39,6 +39,24 @@ CREATE OR REPLACE TEMP MACRO covers_month(month, old_start, old_end, new_start, 
 """
 """Whether a pull requested all days of a month that the pull of an older row requested."""
 
+CAMPAIGN_RULE = r"""
+CREATE OR REPLACE TEMP MACRO includes_campaign(chosen, id) AS
+    CASE
+        WHEN chosen IS NULL THEN true
+        WHEN starts_with(chosen, '{"ids"')
+            THEN list_contains(regexp_extract_all(chosen, '\d+')::BIGINT[], id)
+        WHEN list_contains(
+            regexp_extract_all(regexp_extract(chosen, '^\{"exclude": \[[\d, ]*'), '\d+')::BIGINT[],
+            id
+        )
+            THEN false
+        WHEN regexp_full_match(chosen, '\{"exclude": \[[\d, ]*\]\}') THEN true
+    END
+"""
+"""Whether a pull with this `selection` requested a campaign, or null if its group or its filter
+decided that.
+"""
+
 OUTDATED_REPORTS = r"""
     CREATE OR REPLACE TEMP TABLE outdated_reports AS
     SELECT failed.table_name, failed.campaign_id, failed.keyword_id
@@ -51,22 +69,9 @@ OUTDATED_REPORTS = r"""
         AND old.reading IS DISTINCT FROM $reading
         -- a pull without rows replaced none
         AND old.rows > 0
-        -- a pull of other ids left the rows of this campaign alone
-        AND (
-            NOT starts_with(coalesce(old.selection, ''), '{"ids"')
-            OR list_contains(regexp_extract_all(old.selection, '\d+'), failed.campaign_id::VARCHAR)
-        )
-        -- and so did a pull that excluded it
-        AND NOT coalesce(
-            list_contains(
-                regexp_extract_all(
-                    regexp_extract(old.selection, '^\{"exclude": \[[\d, ]*'), '\d+'
-                ),
-                failed.campaign_id::VARCHAR
-            ),
-            false
-        )
-        -- a later pull of the same campaigns with our row options has replaced their rows
+        -- a pull of other campaigns left the rows of this one alone
+        AND coalesce(includes_campaign(old.selection, failed.campaign_id), true)
+        -- a later pull of this campaign with our row options has replaced its rows
         AND NOT EXISTS (
             SELECT 1 FROM pulls AS new
             WHERE new.account = old.account
@@ -76,7 +81,11 @@ OUTDATED_REPORTS = r"""
                 AND new.started_at > old.started_at
                 AND new.reading = $reading
                 AND new.rows > 0
-                AND coalesce(new.selection = $selection, new.selection IS NULL)
+                AND coalesce(
+                    includes_campaign(new.selection, failed.campaign_id),
+                    new.selection = $selection,
+                    false
+                )
                 AND list_contains(string_split(new.feeds, ','), failed.feed)
         )
     """

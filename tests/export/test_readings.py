@@ -85,15 +85,31 @@ async def test_a_failed_keyword_loses_only_its_own_rows(
             assert database.execute(query).fetchall() == left
 
 
-@pytest.mark.parametrize(("excluded", "left"), [(2, [(1,), (2,)]), (22, [(1,)])])
-async def test_a_campaign_that_a_pull_excluded_keeps_its_rows(
-    client: SeoRepClient, account: Account, tmp_path: Path, excluded: int, left: list[tuple[int]]
+@pytest.mark.parametrize(
+    ("earlier", "last", "left"),
+    [
+        # campaign 2 was excluded
+        ([({}, PLAIN), ({"exclude": [2]}, GOOGLE)], {}, [(1,), (2,)]),
+        ([({}, PLAIN), ({"exclude": [22]}, GOOGLE)], {}, [(1,)]),
+        # a pull of other campaigns, with the same options, replaced its rows
+        ([({}, GOOGLE), ({"exclude": [22]}, PLAIN)], {"exclude": [23]}, [(1,), (2,)]),
+        ([({}, GOOGLE), ({"ids": [2]}, PLAIN)], {}, [(1,), (2,)]),
+        ([({}, GOOGLE), ({"ids": [1]}, PLAIN)], {}, [(1,)]),
+    ],
+)
+async def test_a_failed_campaign_keeps_rows_of_the_same_options(
+    client: SeoRepClient,
+    account: Account,
+    tmp_path: Path,
+    earlier: list[tuple[dict[str, Any], dict[str, Any]]],
+    last: dict[str, Any],
+    left: list[tuple[int]],
 ) -> None:
     out = tmp_path / "x.duckdb"
-    await pull(client, out)
-    await pull_with(GOOGLE, client, out, exclude=[excluded])
+    for options, settings in earlier:
+        await pull_with(settings, client, out, **options)
     account.hidden = {2: 500}
-    await pull(client, out)
+    await pull(client, out, **last)
     with opened(out) as database:
         query = "SELECT DISTINCT campaign_id FROM keyword_rankings ORDER BY 1"
         assert database.execute(query).fetchall() == left
