@@ -57,7 +57,7 @@ VARYING = {
     r"after \d+ ms": "after T ms",
     r"(\"(?:seconds|pull|bytes)\": )[^,}]*": r"\1…",
     r"(\"waited\": \{)[^}]*": r"\1…",
-    r"(duckdb \()\d.*?\)": r"\1SIZE)",
+    r"((?:duckdb|xlsx) \()\d.*?\)": r"\1SIZE)",
     r"[\d.]+ GB free": "SIZE free",
     r"\b[0-9a-f]{64}\b": "TOKEN",
     r"duckdb [\d.]+, pyarrow [\d.]+": "duckdb VERSION, pyarrow VERSION",
