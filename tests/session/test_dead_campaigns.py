@@ -232,3 +232,11 @@ def test_a_cap_equal_to_the_limit_is_used() -> None:
     figures = cell.run(300)
     assert figures.lost == 0
     assert figures.seconds <= 1.22 * cell.ideal(300)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_strict_limit_with_retry_after_is_used_at_four_fifths(seed: int) -> None:
+    # Refused attempts must not raise the rate. When they did, this was 3.9 a second.
+    figures = Cell("bucket of one", 5, True, 0.004, 121).run(seed)
+    assert figures.lost == 0
+    assert 121 / figures.seconds >= 4

@@ -14,8 +14,9 @@ rules. A comment marks each one at the line that applies it, here or in another 
    outage may have opened it, so the limit is at least half of the previous one. If the breaker was
    open for less, the limit lies between the delivered rate and the rate at which attempts started.
    If the breaker is open for more than a second before the next cut, that cut finds no lower limit.
-   The rate (`rate`) drops to 80 % of the limit, is held for a while, and is then raised. The first
-   opening shows no limit if most attempts that started after a refused one were accepted.
+   The rate (`rate`) drops to 80 % of the limit, is held for a while, and is then raised by each
+   accepted attempt. The first opening shows no limit if most attempts that started after a refused
+   one were accepted.
 6. The rate doubles while no limit is known, or once enough attempts were accepted above the last.
 7. If a lower rate does not make refusals rarer, they are random, and are tolerated. But if the
    delivered rate was the same before several cuts in a row, it is a limit.
@@ -87,37 +88,15 @@ class Pace:
             self.delivered.restart(now)
         self.last_start = now
         if self.rate.is_limited:
-            self._space(now, subject)
+            self.rate.space(now)
         return False
-
-    def _space(self, now: float, subject: Subject | None) -> None:
-        """Decide when the next attempt may start."""
-        # A rest must not raise the rate.
-        if not self.rate.skip_rest(now):
-            self._raise_rate(now, subject)
-        self.rate.next_start += self.rate.interval
-
-    def _raise_rate(self, now: float, subject: Subject | None) -> None:
-        """Raise the rate unless it is held."""
-        rate = self.rate
-        if now < rate.held_until:
-            # Subjects that were refused before say little about this rate.
-            if subject not in self.refused_subjects:
-                self.refusals.started_while_held += 1
-        # If the refusal of an attempt would not count, the attempt must not raise the rate either.
-        elif not self.refused_subjects.may_be_cause(subject):
-            # Rule 6: once enough attempts were accepted above the last limit, the rate doubles.
-            if rate.outgrew_limit():
-                rate.slow_start = True
-                self.delivered.begin_doubling(now)
-            rate.grow()
 
     def accept(self, started: float, subject: Subject | None, now: float) -> None:
         """Record that the service accepted an attempt."""
         self.window.accept()
         self.delivered.accepted += 1
         self.rate.accepted_in_a_row += 1
-        self.refusals.accept()
+        self.refusals.accept(is_held=now < self.rate.held_until)
         if self.refused_subjects.accept(subject, started):
             # The subject was not the cause of its refusals, so the rate was.
             self.rate_refused_at = now
@@ -127,9 +106,25 @@ class Pace:
             else:
                 self.delivered.restart(now)
             self.breaker.close()
-        elif started > self.later_attempts.first_refused:
+            return
+        if started > self.later_attempts.first_refused:
             # A probe that closes the breaker is not counted: after a pause, it shows no rate.
             self.later_attempts.balance += 1
+        # An attempt that was in flight when the breaker opened was sent at an earlier rate.
+        if started > self.breaker.opened_at:
+            self._raise_rate(now)
+
+    def _raise_rate(self, now: float) -> None:
+        """Raise the rate unless it is held."""
+        # Rule 5: accepted attempts raise the rate. If attempts raised it as they start, refused
+        # ones would raise it as well, and the limit would be estimated too high.
+        if not self.rate.may_rise(now):
+            return
+        # Rule 6: once enough attempts were accepted above the last limit, the rate doubles.
+        if self.rate.outgrew_limit():
+            self.rate.slow_start = True
+            self.delivered.begin_doubling(now)
+        self.rate.grow()
 
     def _cut(self, now: float) -> None:
         """Set the rate when the breaker closes."""
@@ -219,6 +214,9 @@ class Pace:
         else:
             # Rule 4: ten failures in a row open the breaker as well.
             self.fail(started, now)
+            # A random refusal raises the rate as well, or the rate would stay too low.
+            if self.refusals.are_random and not self.breaker.is_open:
+                self._raise_rate(now)
 
     def _may_be_ignored(self, subject: Subject | None, pauses_everybody: bool) -> bool:
         """Return whether a refusal may be about its subject, and not about the rate."""

@@ -15,7 +15,7 @@ _SHORTEST_SPAN = 0.1  # the same once it is clear that no limit was reached
 _DECREASE = 0.8  # a cut reduces the rate to this part of the delivered rate
 _DECREASE_AFTER_PAUSE = 0.93  # the same if the service asked for a pause
 _SHORTEST_HOLD = 1.5  # seconds that a rate is held after a cut, at least …
-_LONGEST_HOLD = 10.0  # … and at most
+_LONGEST_HOLD = 12.0  # … and at most
 _ATTEMPTS_OF_HOLD = 20  # attempts after which the hold ends, within these seconds
 _STEP = 8.0  # the increase of the rate in one second, in attempts per second
 _LARGEST_STEP = 0.2  # the largest increase with one attempt
@@ -94,6 +94,7 @@ class Rate(msgspec.Struct, eq=False):
         slow_start: whether the rate doubles in about a second.
         accepted_in_a_row: attempts accepted since the last refusal.
         accepted_soon: whether, at the last cut, the service accepted again within a second.
+        is_used: whether the last attempt started as soon as the rate allowed.
     """
 
     cap: float = math.inf
@@ -104,6 +105,7 @@ class Rate(msgspec.Struct, eq=False):
     slow_start: bool = True
     accepted_in_a_row: int = 0
     accepted_soon: bool = False
+    is_used: bool = False
 
     @property
     def current(self) -> float:
@@ -120,17 +122,22 @@ class Rate(msgspec.Struct, eq=False):
         """Whether a limit is known: the service's or the caller's own."""
         return self.learnt < math.inf or self.cap < math.inf
 
-    def skip_rest(self, now: float) -> bool:
-        """Leave out a rest, in which attempts could have started. Return whether there was one."""
+    def space(self, now: float) -> None:
+        """Decide, as an attempt starts, when the next one may start."""
         seconds = now - self.next_start
         # The delay of a late timer is made up for, so that the rate is fully used. A longer rest is
         # not: a limiter that admits one attempt at a time would refuse the next one as too early.
-        if seconds <= _CATCH_UP:
-            return False
-        self.next_start = now
-        # A rest does not use up the time for which the rate is held.
-        self.held_until += seconds
-        return True
+        self.is_used = seconds <= _CATCH_UP
+        if not self.is_used:
+            self.next_start = now
+            # A rest does not use up the time for which the rate is held.
+            self.held_until += seconds
+        self.next_start += self.interval
+
+    def may_rise(self, now: float) -> bool:
+        """Return whether the rate is fully used and no longer held."""
+        # A rest must not raise the rate.
+        return self.is_limited and self.is_used and now >= self.held_until
 
     def outgrew_limit(self) -> bool:
         """Return whether enough attempts were accepted above the last limit to disprove it."""
@@ -138,7 +145,7 @@ class Rate(msgspec.Struct, eq=False):
         return enough and not self.slow_start and self.learnt > _HIGHER * self.refused_at
 
     def grow(self) -> None:
-        """Raise the rate as an attempt starts."""
+        """Raise the rate by one step."""
         if self.slow_start:
             # Rule 6: adding one per second with each attempt doubles the rate in about a second.
             step = _DOUBLING_STEP

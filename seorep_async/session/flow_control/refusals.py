@@ -38,7 +38,7 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         excess: refusals beyond the tolerated share, never below 0.
         tolerated: the share of refusals that adds nothing.
         share_before: the share of refusals while the previous rate was held.
-        started_while_held: attempts that started while the current rate was held.
+        accepted_while_held: attempts that were accepted while the current rate was held.
         refused_while_held: attempts that were refused while the current rate was held.
         delivered_before: the rate delivered before the previous cut, in attempts per second.
         same_limits: cuts in a row that found about the same rate as the cut before.
@@ -47,12 +47,19 @@ class ExcessRefusals(msgspec.Struct, eq=False):
     excess: float = 0.0
     tolerated: float = _TOLERATED
     share_before: float = 0.0
-    started_while_held: int = 0
+    accepted_while_held: int = 0
     refused_while_held: int = 0
     delivered_before: float = 0.0
     same_limits: int = 0
 
-    def accept(self) -> None:
+    @property
+    def are_random(self) -> bool:
+        """Whether refusals are taken for random."""
+        return self.tolerated > _TOLERATED
+
+    def accept(self, *, is_held: bool) -> None:
+        if is_held:
+            self.accepted_while_held += 1
         if self.excess > 0:
             self.excess = max(0.0, self.excess - self.tolerated)
 
@@ -66,17 +73,17 @@ class ExcessRefusals(msgspec.Struct, eq=False):
 
     def end_hold(self) -> None:
         """Decide, before a cut, whether the refusals at the last held rate were random."""
-        share = self.refused_while_held / max(_LEAST_ATTEMPTS, self.started_while_held)
-        was_chance = self.tolerated > _TOLERATED
+        attempts = self.accepted_while_held + self.refused_while_held
+        share = self.refused_while_held / max(_LEAST_ATTEMPTS, attempts)
         did_not_help = share > _SAME * self.share_before > 0
-        if share > _TOLERATED and (was_chance or did_not_help):
+        if share > _TOLERATED and (self.are_random or did_not_help):
             # Rule 7: a cut did not make refusals rarer, so they are random. Half as many again
             # are tolerated.
             self.tolerated = _TOLERATED + _CHANCE * min(_MOST, share)
         else:
             self.tolerated = _TOLERATED
         self.share_before = share
-        self.started_while_held = 0
+        self.accepted_while_held = 0
         self.refused_while_held = 0
 
     def compare_delivered(self, delivered: float) -> None:
