@@ -72,6 +72,7 @@ OF_LARGE_PAGES: tuple[Variation, ...] = (
     unknown_field,
     unknown_object,
     unknown_name,
+    times_of_day,
     integers_as_strings,
     missing_field,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -11,10 +11,10 @@ import msgspec
 from seorep_async.models import SearchLanguage, SearchLocation, Tag
 from seorep_async.models.model import NO_EXTRA
 from seorep_async.normalisation import values
+from seorep_async.normalisation.values import DATE_TIMES, MIDNIGHT
 from seorep_async.plain_values import field_types
 
 M = TypeVar("M")
-_FLAGS = {"true": True, "false": False}
 
 _MOST_VALUES = 4096
 """The maximum number of values in a memo."""
@@ -41,25 +41,21 @@ class Memo(dict[Any, Any]):
         return value
 
 
-class DayMemo(Memo):
-    """Converts dates and date-times, and remembers the days: their times of day may all differ."""
-
-    def __missing__(self, wire: Any) -> Any:
-        if wire and values.AFTER_MIDNIGHT.fullmatch(wire):
-            day, _original = self[wire[:10]]
-            return day, wire
-        return super().__missing__(wire)
-
-
 class RankingValues:
-    """Converts values of raw keyword rankings."""
+    """Converts values of raw keyword rankings.
 
-    def __init__(self) -> None:
+    Args:
+        names: the name on the wire of each attribute.
+    """
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._dates = [pair for pair in names.items() if pair[0].endswith("_date")]
+        self._names = names
+        self._days = Memo(lambda wire: values.day(wire)[0])
         self._locations = Memo(partial(_optional_object, SearchLocation))
         self._languages = Memo(partial(_optional_object, SearchLanguage))
         self._tags = Memo(_tags)
-        # Faster than `_FLAGS.get` for every row.
-        self._flags = Memo(lambda wire: _FLAGS.get(wire, wire))
+        self._flags = Memo(lambda wire: values.boolean(wire) if values.is_boolean(wire) else wire)
 
     def convert(self, rows: Sequence[Any]) -> None:
         """Replace the JSON of objects with models, and `"true"` and `"false"` with booleans.
@@ -78,6 +74,39 @@ class RankingValues:
             row.tags = tags[b"" + row.tags]
             row.primary_keyword = flags[row.primary_keyword]
 
+    def shorten(self, rows: Sequence[Any]) -> None:
+        """Replace date-times with days, and flags that are other strings.
+
+        If a part of a value is lost, such as a time of day, `extra` gets the original.
+
+        Raises:
+            ValueError: a value is refused.
+        """
+        days = self._days
+        date_times = [""]
+        for row in rows:
+            originals = {}
+            for attribute, name in self._dates:
+                text = getattr(row, attribute) or ""
+                if text[10:] in MIDNIGHT:
+                    setattr(row, attribute, days[text])
+                else:
+                    # Only its day is remembered, because times of day may all differ.
+                    setattr(row, attribute, days[text[:10]])
+                    originals[name] = text
+            date_times += originals.values()
+            flag = row.primary_keyword
+            if type(flag) is str:
+                row.primary_keyword = None
+                originals[self._names["primary_keyword"]] = flag
+            if originals:
+                originals |= row.extra
+                row.extra = originals
+        # One match of all texts takes a fraction of the time of a match of each.
+        lines = "\n".join(date_times)
+        if lines.count("\n") >= len(date_times) or not DATE_TIMES.fullmatch(lines):
+            raise ValueError("expected date-times")
+
 
 class PeriodValues:
     """Converts values of raw rows by date."""
@@ -90,6 +119,9 @@ class PeriodValues:
         periods = self._periods
         for row in rows:
             row.date, row.date_precision = periods[row.date]
+
+    def shorten(self, rows: Sequence[Any]) -> None:
+        """Do nothing: models contain the whole of each value."""
 
 
 def _may_be_shared(value: Any) -> bool:

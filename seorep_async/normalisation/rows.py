@@ -6,12 +6,12 @@ readings:
 
 1. A page of current rows, the hot path: one typed decode, after which raw rows become models.
 2. A page whose rows are all like its first one, such as older rows or rows with integers as
-   strings: one typed decode with the first types that accept this row, and a new model for each raw
-   row. The types have fields for unknown names that slices of earlier pages had, so each row may
-   have any of these.
-3. Any other page: its rows arrive as JSON, a slice at a time. A slice is read as current rows, or
-   else with the types of odd rows. If both fail because of unknown fields, it is read with types
-   that ignore them, and its JSON is parsed once more to collect them.
+   strings: one typed decode with the first types that accept this row. The types have fields for
+   unknown names that slices of earlier pages had, so each row may have any of these. Such raw rows
+   are copied to models, others become models.
+3. Any other page: its rows arrive as JSON, a slice at a time. A slice is read with the first types
+   that accept its rows. If none do because of unknown fields, the end of each row is parsed and
+   loses these, or else types that ignore them read the slice, and it is parsed as a whole.
 
 The reference converter reads rows that all three refuse, and names the bad field.
 """
@@ -19,14 +19,14 @@ The reference converter reads rows that all three refuse, and names the bad fiel
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from functools import cached_property, lru_cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from itertools import chain
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET
-from msgspec.json import Decoder as JsonDecoder
+from msgspec.json import Decoder as JsonDecoder, decode as decode_json
 from msgspec.structs import astuple
 
 from seorep_async.models import (
@@ -38,11 +38,9 @@ from seorep_async.models import (
     Tag,
 )
 from seorep_async.models.gc_untracked import raw_row_struct, turn_into_models
-from seorep_async.normalisation import values
+from seorep_async.models.model import NO_EXTRA
 from seorep_async.normalisation.envelope import Metadata, Subject, refuse_another_subject
 from seorep_async.normalisation.row_values import (
-    DayMemo,
-    Memo,
     PeriodValues,
     RankingValues,
 )
@@ -57,18 +55,13 @@ REFUSALS = (ValueError, RecursionError, OverflowError)
 """The errors for refused pages and rows. msgspec's errors are ValueErrors."""
 
 CURRENT = {
-    int: int,
-    int | None: int | None,
-    str: str,
-    str | None: str | None,
     bool | None: Literal["true", "false"] | None,
-    UNFROZEN.date | None: UNFROZEN.date | None,
     UNFROZEN.date: str,
     SearchLocation | None: msgspec.Raw,
     SearchLanguage | None: msgspec.Raw,
     tuple[Tag, ...]: msgspec.Raw,
 }
-"""The types on the wire in current rows, by the type of the attribute."""
+"""The types on the wire in current rows, by the type of the attribute. Others are the same."""
 
 OLDER = CURRENT | {bool | None: bool | str | None, UNFROZEN.date | None: str | None}
 """The types in older rows: dates have a time of day, and flags may be any string."""
@@ -91,7 +84,7 @@ have a float in place of an integer, and an integer in place of a flag, that no 
 _ESCAPED_LETTER = re.compile(rb"\\u00([46][ce]|[57]5)")
 """An escaped letter of "null" or "NULL". Encoders don't escape letters, but JSON allows it."""
 
-_FORMATS: dict[str, Any] = {"current": CURRENT, "older": OLDER, "odd": ODD}
+_FORMATS = {"current": CURRENT, "older": OLDER, "odd": ODD}
 """The types of each format of rows, from the narrowest to the widest."""
 
 _MOST_NAMES = 32
@@ -104,6 +97,8 @@ _MAY_BE_FIELD = re.compile(r"\w[\w.-]{0,63}")
 _ABSENT = msgspec.Raw(b"null")
 """The JSON of a part that the envelope lacks. Its identity distinguishes it from a null."""
 
+_decode_object = JsonDecoder(dict).decode
+_encode = msgspec.json.Encoder().encode
 _read_metadata = JsonDecoder(Metadata | None).decode
 
 
@@ -122,11 +117,11 @@ class RowReader(Generic[M]):
         self._model = model
         self._types = field_types(model)
         self._names = wire_names(model, engine_names)
+        self._known_names = frozenset(self._names.values())
         self._read_totals = _totals_decoder(wire_names(RankingTotals, engine_names))
-        self._values = RankingValues() if model is KeywordRanking else PeriodValues()
-        # Decoders of current rows exist from the start. Others are made when a page needs them.
-        self._decoder = lru_cache(8)(self._make_decoder)
-        self._current_page = self._decoder(_envelope, "current")
+        self._values = RankingValues(self._names) if model is KeywordRanking else PeriodValues()
+        # Each decoder is made when a page first needs it.
+        self._decoder = lru_cache(16)(self._make_decoder)
         # Unknown names in slices of earlier pages. The types of other pages have a field for each.
         self._unknown_names: tuple[str, ...] = ()
 
@@ -140,102 +135,105 @@ class RowReader(Generic[M]):
         # Current rows have no unknown fields, so none can name another campaign, and no subject is
         # passed.
         try:
-            return self._page(self._current_page(body), number, self._make_current)
+            return self._page(self._decoder("current", ())(body), number)
         except REFUSALS:
             pass
         names = self._unknown_names
-        row_format = self._format_of(_first_row_of(body), names)
-        make_models = partial(self._make_models, row_format=row_format, unknown_names=names)
-        envelope = self._decoder(_envelope, row_format, names)(body)
-        return self._page(envelope, number, make_models, subject)
+        first_row = _encode({"data": [_first_row_of(body)]})
+        row_format, _ = self._decode(first_row, names)
+        # Current rows without unknown names were already tried. So if the first row is one, a later
+        # row was refused, and only its slice needs wider types.
+        if row_format == "current" and not names:
+            raise ValueError("the first row does not show how to read the others")
+        return self._page(
+            self._decoder(row_format, names)(body), number, subject, row_format, names
+        )
 
-    def read_rows(self, json_rows: list[msgspec.Raw]) -> list[M]:
+    def _decode(self, page: bytes, names: tuple[str, ...] | None) -> tuple[str, Any]:
+        """Return the narrowest format that accepts all rows of a page, and the decoded envelope."""
+        for row_format in _FORMATS:
+            try:
+                return row_format, self._decoder(row_format, names)(page)
+            except REFUSALS:
+                pass
+        raise ValueError("no types accept these rows")
+
+    def read_rows(self, json_rows: Sequence[msgspec.Raw]) -> list[M]:
         """Read a slice of a page, whose rows may differ, or raise one of `REFUSALS`."""
-        json = b"[" + b",".join(json_rows) + b"]"
-        with suppress(*REFUSALS):
-            return self._make_current(self._decoder(_list_of, "current")(json))
-        # Odd rows include older rows.
-        with suppress(*REFUSALS):
-            return self._make_models(self._decoder(_list_of, "odd")(json))
-        # Both readings refuse unknown fields. Try again with types that ignore them.
-        with suppress(*REFUSALS):
-            return self._make_current(self._read_with_extra("current", json))
-        return self._make_models(self._read_with_extra("odd", json))
+        try:
+            return self._read_known(json_rows)
+        except REFUSALS:
+            pass
+        # Unknown fields usually come last. Then only the end of each row is parsed.
+        try:
+            return self._read_ends(json_rows)
+        except REFUSALS:
+            pass
+        # The types ignore unknown fields, so these are read from the parsed JSON.
+        extras = []
+        for json_row in json_rows:
+            fields = _decode_object(json_row)
+            extras.append({name: fields[name] for name in fields if name not in self._known_names})
+        return self._read_known(json_rows, extras, None)
 
-    def _read_with_extra(self, row_format: str, json: bytes) -> list[Any]:
-        """Read raw rows with unknown fields, which are stored in their `extra`."""
-        # With None, the decoder ignores unknown fields. They are read from the parsed JSON.
-        decode = self._decoder(_list_of, row_format, unknown_names=None)
-        rows: list[Any] = decode(json)
-        known_names = set(self._names.values())
-        occurrences: list[str] = []
-        for row, fields in zip(rows, msgspec.json.decode(json), strict=True):
-            extra = {}
-            for name in fields:
-                if name not in known_names:
-                    extra[name] = fields[name]
-            if extra:
-                row.extra = extra
-                occurrences.extend(extra)
+    def _read_ends(self, json_rows: Sequence[msgspec.Raw]) -> list[M]:
+        """Read rows whose unknown fields all come after the last known field of the first row."""
+        known_names = self._known_names
+        *_names, last_name = filter(known_names.__contains__, _decode_object(json_rows[0]))
+        mark = _encode(last_name)
+        parts = [(b"" + json_row).rpartition(mark) for json_row in json_rows]
+        ends = b",{".join([mark + end for _beginning, mark, end in parts])
+        extras = decode_json(b"[{" + ends + b"]")
+        known_rows = [
+            b"%b%b:%b}" % (beginning, mark, _encode(extra.pop(last_name)))
+            for (beginning, *_), extra in zip(parts, extras, strict=True)
+        ]
+        # The types refuse unknown fields before the mark, and a mark within another part. Known
+        # fields after the mark are refused here.
+        if not known_names.isdisjoint(chain(*extras)):
+            raise ValueError
+        return self._read_known(known_rows, extras)
+
+    def _read_known(
+        self,
+        json_rows: Sequence[bytes | msgspec.Raw],
+        extras: Sequence[Mapping[str, Any]] = (),
+        names: tuple[str, ...] | None = (),
+    ) -> list[M]:
+        """Read rows without their unknown fields, which are in `extras`."""
+        row_format, envelope = self._decode(b'{"data":[' + b",".join(json_rows) + b"]}", names)
+        for index, extra in enumerate(extras):
+            envelope.data[index].extra = extra or NO_EXTRA
+        models = self._make_models(envelope.data, row_format)
+        unknown_names = [*chain(*extras)]
         # If each row has names of its own, fields for them would only slow later pages. So each
         # name must occur in two rows on average, unless there is only one row.
-        unknown_names = dict.fromkeys(occurrences)
-        if len(rows) == 1 or len(occurrences) >= 2 * len(unknown_names):
-            self._learn(unknown_names)
-        return rows
-
-    def _learn(self, names: Iterable[str]) -> None:
-        """Give unknown names fields in the types of later pages."""
-        earlier_names = self._unknown_names
-        new_names = [
-            name for name in names if name not in earlier_names and _MAY_BE_FIELD.fullmatch(name)
-        ]
-        self._unknown_names = (*earlier_names, *new_names)[:_MOST_NAMES]
+        if len(models) == 1 or len(unknown_names) >= 2 * len(set(unknown_names)):
+            new_names = filter(_MAY_BE_FIELD.fullmatch, unknown_names)
+            self._unknown_names = (*dict.fromkeys((*self._unknown_names, *new_names)),)[
+                :_MOST_NAMES
+            ]
+        return models
 
     def _page(
         self,
         envelope: Any,
         number: int,
-        make_models: Callable[[list[Any]], list[M]],
         subject: Subject = None,
+        row_format: str = "current",
+        unknown_names: tuple[str, ...] = (),
     ) -> Page[M]:
         """Return the page in a decoded envelope. Refuse rows of another subject."""
         rows, totals, path = _content(envelope)
         metadata: Metadata = _read_metadata(envelope.metadata) or Metadata()
-        models = make_models(rows)
+        models = self._make_models(rows, row_format, unknown_names)
         refuse_another_subject(models, path, subject)
         return metadata.page(number, models, _totals_model(self._read_totals(totals)))
 
-    def _format_of(self, first_row: dict[str, Any], names: tuple[str, ...]) -> str:
-        """Return the narrowest format that accepts the first row of a page.
-
-        Raises:
-            ValueError: the page must be read in slices.
-        """
-        page = msgspec.json.encode({"data": [first_row]})
-        for row_format in _FORMATS:
-            with suppress(*REFUSALS):
-                self._decoder(_envelope, row_format, names)(page)
-                # `read_page` has already tried current rows without unknown names. So if the first
-                # row is one, a later row was refused, and only its slice needs wider types.
-                if row_format == "current" and not names:
-                    break
-                return row_format
-        raise ValueError("the first row does not show how to read the others")
-
-    def _make_current(self, rows: list[Any]) -> list[M]:
-        """Turn raw rows in the current format into models in place."""
-        # An error leaves all rows unconverted, so the JSON can be read again.
-        self._values.convert(rows)
-        return turn_into_models(rows, self._model)
-
     def _make_models(
-        self, rows: list[Any], row_format: str = "odd", unknown_names: tuple[str, ...] = ()
+        self, rows: list[Any], row_format: str = "current", unknown_names: tuple[str, ...] = ()
     ) -> list[M]:
-        """Make models of raw rows that can't become models.
-
-        A model contains only a part of some values, such as the day of a date-time. The original is
-        then in `extra`.
+        """Make models of raw rows.
 
         Args:
             rows: the raw rows.
@@ -243,8 +241,11 @@ class RowReader(Generic[M]):
             unknown_names: the unknown names that have fields.
         """
         self._values.convert(rows)
+        if row_format != "current":
+            self._values.shorten(rows)
+        if not unknown_names:
+            return turn_into_models(rows, self._model)
         model = self._model
-        partial_values = self._partial_values if row_format != "current" else []
         field_count = len(self._types)
         # In a raw row, their values come after those of the model's fields.
         unknown_fields = list(enumerate(unknown_names, field_count))
@@ -253,54 +254,34 @@ class RowReader(Generic[M]):
             # Access by index takes half the time of `getattr`.
             row_values = astuple(row)
             fields = [*row_values[:field_count]]
-            originals = {}
-            for index, name, memo in partial_values:
-                fields[index], original = memo[fields[index]]
-                if original is not None:
-                    originals[name] = original
+            extra = {}
             for index, name in unknown_fields:
                 # Null differs from a missing field.
                 if row_values[index] is not UNSET:
-                    originals[name] = row_values[index]
-            if originals:
-                # `extra` is the last field of every model. It is empty unless a slice was read.
-                fields[-1] = originals | fields[-1] if fields[-1] else originals
+                    extra[name] = row_values[index]
+            if extra:
+                # `extra` is the last field of every model.
+                extra |= fields[-1]
+                fields[-1] = extra
             models.append(model(*fields))
         return models
 
-    @cached_property
-    def _partial_values(self) -> list[tuple[int, str, Memo]]:
-        """The index, wire name and memo of each field that a model may contain only in part."""
-        memos = {bool | None: Memo(values.flag), UNFROZEN.date | None: DayMemo(values.day)}
-        return [
-            (index, self._names[name], memos[type_])
-            for index, (name, type_) in enumerate(self._types.items())
-            if type_ in memos
-        ]
-
     def _make_decoder(
-        self,
-        type_of: Callable[[Any], Any],
-        row_format: str,
-        unknown_names: tuple[str, ...] | None = (),
+        self, row_format: str, unknown_names: tuple[str, ...] | None
     ) -> Callable[[bytes], Any]:
-        """Return a decoder of rows.
+        """Return a decoder of an envelope around rows.
 
         Args:
-            type_of: `_list_of`, or `_envelope` for a page.
             row_format: the format of the rows.
             unknown_names: the unknown names that get fields. Other unknown names are refused. With
                 None, all of them are ignored.
         """
-        types = {name: _FORMATS[row_format][self._types[name]] for name in self._names}
-        type_ = type_of(raw_row_struct(self._model, types, self._names, unknown_names))
+        wire_types: Any = _FORMATS[row_format]
+        types = {name: wire_types.get(self._types[name], self._types[name]) for name in self._names}
+        type_ = _envelope(raw_row_struct(self._model, types, self._names, unknown_names))
         if row_format == "odd":
             return partial(_decode_odd, JsonDecoder(type_, strict=False).decode)
         return JsonDecoder(type_).decode
-
-
-def _list_of(row: Any) -> Any:
-    return list[row]
 
 
 def _envelope(row: Any) -> Any:
@@ -325,8 +306,7 @@ def _decode_odd(decode: Callable[[bytes], Any], json: bytes) -> Any:
 
 
 def _end_at_first_row(_type: object, row: object) -> None:
-    if isinstance(row, dict):
-        raise _FirstRow(row)
+    raise _FirstRow(row)
 
 
 # msgspec calls the hook with each value that should be a `_FirstRow`, and so with the first row.
@@ -334,12 +314,11 @@ _find_first_row = JsonDecoder(_envelope(_FirstRow), dec_hook=_end_at_first_row).
 
 
 def _first_row_of(body: bytes) -> Any:
-    """Return the first row of a page, or an empty object, which no types accept."""
+    """Return the first row of a page, or None, which no types accept."""
     try:
         _find_first_row(body)
     except _FirstRow as end:
         return end.args[0]
-    return {}
 
 
 def _totals_decoder(names: dict[str, str]) -> Callable[[bytes], Any]:
@@ -347,8 +326,7 @@ def _totals_decoder(names: dict[str, str]) -> Callable[[bytes], Any]:
     fields = [(name, _Metric | None, None) for name in names]
     totals = msgspec.defstruct("Totals", fields, rename=names, forbid_unknown_fields=True)
     # The service may send false in place of totals.
-    wire_type: Any = totals | bool | None
-    return JsonDecoder(wire_type).decode
+    return JsonDecoder(totals | bool | None).decode
 
 
 def _content(envelope: Any) -> tuple[list[Any], msgspec.Raw, str]:

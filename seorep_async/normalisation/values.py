@@ -26,10 +26,12 @@ _DATE_TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[ T]([0-9]{1,2}):([0-9
 _NO_DATE = re.compile(r"(0000-00(-00([ T]0?0:00:00)?)?)?")
 """The forms of a missing date: an empty string, or a month, date or date-time of zeros."""
 
-AFTER_MIDNIGHT = re.compile(
-    r"(?!0000).{10}[ T](?!0?0:00:00)([01]?[0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+MIDNIGHT = frozenset({"", " 00:00:00", "T00:00:00", " 0:00:00", "T0:00:00"})
+"""The forms of midnight after a date, or after a zero date."""
+DATE_TIMES = re.compile(
+    r"(?:\n(?!0000).{10}[ T](?:[01][0-9]|2[0-3]|[0-9]):[0-5][0-9]:[0-5][0-9])*+"
 )
-"""The form of a date-time after midnight, whose date may be wrong."""
+"""Lines of date-times, whose dates may be wrong. There may be many, so no match is tried twice."""
 
 
 def describe(value: object) -> str:
@@ -109,8 +111,7 @@ def day(value: Any) -> tuple[dt.date | None, str | None]:
     """
     moment = _read(_DATE_TIME, UNFROZEN.datetime, value)
     if moment is not None:
-        is_midnight = moment.time() == dt.time()
-        return moment.date(), None if is_midnight else value
+        return moment.date(), None if value[10:] in MIDNIGHT else value
     date = _read(_DATE, UNFROZEN.date, value)
     if date is None and not _is_no_date(value):
         raise refusal('a date "YYYY-MM-DD"', value)

@@ -96,21 +96,15 @@ class ResponseReader:
         # 2. Any other page of a feed, and any very large page: in a thread.
         # 3. A list: in a thread, because its records take ten times as long as rows.
         decode = call.request.decode
-        if isinstance(decode, PageDecoder):
-            return await self._decode_page(call, decode, response.body)
-        return await self._decode_in_thread(call, decode, response.body)
-
-    async def _decode_page(self, call: Call[T], decode: PageDecoder[T], body: bytes) -> T:
-        """Decode a page of a feed: case 1 or 2 of `_decode_large`."""
-        size = len(body)
-        if size > _LARGEST_IN_LOOP:
-            return await self._decode_in_thread(call, call.request.decode, body)
+        body = response.body
+        if not isinstance(decode, PageDecoder) or response.size > _LARGEST_IN_LOOP:
+            return await self._decode_in_thread(call, decode, body)
         if self._thread_lock.locked():
             # Only wait for the thread: two bodies decoded at once would hold up the loop.
             async with self._turn(call):
                 pass
-        await self._rest_before(call, size)
-        self._bytes_since_rest += size
+        await self._rest_before(call, response.size)
+        self._bytes_since_rest += response.size
         page = decode.documented(body)
         if page is not None:
             return page
@@ -173,8 +167,9 @@ class ResponseReader:
     def _undecoded_failure(self) -> Failure:
         """Return the failure of a response whose call ended before it was decoded."""
         cause = Cause.OVERLOAD
-        error: SeoRepError
-        error = AttemptTimeoutError("the response was received, but not decoded in time")
+        error: SeoRepError = AttemptTimeoutError(
+            "the response was received, but not decoded in time"
+        )
         if self._time_limits.is_closed:
             cause = Cause.PERMANENT
             error = ConnectionFailedError("the client was closed before the response was decoded")

@@ -292,6 +292,74 @@ def test_odd_rows_of_a_long_page_need_no_reference(
     assert types_within(page) == types_within(expected)
 
 
+def with_unknown_last(wire: dict[str, Any], number: int) -> dict[str, Any]:
+    return wire | {f"own {number}": [number]}
+
+
+def with_unknown_first(wire: dict[str, Any], number: int) -> dict[str, Any]:
+    return {f"own {number}": [number]} | wire
+
+
+def with_unknown_in_the_middle(wire: dict[str, Any], number: int) -> dict[str, Any]:
+    names = [*wire]
+    names.insert(3 + number % 5, f"own {number}")
+    return {name: wire.get(name, number) for name in names}
+
+
+def with_unknown_in_any_place(wire: dict[str, Any], number: int) -> dict[str, Any]:
+    places = [with_unknown_first, with_unknown_in_the_middle, with_unknown_last]
+    return places[number % 3](wire, number)
+
+
+def in_another_order(wire: dict[str, Any], number: int) -> dict[str, Any]:
+    names = [*wire, f"own {number}"]
+    start = number % len(names)
+    return {name: wire.get(name, number) for name in names[start:] + names[:start]}
+
+
+def with_the_last_name_as_a_value(wire: dict[str, Any], number: int) -> dict[str, Any]:
+    last_name = [*wire][-1]
+    return wire | {f"own {number}": last_name, "own": [f'x"{last_name}', last_name]}
+
+
+def with_the_last_name_within_unknown_fields(wire: dict[str, Any], number: int) -> dict[str, Any]:
+    last_name = [*wire][-1]
+    own: dict[str, Any] = {f'x"{last_name}': 5, f"own {number}": {last_name: 7, "own": 8}}
+    return wire | own
+
+
+def without_the_last_name(wire: dict[str, Any], number: int) -> dict[str, Any]:
+    names = [*wire][:-1] if number % 2 else [*wire]
+    return {name: wire[name] for name in names} | {f"own {number}": number}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        with_unknown_last,
+        with_unknown_first,
+        with_unknown_in_the_middle,
+        with_unknown_in_any_place,
+        in_another_order,
+        with_the_last_name_as_a_value,
+        with_the_last_name_within_unknown_fields,
+        without_the_last_name,
+    ],
+)
+@pytest.mark.parametrize("rows", get_args(Rows))
+@every_feed
+def test_unknown_names_may_stand_anywhere_in_a_row(
+    row: type, rows: Rows, change: Callable[[dict[str, Any], int], dict[str, Any]]
+) -> None:
+    wires = [change(wire_row(row, number, rows), number) for number in range(LONG)]
+    body = as_bytes(envelope(wires, "flat"))
+    page = without_reference(body, row)
+    expected = by_reference(body, row)
+    assert page == expected
+    assert types_within(page) == types_within(expected)
+    assert [list(item.extra) for item in page.items] == [list(i.extra) for i in expected.items]
+
+
 @pytest.mark.parametrize("name", ["primaryKeyword", "competitors", "lastResultsDate"])
 def test_strings_become_integers_and_nothing_else_is_converted(name: str) -> None:
     row = {"keywordId": "1", "keywordPhrase": "x", "engineARanking": "12"}
@@ -408,6 +476,14 @@ def test_ever_new_names_of_fields_soon_make_no_more_types(
         "0000-00-00 10:00:00",
         "0000-01-01 10:00:00",
         "2023-03-26 10:00:00\n",
+        "2023-03-26 10:00:00\n2023-03-26 10:00:00",
+        "\n2023-03-26 10:00:00",
+        "0000-00-00T0:00:00",
+        "0000-00-00 00:00:01",
+        "2023-03-26t10:00:00",
+        "2023-03-26 10:00:00.5",
+        "2023-03-26 00:00:00Z",
+        "2023-03-26 ",
         "20230326.. 10:00:00",
         "\u0662023-03-26 10:00:00",
         "2023-03",
