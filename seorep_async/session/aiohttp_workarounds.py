@@ -5,6 +5,7 @@ Each names the version and the reason, and has a test that fails when it is no l
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -57,19 +58,25 @@ def refuse_unasked(connection: aiohttp.connector.Connection) -> None:
         raise WireError(UnaskedResponse("the service sent a response before the request"))
 
 
-def check_before_sending(request: aiohttp.ClientRequest) -> None:
+def check_before_sending(request: aiohttp.ClientRequest) -> list[asyncio.Transport | None]:
     """Let a request of a borrowed session check its connection before it is sent.
 
     Such a session does not use our request class, `OwnRequest`, which does this itself.
+
+    Returns:
+        A list that will contain the transport, for `abort`.
     """
+    transports = []
 
     async def send(conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         del request.send  # restores the method of the class, without a reference cycle
         refuse_unasked(conn)
         mark_as_sent()
+        transports.append(conn.transport)
         return await request.send(conn)
 
     request.send = send  # type: ignore[method-assign]  # of this request alone
+    return transports
 
 
 class Progress:
@@ -124,14 +131,14 @@ def own_request(
     return OwnRequest
 
 
-def abort(connection: aiohttp.connector.Connection | None) -> None:
+def abort(transport: asyncio.Transport | None) -> None:
     """Close the connection of a response that nobody waits for any more.
 
     aiohttp would keep the socket of a TLS connection open until the server answers the closing
     handshake, or for 30 s if it hangs (aiohttp 3.14).
     """
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
+    if transport is not None:
+        transport.abort()
 
 
 class OwnResponse(aiohttp.ClientResponse):
@@ -141,7 +148,7 @@ class OwnResponse(aiohttp.ClientResponse):
         try:
             return await super().start(connection)
         except BaseException as error:
-            abort(connection)
+            abort(connection.transport)
             if isinstance(error, WireError.RESENT_AFTER):
                 raise WireError(error) from None
             raise

@@ -237,11 +237,15 @@ class Transport:
         request.headers.update(self._secret_headers)
         request.headers.popall(hdrs.COOKIE, None)
         self.attempts += 1
-        check_before_sending(request)
+        transports = check_before_sending(request)
         try:
             return await send(request)
-        except WireError.RESENT_AFTER as error:
-            raise WireError(error) from None
+        except BaseException as error:
+            for transport in transports:
+                abort(transport)
+            if isinstance(error, WireError.RESENT_AFTER):
+                raise WireError(error) from None
+            raise
 
     async def _receive(self, response: aiohttp.ClientResponse) -> Response:
         """Receive the rest of a response. Most responses have already arrived completely."""
@@ -253,7 +257,8 @@ class Transport:
             else:
                 chunks = await self._read(response)
         except BaseException:  # nobody will read the rest of the body
-            abort(response.connection)
+            if response.connection is not None:
+                abort(response.connection.transport)
             response.close()
             raise
         retry_after = None

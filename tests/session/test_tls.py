@@ -83,9 +83,14 @@ async def test_an_unanswered_greeting_ends_with_the_connect_timeout(
     assert "nobody" not in str(caught.value)
 
 
+@pytest.mark.parametrize("is_borrowed", [False, True], ids=["own", "borrowed"])
 @pytest.mark.parametrize("begun", [b"", answer(b"{", length=9)], ids=["nothing", "half"])
 async def test_a_hung_server_keeps_no_socket_open(
-    begun: bytes, open_client: OpenClient, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+    begun: bytes,
+    is_borrowed: bool,
+    open_client: OpenClient,
+    authority: trustme.CA,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     trust = ssl.create_default_context()
     authority.configure_trust(trust)
@@ -102,15 +107,19 @@ async def test_a_hung_server_keeps_no_socket_open(
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = asyncio.create_task(asyncio.to_thread(hang))
-        client = await open_client(
-            f"https://127.0.0.1:{listener.getsockname()[1]}", attempt_timeout=0.2, max_attempts=1
-        )
-        before = open_sockets()
-        try:
-            await failure(client, AttemptTimeoutError, match="did not answer")
-            await asyncio.sleep(0.1)
-            left = open_sockets() - before
-        finally:
-            released.set()
-            await server
+        async with aiohttp.ClientSession() as session:
+            client = await open_client(
+                f"https://127.0.0.1:{listener.getsockname()[1]}",
+                session=session if is_borrowed else None,
+                attempt_timeout=0.2,
+                max_attempts=1,
+            )
+            before = open_sockets()
+            try:
+                await failure(client, AttemptTimeoutError, match="did not answer")
+                await asyncio.sleep(0.1)
+                left = open_sockets() - before
+            finally:
+                released.set()
+                await server
     assert left == 1  # the server's
