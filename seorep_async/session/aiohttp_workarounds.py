@@ -147,7 +147,8 @@ class OwnResponse(aiohttp.ClientResponse):
     async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         try:
             return await super().start(connection)
-        except BaseException as error:
+        # Not a GeneratorExit: the loop may then be closed.
+        except (Exception, asyncio.CancelledError) as error:
             abort(connection.transport)
             if isinstance(error, WireError.RESENT_AFTER):
                 raise WireError(error) from None

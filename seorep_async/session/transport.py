@@ -240,7 +240,7 @@ class Transport:
         transports = check_before_sending(request)
         try:
             return await send(request)
-        except BaseException as error:
+        except (Exception, asyncio.CancelledError) as error:
             for transport in transports:
                 abort(transport)
             if isinstance(error, WireError.RESENT_AFTER):
@@ -256,8 +256,8 @@ class Transport:
                 chunks = [self._counted(content.read_nowait())]
             else:
                 chunks = await self._read(response)
-        except BaseException:  # nobody will read the rest of the body
-            if response.connection is not None:
+        except BaseException as error:  # nobody will read the rest of the body
+            if response.connection is not None and not isinstance(error, GeneratorExit):
                 abort(response.connection.transport)
             response.close()
             raise

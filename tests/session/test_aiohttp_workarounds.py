@@ -47,7 +47,9 @@ async def test_aiohttp_takes_an_unasked_response_for_the_next(scripted_server: S
             await asyncio.sleep(0.05)  # until the loop has read it
 
 
-async def test_aiohttp_does_not_abort_a_cancelled_request(stuck: asyncio.Event) -> None:
+async def test_aiohttp_does_not_abort_a_cancelled_request() -> None:
+    stuck = asyncio.Event()
+
     async def never_read(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await stuck.wait()
         writer.transport.abort()
