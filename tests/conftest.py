@@ -13,7 +13,6 @@
   both. `session, server = await connect_session(…)` does so with a session, for requests that no
   resource makes.
 - `tables_at_once`: new DuckDB databases are copies of an empty one, which saves time.
-- `stuck`: an event that responses can wait for until the test is over.
 
 The types of these fixtures, `ask(client)`, a plain call, and `failure(client, kind)`, the error of
 one that must fail, are in `tests.session.calls`. Searches for the key in texts and errors are in
@@ -131,13 +130,6 @@ async def scripted_server() -> AsyncIterator[StartServer]:
         yield start
     for server in servers:
         assert not server.unexpected, "more requests came than the script has steps"
-
-
-@pytest.fixture
-async def stuck() -> AsyncIterator[asyncio.Event]:
-    event = asyncio.Event()
-    yield event
-    event.set()
 
 
 @pytest.fixture
