@@ -269,7 +269,7 @@ def _is_error(envelope: Mapping[str, Any]) -> bool:
     status = envelope.get("status")
     if status is False or (isinstance(status, str) and status.lower() in _ERROR_STATUSES):
         return True
-    if _error_code(envelope) is not None:
+    if _error_code(envelope):
         return True
     if _is_false(envelope.get("success")) or _is_false(envelope.get("ok")):
         return True
@@ -291,7 +291,7 @@ def _error_code(envelope: Mapping[str, Any]) -> int | None:
     """Return the HTTP error status that an envelope names, or None."""
     for name in ("code", "status"):
         code = _whole_number(envelope.get(name))
-        if code is not None and 400 <= code <= 599:
+        if code and 400 <= code <= 599:
             return code
     return None
 

@@ -64,11 +64,9 @@ class RankingValues:
         """
         # Looking up an attribute for each row would cost time.
         locations = self._locations
-        languages = self._languages
         tags = self._tags
         flags = self._flags
         last_json = None
-        language = None
         # Raw JSON has no hash. `b"" + raw` makes a key faster than `bytes(raw)`.
         for row in rows:
             row.search_location = locations[b"" + row.search_location]
@@ -76,7 +74,7 @@ class RankingValues:
             # fraction of the time of a look-up.
             json = row.search_language
             if json != last_json:
-                language = languages[b"" + json]
+                language = self._languages[b"" + json]
                 last_json = json if _may_be_shared(language) else None
             row.search_language = language
             row.tags = tags[b"" + row.tags]

@@ -159,7 +159,7 @@ def _read(pattern: re.Pattern[str], make: Callable[..., D], value: object) -> D 
     if type(value) is not str:
         return None
     match = pattern.fullmatch(value)
-    if match is not None:
+    if match:
         with suppress(ValueError):
             return make(*map(int, match.groups()))
     return None
