@@ -106,8 +106,7 @@ class RankingValues:
                 row.primary_keyword = None
                 originals[self._names["primary_keyword"]] = flag
             if originals:
-                originals |= row.extra
-                row.extra = originals
+                row.extra = row.extra | originals
         # One match of all texts takes a fraction of the time of a match of each.
         lines = "\n".join(date_times)
         if lines.count("\n") >= len(date_times) or not DATE_TIMES.fullmatch(lines):

@@ -360,6 +360,20 @@ def test_unknown_names_may_stand_anywhere_in_a_row(
     assert [list(item.extra) for item in page.items] == [list(i.extra) for i in expected.items]
 
 
+def test_extra_has_unknown_fields_before_originals() -> None:
+    originals = {"lastResultsDate": "2023-03-26 10:00:00", "primaryKeyword": "n/a"}
+    wires = [
+        wire_row(KeywordRanking, number, "older") | originals | {"own": number, "type": "real"}
+        for number in range(LONG)
+    ]
+    body = as_bytes(envelope(wires, "flat"))
+    expected = by_reference(body, KeywordRanking)
+    reader: FeedPage[Any] = FeedPage(FastOnly(EngineNames()), KeywordRanking, 1)
+    # The first page teaches the names to the second.
+    for page in (reader(body), reader(body)):
+        assert [list(item.extra) for item in page.items] == [list(i.extra) for i in expected.items]
+
+
 @pytest.mark.parametrize("name", ["primaryKeyword", "competitors", "lastResultsDate"])
 def test_strings_become_integers_and_nothing_else_is_converted(name: str) -> None:
     row = {"keywordId": "1", "keywordPhrase": "x", "engineARanking": "12"}
