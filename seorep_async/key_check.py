@@ -40,7 +40,7 @@ class KeyCheck:
     """The number of 403s in a row after which the first question is due."""
     GROWTH = 4
     """The factor by which that number grows after each question."""
-    LONGEST_ROW = 128
+    MOST_FORBIDDEN = 128
     """The largest number of 403s in a row without a question."""
 
     def __init__(self, send_question: Callable[[], Awaitable[object]]) -> None:
@@ -52,14 +52,14 @@ class KeyCheck:
         self.answered.set()
         self._send_question = send_question
         self._forbidden_in_a_row = 0
-        self._row_until_question = self.FIRST_QUESTION  # the number of 403s in a row
+        self._forbidden_until_question = self.FIRST_QUESTION  # the number of 403s in a row
         # The number of successes that must still follow the last 403 before the key counts as good.
-        self._successes_until_trusted = 0
+        self._successes_until_key_is_good = 0
 
     def accept(self) -> None:
         """Record that the service accepted a request."""
         self._forbidden_in_a_row = 0
-        self._successes_until_trusted = max(0, self._successes_until_trusted - 1)
+        self._successes_until_key_is_good = max(0, self._successes_until_key_is_good - 1)
 
     async def refuse(self, error: AuthenticationError, other_requests: int) -> None:
         """Record a 401 or 403, and ask the question if it is due.
@@ -72,10 +72,10 @@ class KeyCheck:
             return
         # The service may have accepted these other requests before the key was revoked. So as many
         # successes prove nothing, and one more must follow.
-        self._successes_until_trusted = other_requests + 1
+        self._successes_until_key_is_good = other_requests + 1
         self._forbidden_in_a_row += 1
         # A 403 that arrives during a question ends only its own listing.
-        if self._forbidden_in_a_row >= self._row_until_question and self.answered.is_set():
+        if self._forbidden_in_a_row >= self._forbidden_until_question and self.answered.is_set():
             await self._ask()
 
     async def require_good_key(self) -> None:
@@ -90,10 +90,10 @@ class KeyCheck:
         Ask once first if requests since the last 403 have not yet shown that the key is good.
         """
         await self.answered.wait()  # another consumer of this pull may be asking
-        if self._successes_until_trusted and self.refusal is None:
+        if self._successes_until_key_is_good and self.refusal is None:
             await self._ask()
             # The end of a pull asks only once, whatever the answer.
-            self._successes_until_trusted = 0
+            self._successes_until_key_is_good = 0
         return self.copy_of_refusal()
 
     def copy_of_refusal(self) -> AuthenticationError | None:
@@ -114,11 +114,13 @@ class KeyCheck:
                 error, TransportError | ConfigurationError
             )
             if not proves_nothing:
-                self._successes_until_trusted = 0
+                self._successes_until_key_is_good = 0
         else:
-            self._successes_until_trusted = 0
+            self._successes_until_key_is_good = 0
         finally:
             self.answered.set()
         # A cancelled question doesn't get here, so it is asked again.
         self._forbidden_in_a_row = 0
-        self._row_until_question = min(self._row_until_question * self.GROWTH, self.LONGEST_ROW)
+        self._forbidden_until_question = min(
+            self._forbidden_until_question * self.GROWTH, self.MOST_FORBIDDEN
+        )

@@ -50,8 +50,8 @@ class Access:
         account: the account's name in the profile, not checked yet, or None.
         settings: the TOML values of the profile's settings, by name.
         profile: the profile's name, or None if the address and the key come from elsewhere.
-        sources: where each value comes from, in words for messages. For `base_url`, that is
-            `SEOREP_BASE_URL` or `base_url of profile acme`.
+        sources: where each value comes from, in words for messages, such as `SEOREP_BASE_URL` or
+            `base_url of profile acme`.
     """
 
     base_url: object
@@ -86,7 +86,7 @@ class Access:
             raise self.refusal(problem, error.argument) from None
 
 
-def find_access(  # noqa: C901, the cases of its docstring
+def find_access(  # noqa: C901, a branch for each case of its docstring
     base_url: object = None,
     api_key: str | None = None,
     profile: str | None = None,
@@ -109,7 +109,7 @@ def find_access(  # noqa: C901, the cases of its docstring
         base_url: the address that the caller gives, or None.
         api_key: the key that the caller gives, masked, or None.
         profile: the name of a stored profile, or None.
-        otherwise: another way to supply both, for the error if nothing was found.
+        otherwise: the end of the error if nothing was found: another way to supply both.
 
     Raises:
         ConfigurationError: nothing was found, only one of the two was found, or the profile or
@@ -227,8 +227,8 @@ def report_engines(profile: str | None = None) -> ReportEngines | None:
             return ReportEngines.of(value, f"report_engines of profile {profile}")
     if os.environ.get(REPORT_ENGINES):
         return ReportEngines.of(os.environ[REPORT_ENGINES], REPORT_ENGINES)
-    # If the environment names an account, it may be another than the default profile's, so the
-    # engines of that profile are not used.
+    # If the environment names an account, it may not be the default profile's, so the engines of
+    # that profile are not used.
     if profile is None and BASE_URL not in os.environ and API_KEY not in os.environ:
         default_profile = _default_profile()
         if default_profile is not None:

@@ -97,7 +97,7 @@ class RankingReport(Model, Tabular, Generic[R_co]):
         """The id of the keyword, or None for a campaign's report."""
         return self.id if self.feed is Feed.KEYWORD_BY_DATE else None
 
-    if not TYPE_CHECKING:  # type checkers refuse a loop over a report by themselves
+    if not TYPE_CHECKING:  # type checkers already refuse a loop over a report
 
         def __iter__(self):
             # pandas.DataFrame(report) would otherwise fail without an explanation
@@ -248,12 +248,12 @@ class PullOutcomes(TableList[Outcome[R]]):
 
     @property
     def reports(self) -> list[RankingReport[R]]:
-        """The reports that were fetched, in the order of their ids."""
+        """The reports that were fetched, in the order in which the ids were given."""
         return [outcome.report for outcome in self if outcome.report is not None]
 
     @property
     def failures(self) -> list[FailedReport]:
-        """The outcomes that failed, in the order of their ids."""
+        """The outcomes that failed, in the order in which the ids were given."""
         return [outcome for outcome in self if isinstance(outcome, FailedReport)]
 
     def _accepts(self, items: Iterable[Any]) -> bool:

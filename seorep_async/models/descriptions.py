@@ -28,7 +28,9 @@ _ENGINES_WITH_ADDRESS = {
     "engine_b": "the second search engine",
 }
 # The feeds have no addresses of places.
-_ENGINES = _ENGINES_WITH_ADDRESS | {"engine_a_places": "the first search engine's places"}
+_ENGINES = _ENGINES_WITH_ADDRESS | {
+    "engine_a_places": "the first search engine's local results (places)"
+}
 
 _ZERO = "The difference between null and 0 is not documented."
 _ONLY_A_NAME = "Only the field's name is documented."
@@ -92,7 +94,7 @@ _CHANGES = _each(
 )
 _ADDRESSES = _each(
     "{engine}_ranking_url",
-    _ADDRESS.format("Address for {engine}_ranking"),
+    _ADDRESS.format("Address that belongs to {engine}_ranking, probably of the ranked page"),
     _ENGINES_WITH_ADDRESS,
 )
 _MEASURES = {
@@ -164,8 +166,12 @@ _DESCRIPTIONS = {
             "sent neither true nor false; its value is then in extra."
         ),
         "last_search_volume_date": _NEWEST.format("the monthly searches"),
-        "last_stat_padder_date": f"Day of an internal step of the service. {_ONLY_A_NAME}",
-        "last_metric_rollup_date": f"Day of an internal step of the service. {_ONLY_A_NAME}",
+        "last_stat_padder_date": (
+            f"Day of the service's internal step `stat padder`. {_ONLY_A_NAME}"
+        ),
+        "last_metric_rollup_date": (
+            f"Day of the service's internal step `metric rollup`. {_ONLY_A_NAME}"
+        ),
         "last_results_date": f"Day of the newest results. {_ONLY_A_NAME}",
         "tags": "The keyword's labels: a list of id, label, and unknown fields in extra.",
         "extra": (

@@ -125,8 +125,8 @@ class KeywordRanking(Model):
     documented which sign is an improvement, or how long the previous period is.
     """
     engine_a_ranking_url: str | None = None
-    """Address for engine_a_ranking. Only the field's name is documented. Null if the service sent
-    none.
+    """Address that belongs to engine_a_ranking, probably of the ranked page. Only the field's name
+    is documented. Null if the service sent none.
     """
     engine_a_serp_url: str | None = None
     """Address of a results page of the first search engine. Only the field's name is documented.
@@ -143,17 +143,17 @@ class KeywordRanking(Model):
     documented which sign is an improvement, or how long the previous period is.
     """
     engine_a_mobile_ranking_url: str | None = None
-    """Address for engine_a_mobile_ranking. Only the field's name is documented. Null if the service
-    sent none.
+    """Address that belongs to engine_a_mobile_ranking, probably of the ranked page. Only the
+    field's name is documented. Null if the service sent none.
     """
     engine_a_mobile_serp_url: str | None = None
     """Address of a results page of the first search engine on mobile devices. Only the field's name
     is documented. Null if the service sent none.
     """
     engine_a_places_ranking: int | None = None
-    """Position of the keyword in the first search engine's places. It is not documented on which
-    day from start_date to end_date the position was measured, or what 0 and null mean; read both as
-    not ranked.
+    """Position of the keyword in the first search engine's local results (places). It is not
+    documented on which day from start_date to end_date the position was measured, or what 0 and
+    null mean; read both as not ranked.
     """
     engine_a_places_ranking_change: int | None = None
     """Change of engine_a_places_ranking from the previous period. In tables, it is null unless it
@@ -175,8 +175,8 @@ class KeywordRanking(Model):
     documented which sign is an improvement, or how long the previous period is.
     """
     engine_b_ranking_url: str | None = None
-    """Address for engine_b_ranking. Only the field's name is documented. Null if the service sent
-    none.
+    """Address that belongs to engine_b_ranking, probably of the ranked page. Only the field's name
+    is documented. Null if the service sent none.
     """
     engine_b_serp_url: str | None = None
     """Address of a results page of the second search engine. Only the field's name is documented.
@@ -201,9 +201,9 @@ class KeywordRanking(Model):
     last_search_volume_date: dt.date | None = None
     """Day of the newest value of the monthly searches. Only the field's name is documented."""
     last_stat_padder_date: dt.date | None = None
-    """Day of an internal step of the service. Only the field's name is documented."""
+    """Day of the service's internal step `stat padder`. Only the field's name is documented."""
     last_metric_rollup_date: dt.date | None = None
-    """Day of an internal step of the service. Only the field's name is documented."""
+    """Day of the service's internal step `metric rollup`. Only the field's name is documented."""
     last_results_date: dt.date | None = None
     """Day of the newest results. Only the field's name is documented."""
     tags: tuple[Tag, ...] = ()
@@ -317,8 +317,8 @@ class CampaignPeriod(Model):
     position are counted. The difference between null and 0 is not documented.
     """
     engine_a_places_ranking: int | None = None
-    """Ranking of the campaign in the first search engine's places over the period. It is not
-    documented how it is calculated, or what null and 0 mean.
+    """Ranking of the campaign in the first search engine's local results (places) over the period.
+    It is not documented how it is calculated, or what null and 0 mean.
     """
     engine_a_places_ranking_change: int | None = None
     """Change of engine_a_places_ranking from the previous period. In tables, it is null unless it
@@ -326,25 +326,25 @@ class CampaignPeriod(Model):
     documented which sign is an improvement, or how long the previous period is.
     """
     engine_a_places_rankings_1_3: int | None = None
-    """Number of keywords in positions 1 to 3 of the first search engine's places. The difference
-    between null and 0 is not documented.
+    """Number of keywords in positions 1 to 3 of the first search engine's local results (places).
+    The difference between null and 0 is not documented.
     """
     engine_a_places_rankings_4_10: int | None = None
-    """Number of keywords in positions 4 to 10 of the first search engine's places. The difference
-    between null and 0 is not documented.
+    """Number of keywords in positions 4 to 10 of the first search engine's local results (places).
+    The difference between null and 0 is not documented.
     """
     engine_a_places_rankings_11_20: int | None = None
-    """Number of keywords in positions 11 to 20 of the first search engine's places. The difference
-    between null and 0 is not documented.
+    """Number of keywords in positions 11 to 20 of the first search engine's local results (places).
+    The difference between null and 0 is not documented.
     """
     engine_a_places_rankings_21_50: int | None = None
-    """Number of keywords in positions 21 to 50 of the first search engine's places. The difference
-    between null and 0 is not documented.
+    """Number of keywords in positions 21 to 50 of the first search engine's local results (places).
+    The difference between null and 0 is not documented.
     """
     engine_a_places_rankings_51: int | None = None
-    """Number of keywords in the last band of positions of the first search engine's places, which
-    probably begins at position 51. It is not documented whether keywords without a position are
-    counted. The difference between null and 0 is not documented.
+    """Number of keywords in the last band of positions of the first search engine's local results
+    (places), which probably begins at position 51. It is not documented whether keywords without a
+    position are counted. The difference between null and 0 is not documented.
     """
     engine_b_ranking: int | None = None
     """Ranking of the campaign in the second search engine over the period. It is not documented how
@@ -416,24 +416,25 @@ class KeywordPeriod(Model):
     ranked.
     """
     engine_a_places_ranking: int | None = None
-    """Position of the keyword in the first search engine's places. It is not documented on which
-    day of a month the position was measured, or what 0 and null mean; read both as not ranked.
+    """Position of the keyword in the first search engine's local results (places). It is not
+    documented on which day of a month the position was measured, or what 0 and null mean; read both
+    as not ranked.
     """
     engine_b_ranking: int | None = None
     """Position of the keyword in the second search engine. It is not documented on which day of a
     month the position was measured, or what 0 and null mean; read both as not ranked.
     """
     engine_a_ranking_url: str | None = None
-    """Address for engine_a_ranking. Only the field's name is documented. Null if the service sent
-    none.
+    """Address that belongs to engine_a_ranking, probably of the ranked page. Only the field's name
+    is documented. Null if the service sent none.
     """
     engine_a_mobile_ranking_url: str | None = None
-    """Address for engine_a_mobile_ranking. Only the field's name is documented. Null if the service
-    sent none.
+    """Address that belongs to engine_a_mobile_ranking, probably of the ranked page. Only the
+    field's name is documented. Null if the service sent none.
     """
     engine_b_ranking_url: str | None = None
-    """Address for engine_b_ranking. Only the field's name is documented. Null if the service sent
-    none.
+    """Address that belongs to engine_b_ranking, probably of the ranked page. Only the field's name
+    is documented. Null if the service sent none.
     """
     competitors: int | None = None
     """Number of competitors. What is counted is not documented. The difference between null and 0

@@ -62,7 +62,8 @@ class RankingValues:
 
         Rows of the older format already have booleans.
         """
-        # Looking up an attribute for each row would cost time.
+        # Each is a `Memo`: looking up an unknown value converts it. They are variables, because
+        # looking them up in `self` for each row would cost time.
         locations = self._locations
         tags = self._tags
         flags = self._flags

@@ -86,6 +86,7 @@ def _first_problem(items: Iterable[tuple[str | int, Any]]) -> _Problem | None:
     """Return the first problem in named or numbered values, with its path."""
     for step, value in items:
         if isinstance(step, str) and SURROGATE.search(step):
+            # The name itself can't be written, so the path ends at the object.
             return _Problem("", "has a field whose name is not valid Unicode")
         problem = _problem_within(value)
         if problem is not None:

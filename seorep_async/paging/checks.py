@@ -76,7 +76,8 @@ class Ledger(Generic[T]):
     def _end_at(self, page: Page[T]) -> None:
         """Treat an empty page as the end, unless records are missing."""
         self._ended = True
-        # If no further page was announced, only the number of records can show a gap (`finish`).
+        # If no further page was announced, this is no gap yet: `finish` compares the number of
+        # records.
         if self.last_page is None or self.last_page == 1:
             return
         # If all announced records have arrived, an empty last page is not a gap.
@@ -84,7 +85,7 @@ class Ledger(Generic[T]):
             raise self._error(f"page {page.number} of {self.last_page} is empty", page.number)
 
     def _compare_totals(self, page: Page[T]) -> None:
-        """Raise an error if a page announces other totals than page 1."""
+        """Raise an error if a page announces totals that differ from earlier ones."""
         if self._records is None:
             self._records = page.total_records
         if page.total_records is not None and page.total_records != self._records:
@@ -114,9 +115,9 @@ class Ledger(Generic[T]):
         if self._ended:
             return False
         if self._records is not None and self._received > self._records:
-            return False
-        # A short page is the last one. After a full page, the announced number may be too low, so
-        # the next page is read as well.
+            return False  # too many: `finish` raises the error
+        # All announced records have arrived. After a short page, that is the end. After a full
+        # page, the announced number may be too low, so the next page is read as well.
         if self.has_all_records() and self._sizes[-1] < self._sizes[0]:
             return False
         if pages >= self._max_pages:

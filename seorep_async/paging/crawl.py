@@ -1,4 +1,4 @@
-"""The crawl: workers with a common budget of pages read many listings at once."""
+"""The crawl: a limited number of workers, one page each, read many listings at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Job: TypeAlias = tuple[Reading[T], int]
 
 
 class Source(Protocol[T]):
-    """Gives a crawl its listings, and takes their results: `_Run` of a pull (`pull.py`)."""
+    """Gives a crawl its listings, and takes their results. `_Run` in `pull.py` is one."""
 
     def next_reading(self) -> Reading[T] | None:
         """Return the listing that begins next, or None to begin none now."""
@@ -51,11 +51,13 @@ class Crawl(Generic[T]):
     1. The next page of the same listing, if it announced no number of pages: only this worker
        knows whether there is another.
     2. A page of the first listing that has more to request. Listings are thus finished in order, as
-       far as possible. A listing is passed over while it has as many pages in progress as have
-       arrived, or while one of its pages is being tried again. Otherwise, a listing whose requests
-       always fail would hold up the others, and look like a limit of the service.
+       far as possible. A listing is passed over while at least as many of its pages are in
+       progress as have arrived, or while one of its pages is being tried again. Otherwise, a
+       listing whose requests always fail would hold up the others, and its failures would look
+       like a limit of the service.
     3. Page 1 of the next listing that begins.
-    4. If there is no other work, a page of the first listing that was passed over.
+    4. If there is no other work, a page of the first listing that was passed over. One
+       with a page that is being tried again is taken only if there is no other.
 
     There is a worker for each permit, plus one for each worker whose request is being tried again.
     With more workers, nearly every request would wait in the queue for its permit, which costs
@@ -185,7 +187,7 @@ class Crawl(Generic[T]):
     async def _fail(self, reading: Reading[T], error: SeoRepError) -> Reading[T]:
         """Hand a failure to the source.
 
-        Return the reading that starts the listing over. Without one, return `reading`.
+        Return the reading that starts the listing over, or else `reading` itself.
         """
         if reading.is_given_up and not isinstance(error, AuthenticationError):
             # Another request of the listing failed first. The worker of that request reports the

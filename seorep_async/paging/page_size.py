@@ -215,7 +215,7 @@ class PageSize:
         return records < self._longest
 
     def _confirm(self, page: Page[Any]) -> None:
-        """Count a report that was not cut, if none was longer."""
+        """Count a report that was not cut, unless a longer one has been confirmed."""
         records = _announced(page)
         if records > self._longest:
             self._longest = records

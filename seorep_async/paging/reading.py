@@ -41,7 +41,7 @@ class SizeFinder(Protocol):
         """Request page 1 of a listing, and set the page size that the listing keeps."""
 
     def count_failure(self) -> None:
-        """Count a listing that failed only at the found size."""
+        """Count a listing that failed at the found size and succeeded at the default size."""
 
 
 class Reading(msgspec.Struct, Generic[T], eq=False):
@@ -51,14 +51,14 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         deadline, lane, position: see `Query.request`.
         max_pages: the maximum number of pages, in case the listing never ends.
         most_ahead: the number of pages that may be requested beyond the last checked page.
-        page_size: finds the size of all pages when page 1 is requested. With None, the limit in
-            the query applies, or the service's default.
+        page_size: finds the size of all pages when page 1 is requested. If None, the limit in the
+            query applies, or else the service's default.
         limit: the size that `page_size` found, or None.
         blamed: the `page_size` whose large pages may have caused an earlier failure, or None.
         earlier_error: the failure of an earlier reading of this listing, or None.
         requested: the number of the last requested page.
         checked: the number of the last page that was received and checked.
-        early: pages that arrived before an earlier page, by number.
+        early: pages that arrived while a page with a lower number is missing, by number.
         pages: page 1, and the other checked pages with items. Only `receive` adds to them.
         ledger: checks the pages. None before page 1, and if page 1 `is_whole`.
         is_complete: whether all pages are there and add up.
@@ -132,7 +132,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         if self.ledger.last_page is None:
             # Without a total, each page says whether there is another.
             return self.requested == self.checked
-        # Pages that arrive before an earlier page take memory, and are wasted if that page fails.
+        # Early pages take memory, and are wasted if the missing page fails.
         return self.requested < min(self.ledger.last_page, self.checked + self.most_ahead)
 
     @property

@@ -383,7 +383,7 @@ def _checked_value(name: str, value: object) -> ParamValue:
 
 
 def _checked_strings(name: str, values: Iterable[object]) -> tuple[str, ...] | None:
-    """Return the strings of an array, or None if it contains another value."""
+    """Check the strings of an array and return them, or None if not all values are strings."""
     # An iterator can be read only once.
     items = tuple(values)
     strings = [item for item in items if isinstance(item, str)]

@@ -51,7 +51,7 @@ _MESSAGES = {
 }
 """The messages for statuses."""
 _FORBIDDEN = "this API key has no access to it"
-"""The message for a 403 about a subject, once the key has worked."""
+"""The message for a 403 about one object, once the key has worked."""
 _PRIVATE = (
     "the response is an error or has an unexpected value; it is not shown, because it may contain "
     "secrets"
@@ -63,16 +63,16 @@ _LISTS = ("/v3/campaigns", "/v3/users", "/v3/keywords", "/v3/backlinks")
 _UNREAD_ENCODINGS = ("br", "compress", "zstd")
 """Encodings that the client never asks for and can't decode."""
 _ONCE_MORE = 2
-"""The maximum number of attempts after a 425 without Retry-After, or after an HTML page with a
-successful status before any request has succeeded.
+"""The maximum number of attempts, so one retry: after a 425 without Retry-After, and after an HTML
+page with a successful status as long as no request has succeeded.
 """
 
 
 def is_of_gateway(response: Response) -> bool:
     """Return whether a server in front of the service, such as a firewall, sent this refusal.
 
-    The service itself sends its errors as JSON. Its 403 or 404 concerns the key or an object; a 403
-    or 404 of another server does not. Other statuses mean the same from any sender.
+    The service usually sends its errors as JSON. Its 403 or 404 concerns the key or an object; a
+    403 or 404 of another server does not. Other statuses mean the same from any sender.
     """
     # A 403 in plain text may be the service's own.
     if response.status == 403:
@@ -122,8 +122,8 @@ class ErrorReader:
             # have been carried out.
             sent = Sent.RESPONDED if status in (301, 307, 308) else Sent.MAYBE
             return self._failure(sent, Cause.PERMANENT, error, request, response)
-        # Once a request has succeeded, such a page is a temporary refusal. Before that, the address
-        # may be wrong, or the page may concern the key.
+        # Once a request has succeeded, a gateway's response is a temporary refusal. Before that,
+        # the address may be wrong, or the response may concern the key.
         if self.knows_service and is_of_gateway(response):
             error = RateLimitedError(_NOT_THE_SERVICE)
             return self._failure(
@@ -262,7 +262,7 @@ def _redirect_error(request: Request[Any], response: Response) -> SeoRepError:
     location = None if request.private else location.partition("?")[0] or None
     advice = "the client never follows a redirect; pass the right address as base_url=…"
     target = location or "another address"
-    return RedirectError(f"{advice} (this one leads to {target})", location=location)
+    return RedirectError(f"{advice} (the redirect leads to {target})", location=location)
 
 
 def _status_of(error: StatusError) -> int:

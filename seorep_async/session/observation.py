@@ -106,7 +106,7 @@ class Stats:
     retries: Mapping[str, int]
     """Retries, by cause: `throttle`, `overload`, `transient`."""
     throttled: int
-    """Responses with status 429, and other refusals of the rate."""
+    """Responses with status 429, and other refusals because of the rate."""
     bytes_received: int
     """Bytes of all bodies, decompressed."""
     in_flight: int

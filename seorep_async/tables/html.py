@@ -112,7 +112,7 @@ def _columns_with_values(
 def _foot(columns: Sequence[_HtmlColumn]) -> str:
     """Return the totals row."""
     cells = [column.total for column in columns]
-    # the word labels the row, unless the first column has a total
+    # "totals" labels the row, unless the first column has a total
     if cells and cells[0] is None:
         cells[0] = "totals"
     return f"<tfoot>{_row('th', columns, cells)}</tfoot>"

@@ -43,15 +43,15 @@ def require(module: str, *, extra: str | None = None) -> Any:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra, from the clone that the package came from."""
-    clone = _clone()
-    if clone is None:
+    """Return the command that installs an extra, from the package's own source if that is local."""
+    local_source = _local_source()
+    if local_source is None:
         return f"pip install 'seorep-async[{extra}]', or in a clone: pip install '.[{extra}]'"
-    return f"pip install 'seorep-async[{extra}] @ {clone}'"
+    return f"pip install 'seorep-async[{extra}] @ {local_source}'"
 
 
-def _clone() -> str | None:
-    """Return the address of the folder or file from which pip installed this package."""
+def _local_source() -> str | None:
+    """Return the `file:` URL from which pip installed this package, or None for another source."""
     # its import takes long, and only a missing extra needs it
     metadata = importlib.import_module("importlib.metadata")
     with suppress(metadata.PackageNotFoundError):

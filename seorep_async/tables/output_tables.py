@@ -198,7 +198,7 @@ _WAITED = (
 )
 _REQUESTS = "Number of requests, including retries. For a resumed pull, those of its last run."
 _RETRIES = "Number of retries, by cause: throttle, overload, transient. Null if there were none."
-_REFUSALS = "Number of 429s and other refusals of the rate."
+_REFUSALS = "Number of 429s and other refusals because of the rate."
 _SELECTION = (
     "Requested campaigns, as JSON: null for all campaigns; otherwise an object with ids, or with "
     "groups, filter and exclude."

@@ -1,4 +1,4 @@
-"""CSV and JSON lines, with the same bytes for the same rows, and JSON for people and agents."""
+"""CSV and JSON lines, in which equal rows give equal bytes; JSON for people and agents."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
     ColumnType.TAGS: partial(once_each, plain_tags),
     ColumnType.FIELDS: _extra_members,
 }
-"""For each type that JSON lines don't show unchanged, the function that converts a column."""
+"""The function that converts a column, for each type that JSON lines show differently."""
 
 
 def printable_json(

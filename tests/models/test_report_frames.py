@@ -205,7 +205,7 @@ def test_a_missing_extra_is_named_with_its_command(
     command = f": pip install 'seorep-async[{extra}] @ {clone}'"
     with pytest.raises(ImportError, match=re.escape(command)):
         make()
-    monkeypatch.setattr(optional, "_clone", lambda: None)
+    monkeypatch.setattr(optional, "_local_source", lambda: None)
     command = f"'seorep-async[{extra}]', or in a clone: pip install '.[{extra}]'"
     with pytest.raises(ImportError, match=re.escape(command)):
         make()

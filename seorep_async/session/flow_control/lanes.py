@@ -141,7 +141,7 @@ class ClientLanes:
         self.in_flight: int = 0
         self.calls: Lane = Lane()
         self._between_retries = itertools.cycle(_BETWEEN_RETRIES)
-        self._until_retry = 0  # permits for others before the next retry
+        self._others_before_retry = 0  # permits for others before the next retry
         # The lanes with waiting requests. The next lane in turn comes first.
         self._lanes: OrderedDict[Lane, None] = OrderedDict()
 
@@ -178,16 +178,16 @@ class ClientLanes:
             self._lanes.pop(lane, None)
 
     def next_waiter(self, now: float) -> Waiter:
-        """Return the waiter whose turn it is."""
+        """Return the waiter whose turn it is, and end the turn of its lane."""
         # 1. A retry goes first, but not every time: campaigns whose requests always fail must not
         #    hold up others.
         lane = self._next_lane_of_retry(now)
         if lane is not None:
-            self._until_retry = next(self._between_retries)
+            self._others_before_retry = next(self._between_retries)
             waiter = lane.retries[0]
         # 2. The lanes take turns, so that a pull beside many calls gets every second permit.
         else:
-            self._until_retry -= 1
+            self._others_before_retry -= 1
             lane = next(lane for lane in self._lanes if lane.ready)
             waiter = lane.waiters[0]
         self._lanes.move_to_end(lane)
@@ -198,7 +198,7 @@ class ClientLanes:
         lanes = [lane for lane in self._lanes if lane.retries]
         # At a low limit, others would hold up a retry until its time is over. A retry that has
         # waited for a third of the time that it had goes first, whichever lane's turn it is.
-        if lanes and self._until_retry > 0 and any(lane.ready for lane in self._lanes):
+        if lanes and self._others_before_retry > 0 and any(lane.ready for lane in self._lanes):
             urgent = [lane for lane in lanes if _is_urgent(lane.retries[0], now)]
             return min(urgent, key=lambda lane: lane.retries[0].priority, default=None)
         return next(iter(lanes), None)

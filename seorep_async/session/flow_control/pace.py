@@ -107,7 +107,7 @@ class Pace:
                 self.delivered.restart(now)
             self.breaker.close()
             return
-        if started > self.later_attempts.first_refused:
+        if started > self.later_attempts.first_refused_start:
             # A probe that closes the breaker is not counted: after a pause, it shows no rate.
             self.later_attempts.balance += 1
         # An attempt that was in flight when the breaker opened was sent at an earlier rate.

@@ -110,20 +110,20 @@ class LaterAttempts(msgspec.Struct, eq=False):
     refuses most of those that start later. `Pace` asks when the breaker closes.
 
     Attributes:
-        first_refused: when the first refused attempt started; infinite if there was none.
+        first_refused_start: when the first refused attempt started; infinite if there was none.
         balance: later attempts that were accepted, minus later attempts that were refused.
     """
 
-    first_refused: float = math.inf
+    first_refused_start: float = math.inf
     balance: int = 0
 
-    def begin(self, first_refused: float) -> None:
-        self.first_refused = first_refused
+    def begin(self, first_refused_start: float) -> None:
+        self.first_refused_start = first_refused_start
         self.balance = 0
 
     def refuse(self, started: float) -> None:
         # Attempts that started together with the refused one may be part of a burst.
-        if started >= self.first_refused:
+        if started >= self.first_refused_start:
             self.balance -= 1
 
 
@@ -131,12 +131,12 @@ class RefusedSubject(msgspec.Struct, eq=False):
     """A subject that was refused and has not been accepted since.
 
     Attributes:
-        first_refused: when its first refused attempt started.
+        first_refused_start: when its first refused attempt started.
         last_refused_at: when it was last refused.
         repeats: its refusals after a later attempt was accepted.
     """
 
-    first_refused: float
+    first_refused_start: float
     last_refused_at: float
     repeats: int = 0
 
@@ -157,7 +157,7 @@ class RefusedSubjects:
 
     def __init__(self) -> None:
         self._refused: dict[Subject | None, RefusedSubject] = {}
-        self._last_accepted = -math.inf  # when the newest accepted attempt started
+        self._newest_accepted_start = -math.inf  # when the newest accepted attempt started
 
     def __contains__(self, subject: Subject | None) -> bool:
         return subject in self._refused
@@ -174,7 +174,7 @@ class RefusedSubjects:
         # There is no time limit: a dead campaign stays dead for hours, and a rate limiter accepts
         # one of the subject's requests sooner or later.
         refused = self._refused.get(subject)
-        return refused is not None and self._last_accepted > refused.first_refused
+        return refused is not None and self._newest_accepted_start > refused.first_refused_start
 
     def is_cause(self, subject: Subject | None) -> bool:
         """Return whether a subject was repeatedly refused while others were accepted."""
@@ -185,7 +185,7 @@ class RefusedSubjects:
         """Forget a subject's refusals. Return whether it had seemed to be the cause of them."""
         was_suspected = self.may_be_cause(subject)
         self._refused.pop(subject, None)
-        self._last_accepted = max(self._last_accepted, started)
+        self._newest_accepted_start = max(self._newest_accepted_start, started)
         return was_suspected
 
     def refuse(self, subject: Subject | None, started: float, now: float) -> None:
@@ -196,7 +196,7 @@ class RefusedSubjects:
         refused = self._refused.pop(subject, None)
         if refused is None:
             refused = RefusedSubject(started, now)
-        if self._last_accepted > refused.first_refused:
+        if self._newest_accepted_start > refused.first_refused_start:
             refused.repeats += 1
         refused.last_refused_at = now
         self._refused[subject] = refused

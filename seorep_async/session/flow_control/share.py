@@ -145,7 +145,10 @@ class Share:
     def try_acquire(
         self, deadline: Deadline, subject: str | None = None, lane: Lane | None = None
     ) -> Permit | None:
-        """Return a permit if one is free at once and nobody waits, otherwise None."""
+        """Return a permit if one is free at once and nobody waits, otherwise None.
+
+        A closed client and a held lane get none: they start no new requests.
+        """
         if self._is_closed or (lane is not None and lane.is_held):
             return None
         return self._queue.try_grant(self._lanes, deadline.at, self._subject(subject))
