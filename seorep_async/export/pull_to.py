@@ -24,7 +24,7 @@ from typing import Any, Literal, Unpack
 import attrs
 
 from seorep_async.client import SeoRepClient
-from seorep_async.errors import ConfigurationError, ExportError
+from seorep_async.errors import ConfigurationError, ExportError, short_repr
 from seorep_async.export.database import Database
 from seorep_async.export.fetch import Fetcher, OrderedFetcher
 from seorep_async.export.formats import Csv, JsonLines, Text
@@ -182,9 +182,13 @@ async def stream(
         SeoRepError: the key was refused, or the campaigns could not be listed.
     """
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
-    if len(request.feeds) != 1 or format not in ("csv", "jsonl"):
+    if len(request.feeds) != 1:
         raise ConfigurationError(
-            "a stream contains one feed, as csv or jsonl; name a file for more", argument="feeds"
+            "a stream has exactly one feed; pull several feeds into files", argument="feeds"
+        )
+    if format not in ("csv", "jsonl"):
+        raise ConfigurationError(
+            f"format must be csv or jsonl, got {short_repr(format)}", argument="format"
         )
     (feed,) = request.feeds
     table = table_of(feed)
@@ -194,7 +198,7 @@ async def stream(
     tracker.start(Stage.LISTING, feed)
     campaign_ids = await requested_ids(client, request)
     await refuse_future_period(client, request, feed_options(options), campaign_ids)
-    # the campaigns that each report belongs to; a keyword may be in several
+    # the campaigns of each report: a campaign's report has one, a keyword's may have several
     owners = {id_: [id_] for id_ in campaign_ids}
     if feed is Feed.KEYWORD_BY_DATE:
         owners = await fetcher.keywords(owners)
@@ -203,8 +207,9 @@ async def stream(
         await write(encoder.header(table))
     tracker.start(Stage.ROWS, feed, total=len(owners))
     async for report in fetcher.reports(feed, owners):
-        night = request.snapshot_date
-        labelled = attrs.evolve(report, account=request.account, snapshot_date=night)
+        labelled = attrs.evolve(
+            report, account=request.account, snapshot_date=request.snapshot_date
+        )
         campaigns = owners[report.id]
         try:
             columns_of_owners = [column_values(labelled, campaign_id=id_) for id_ in campaigns]

@@ -356,7 +356,7 @@ async def test_a_workbook_cannot_be_streamed(client: SeoRepClient, service: Serv
         raise AssertionError
 
     options: Any = {"write": write, "format": "xlsx"}
-    with pytest.raises(ConfigurationError, match="as csv or jsonl"):
+    with pytest.raises(ConfigurationError, match="format must be csv or jsonl"):
         await stream(client, [1], "2023-01-01", "2023-01-31", **options)
     assert not service.requests
 
