@@ -11,7 +11,7 @@ import click
 
 from seorep_async.cli import commands, pull, resources
 from seorep_async.cli.errors import ExitCode
-from seorep_async.cli.options import Group, imported
+from seorep_async.cli.options import Group, import_object
 
 _EPILOGUE = """
 Environment:
@@ -85,10 +85,10 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         )
     except (Exception, KeyboardInterrupt) as error:
         code = _report_error(error, as_json=as_json)
-        # A pull that has begun reports its errors itself, prints its own closing line, and returns
-        # a code. So no pull has begun here.
+        # Only errors from before the pull arrive here: once it has begun, a pull reports its
+        # errors, prints its own closing line and returns a code.
         if "--summary-line" in arguments:
-            imported("summary", "show_line_of_failed_start")(error, code, arguments)
+            import_object("summary", "show_line_of_failed_start")(error, code, arguments)
     return code if isinstance(code, int) else ExitCode.OK
 
 
@@ -96,15 +96,15 @@ def _report_error(error: BaseException, *, as_json: bool) -> int:
     """Show the error that ended the command, and return the exit code."""
     if isinstance(error, click.UsageError):
         if as_json:
-            imported("output", "write_error")(error)
-        imported("output", "show_usage_error")(error)
+            import_object("output", "write_error")(error)
+        import_object("output", "show_usage_error")(error)
         return ExitCode.USAGE
     if isinstance(error, click.Abort | KeyboardInterrupt):
         if as_json:
-            imported("output", "write_error")(error)
+            import_object("output", "write_error")(error)
         click.echo("Interrupted.", err=True)
         return ExitCode.INTERRUPTED
-    return int(imported("output", "failed")(error, as_json=as_json))
+    return int(import_object("output", "failed")(error, as_json=as_json))
 
 
 def _unset_zero_window_size() -> None:

@@ -139,6 +139,7 @@ def send_any(
     """Send a request, and write the response as JSON."""
     connection = connect(service)
     method = method.upper()
+    # a value of @- is read from stdin
     values = _by_name(_with_value_of_stdin(parameters)) or None
     if method == "DELETE" and not yes:
         confirm(f"DELETE {path}?")

@@ -18,7 +18,7 @@ from seorep_async.cli.options import (
     count,
     day_or_month,
     format_options,
-    imported,
+    import_object,
     name_and_value,
     not_empty,
     option,
@@ -29,8 +29,8 @@ _ENGINES = option(
     "--engines",
     metavar="NAMES",
     type=not_empty,
-    help="Names of engine A and engine B, such as 'Google, Bing'. The addresses in "
-    "engine_a_serp_url are engine A's.  "
+    help="Names of engine A and engine B, such as 'Google, Bing'. The URLs in "
+    "engine_a_serp_url show which engine is A.  "
     "[default: SEOREP_REPORT_ENGINES, or the profile's report_engines]",
 )
 _date_option = functools.partial(option, metavar="DATE", type=day_or_month)
@@ -67,13 +67,13 @@ KINDS = (
 
 
 @command(
-    "Ask for address and key, try them, and store them as a profile.\n\n"
+    "Ask for an address and a key, try them, and store them as a profile.\n\n"
     "Without a NAME, the profile is called default. This command and SeoRepClient() in Python use "
     "it where nothing else names an account."
 )
 @click.argument("name", required=False, metavar="[NAME]")
 def login(name: str | None) -> None:
-    imported("login", "log_in")(name)
+    import_object("login", "log_in")(name)
 
 
 @command(
@@ -84,13 +84,13 @@ def login(name: str | None) -> None:
 @click.argument("table", required=False, type=click.Choice(TABLES), metavar="[TABLE]")
 @option("--json", is_flag=True, help="Print the tables as JSON; an error is also JSON.")
 def columns(table: str | None, json: bool) -> None:
-    imported("guide", "show_columns")(table, is_json=json)
+    import_object("guide", "show_columns")(table, is_json=json)
 
 
 @command("Show a page of the guide, or the list of its pages.")
 @click.argument("name", required=False, metavar="[NAME]")
 def guide(name: str | None) -> None:
-    imported("guide", "show_guide")(name)
+    import_object("guide", "show_guide")(name)
 
 
 @command(
@@ -112,14 +112,14 @@ def guide(name: str | None) -> None:
     "--out",
     metavar="FILE",
     type=not_empty,
-    help="Write the changes, or their numbers by campaign, to a file that ends in .xlsx (Excel) or "
+    help="Write the changes, or their counts by campaign, to a file that ends in .xlsx (Excel) or "
     ".csv.",
 )
 @_ACCOUNT
 @_date_option(
     "--from",
     "before",
-    help="Earlier ranking day, or a month, for its last day.  "
+    help="Earlier ranking day; a month stands for its last ranking day.  "
     "[default: the last ranking day before --to]",
 )
 @_date_option(
@@ -136,14 +136,14 @@ def guide(name: str | None) -> None:
     "--campaign",
     metavar="ID",
     type=campaign_id,
-    help="Compare one campaign, on its own days. --by-campaign shows ids and companies.  "
-    "[default: all campaigns]",
+    help="Compare one campaign, on days when it has rankings. --by-campaign shows ids and "
+    "companies.  [default: all campaigns]",
 )
 @option(
     "--group",
     metavar="TITLE",
     type=not_empty,
-    help="Compare the campaigns of a group, on their own days; case does not matter.",
+    help="Compare the campaigns of a group, on days when they have rankings; case does not matter.",
 )
 @option(
     "--kind",
@@ -151,8 +151,9 @@ def guide(name: str | None) -> None:
     multiple=True,
     # most people mean the first two
     type=click.Choice(("rose", "fell", *KINDS[:-2]), case_sensitive=False),
-    help="Show one kind of change: rose, fell (ranked on both days); found, lost (its rank); "
-    "entered_top_3, left_top_3, also with 10 and 20; new, removed (the keyword); repeatable.",
+    help="Show one kind of change: rose, fell (ranked on both days); found, lost (ranked on "
+    "only one of them); entered_top_N, left_top_N (N is 3, 10 or 20); new, removed (keyword in "
+    "only one of the reports); repeatable.",
 )
 @option(
     "--engine",
@@ -183,7 +184,7 @@ def guide(name: str | None) -> None:
 @option(
     "--exit-code",
     is_flag=True,
-    help="Exit with 10 if there is a change, for alerts; --limit does not matter.",
+    help="Exit with 10 if there is a change, for alerts; changes beyond --limit count as well.",
 )
 @_ENGINES
 @format_options
@@ -211,7 +212,7 @@ def changes(
     if month is not None:
         before, after = _days_of(month, before, after)
     choices |= {"before": before, "after": after, "kind": kind or None, "engine": engine or None}
-    show_changes = imported("history", "show_changes")
+    show_changes = import_object("history", "show_changes")
     return int(show_changes(database, format=format, **choices))
 
 
@@ -222,7 +223,7 @@ def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]
     if ".." in month:
         raise click.UsageError("--month takes one month here; for others, write --from and --to.")
     today = click.get_current_context().obj
-    first_day, last_day = imported("pull", "last_days_of_months")(month, today)
+    first_day, last_day = import_object("pull", "last_days_of_months")(month, today)
     return first_day, last_day
 
 
@@ -241,7 +242,8 @@ def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]
     "--out",
     metavar="FILE",
     required=True,
-    help="File of the page, which ends in .html. Only a page of seorep report is replaced.",
+    help="File of the page, which ends in .html. An existing file is replaced only if seorep "
+    "report wrote it.",
 )
 @_ACCOUNT
 @option(
@@ -288,7 +290,7 @@ def report(
     if month is not None:
         start_date, end_date = _days_of(month, start_date, end_date)
     choices |= {"start_date": start_date, "end_date": end_date}
-    imported("history", "write_report")(database, opens=opens, is_json=json, **choices)
+    import_object("history", "write_report")(database, opens=opens, is_json=json, **choices)
 
 
 @command(
@@ -325,7 +327,7 @@ def doctor(
 ) -> int:
     if out is None and (account is not None or exit_code):
         raise click.UsageError("--account and --exit-code concern a database; name it with -o.")
-    check = imported("doctor", "check")
+    check = import_object("doctor", "check")
     return int(check(service, out=out, account=account, exit_code=exit_code, as_json=json))
 
 
@@ -333,8 +335,8 @@ def doctor(
     "Send any request, such as one that changes the account.\n\n"
     "The response is printed as JSON. GET and DELETE send the parameters in the query, other "
     "methods in the body. A repeated name is an array. A value of @- is read from stdin, which "
-    "keeps passwords out of the command. Responses that are not a JSON object, and responses "
-    "to GET without data, are refused.",
+    "keeps passwords out of the command. A response must be a JSON object, and "
+    "a response to GET must have the member data; otherwise it is an error.",
     examples="""\
   seorep api GET /v3/campaigns limit=2
   seorep api POST /v3/campaigns url=https://bakery.example company=Bakery
@@ -356,13 +358,15 @@ def api(
     service: Service,
 ) -> None:
     # `json` is not passed on: `app` has read it before the options were parsed
-    imported("calls", "send_any")(service, method=method, path=path, parameters=parameters, yes=yes)
+    import_object("calls", "send_any")(
+        service, method=method, path=path, parameters=parameters, yes=yes
+    )
 
 
 @command(
     "Serve the history and the service to agents (MCP).\n\n"
     "An agent's client starts this command, and talks to it by the Model Context Protocol on stdin "
-    "and stdout. seorep guide agents shows how to configure the client, and the tools."
+    "and stdout. seorep guide agents explains the tools, and how to configure the client."
 )
 @option(
     "--history",
@@ -377,7 +381,7 @@ def api(
 )
 @service_options
 def mcp(history: str, account: str | None, service: Service) -> None:
-    imported("history", "serve_agents")(service, database=history, account=account)
+    import_object("history", "serve_agents")(service, database=history, account=account)
 
 
 @command("Run the embedded service on this machine until Ctrl-C.")
@@ -426,8 +430,8 @@ def mcp(history: str, account: str | None, service: Service) -> None:
 @option(
     "--rate-limit",
     metavar="TEXT",
-    help="Limit above which requests are refused: 20/s, 100/10s or at-once=8, and after commas "
-    "fixed-window, sliding-window, burst=40, status=503, retry-after=seconds.",
+    help="Limit above which requests are refused: 20/s, 100/10s or at-once=8. Options follow after "
+    "commas: fixed-window, sliding-window, burst=40, status=503, retry-after=seconds.",
 )
 @option(
     "--failing",
@@ -470,4 +474,4 @@ def mcp(history: str, account: str | None, service: Service) -> None:
     help="Port to listen on; 0 for any free port.",
 )
 def sandbox(**options: str | bool | None) -> int:
-    return int(imported("sandbox", "serve")(options))
+    return int(import_object("sandbox", "serve")(options))

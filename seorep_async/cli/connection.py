@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from seorep_async.cli.errors import UsageError, reason
-from seorep_async.cli.options import Service, imported
+from seorep_async.cli.options import Service, import_object
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError
 from seorep_async.profiles import Access, find_access, refuse_unknown
@@ -47,7 +47,7 @@ class Connection:
             base_url: Any = self.access.base_url
             api_key = self.access.api_key
             if self.sandbox is not None:
-                service = await imported("sandbox", "start_embedded")(self.sandbox, running)
+                service = await import_object("sandbox", "start_embedded")(self.sandbox, running)
                 base_url = service.base_url
                 api_key = Secret(service.api_key)
             try:
@@ -85,7 +85,7 @@ def connect(service: Service) -> Connection:
         if service.base_url is not None:
             access = replace(access, sources={**access.sources, "base_url": "--base-url"})
     else:
-        sandbox = imported("sandbox", "build_embedded")(sandbox_options)
+        sandbox = import_object("sandbox", "build_embedded")(sandbox_options)
         access = Access(base_url="", api_key=Secret(), account="sandbox")
     access = _with_settings(access, service.settings)
     try:

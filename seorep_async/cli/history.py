@@ -136,7 +136,10 @@ def show_changes(
 
 
 def _answer_with_changes(changes: Changes, engine_names: tuple[str, str] | None) -> _Answer:
-    """Return changes as an answer. Only its rows have the engines' names, if there are any."""
+    """Return changes as an answer.
+
+    With names, its rows show them; its result keeps `engine_a` and so on.
+    """
     rows: Sequence[Any] = changes
     if engine_names is not None:
         rows = rename_engines(changes, labels_by_engine(engine_names))

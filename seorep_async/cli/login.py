@@ -1,4 +1,4 @@
-"""`seorep login`: ask for address and key, try them, and store them as a profile."""
+"""`seorep login`: ask for an address and a key, try them, and store them as a profile."""
 
 from __future__ import annotations
 

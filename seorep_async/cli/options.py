@@ -1,6 +1,6 @@
 """Shared parts of commands: help with sections, functions that read values, and common options.
 
-This module imports only click, because help must not wait for aiohttp.
+The only library that this module imports is click, because help must not wait for aiohttp.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NAMES_ELSEWHERE = {
     "--until": "--to",
     "--file": "--out",
 }
-"""Our option for a name that people know from Python or from other commands."""
+"""The option that people mean by a name known from Python or from other commands."""
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -141,13 +141,13 @@ class Group(click.Group):
         formatter.write(self.epilog or "")
 
 
-def imported(module: str, name: str) -> Any:
+def import_object(module: str, name: str) -> Any:
     """Import a module of the command only now, and return an object of it."""
     return getattr(importlib.import_module(f"seorep_async.cli.{module}"), name)
 
 
-# --- Values. Functions read them, not subclasses of click's parameter types: only some versions of
-# click have generic types, and no subclass works in all versions.
+# --- Values. Functions read them, not subclasses of `click.ParamType`: a subclass must name its
+# type in some versions of click, and must not in others, so none works in all.
 
 
 def count(value: str) -> int:
@@ -201,7 +201,7 @@ def name_and_value(pair: str) -> tuple[str, str]:
     """Read NAME=VALUE, split at the first =."""
     name, equals, value = pair.partition("=")
     if not name or not equals:
-        # not shown, because it may be a part of a password
+        # the text is not shown, because it may be a part of a password
         raise click.BadParameter("it must be of the form NAME=VALUE.")
     return name, value
 

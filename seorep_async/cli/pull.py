@@ -21,7 +21,7 @@ from seorep_async.cli.options import (
     command,
     count,
     day,
-    imported,
+    import_object,
     not_empty,
     option,
     page_size,
@@ -551,4 +551,4 @@ def pull(service: Service, **values: Any) -> int:
     # the context has the current day
     windows = arguments.windows(click.get_current_context().obj)
     arguments.check(windows)
-    return int(imported("pulling", "run")(arguments, windows, service))
+    return int(import_object("pulling", "run")(arguments, windows, service))

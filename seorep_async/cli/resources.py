@@ -17,7 +17,7 @@ from seorep_async.cli.options import (
     day,
     decorated,
     format_options,
-    imported,
+    import_object,
     name_and_value,
     option,
     service_options,
@@ -72,14 +72,14 @@ def _list_command(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _list(resource: str, service: Service, **values: Any) -> None:
-    imported("calls", "list_objects")(resource, service, **values)
+    import_object("calls", "list_objects")(resource, service, **values)
 
 
 def _group(resource: str, list_command: click.Command) -> Group:
     """Return the group of a resource, whose `get` takes an id."""
 
     def get(service: Service, **values: Any) -> None:
-        imported("calls", "get_object")(resource, service, **values)
+        import_object("calls", "get_object")(resource, service, **values)
 
     function = decorated(get, [click.argument("id", type=count), *_SHARED])
     get_command = command(f"Get one {resource.removesuffix('s')}.", name="get")(function)
