@@ -52,7 +52,7 @@ from seorep_async.export.schema import (
     may_be_database,
     problems,
     reason_in_one_line,
-    why_closed,
+    why_not_opened,
 )
 from seorep_async.export.staging import CANCELLED, Contents
 from seorep_async.models import Feed
@@ -333,7 +333,7 @@ class Database(Target):
 
     def _error_from(self, error: Exception) -> Exception:
         """Return our error for DuckDB's error on opening or reading the file."""
-        reason = why_closed(error)
+        reason = why_not_opened(error)
         if reason is None:
             return refusal(self.out, f"{reason_in_one_line(error)}; name another file")
         return ExportError(f"can't write {self.out}: {reason}", file=self.path)

@@ -100,7 +100,7 @@ class Group:
         self._end = asyncio.Event()
 
     async def __aenter__(self) -> Group:
-        self._timer = asyncio.create_task(self._store_in_time())
+        self._timer = asyncio.create_task(self._store_at_intervals())
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -123,7 +123,7 @@ class Group:
             # raises the error that ended the timer, such as a full disk
             self._timer.result()
 
-    async def _store_in_time(self) -> None:
+    async def _store_at_intervals(self) -> None:
         """Store the waiting outcomes at short intervals until the group ends."""
         while not self._end.is_set():
             with suppress(TimeoutError):

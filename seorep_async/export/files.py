@@ -300,6 +300,7 @@ class Files(Target):
         A feed always has a file, another table only if it has rows. The files of feeds are put in
         place last, so a reader who finds new rows also finds the other new tables.
         """
+        # if nothing was received, the older files stay
         if not contents.received:
             return []
         finished = {
@@ -310,7 +311,7 @@ class Files(Target):
             finished_file = finished[table]
             file = self.file(table)
             if finished_file is None:
-                while_in_use(file, partial(file.unlink, missing_ok=True))
+                retry_while_in_use(file, partial(file.unlink, missing_ok=True))
             else:
                 put(finished_file, file, permissions_of=file if file.exists() else self.path)
         sync_folder(self.path.parent)
@@ -333,7 +334,7 @@ def put(new: Path, file: Path, *, permissions_of: Path) -> None:
     with suppress(OSError):
         shutil.copymode(permissions_of, new)
     real_file = os.path.realpath(file)
-    while_in_use(file, partial(os.replace, new, real_file))
+    retry_while_in_use(file, partial(os.replace, new, real_file))
 
 
 @contextlib.contextmanager
@@ -361,7 +362,7 @@ def replacing(out: Path, path: Path) -> Iterator[Path]:
         raise ExportError(f"can't write {out}: {error.strerror}", file=out) from error
 
 
-def while_in_use(file: Path, action: Callable[[], object]) -> None:
+def retry_while_in_use(file: Path, action: Callable[[], object]) -> None:
     """Call a function that changes a file. Retry for two seconds while another program has it open.
 
     Windows refuses to replace or remove an open file, and virus scanners open new files.

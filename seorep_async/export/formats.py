@@ -228,14 +228,19 @@ class WorkbookRows(JsonLines):
     def parts(self, source: Source) -> Iterator[Columns]:
         """Yield the values of a table by column, in parts of some thousand rows."""
         table = source.table
+        # a source has either `parts` or `reports`
         yield from source.parts
         row_decoder = msgspec.json.Decoder(_row_type(table))
-        slices = slices_of(source)
-        for group in in_groups(slices, lambda item: item[0].record.rows, _SHEET_PART):
+        for group in in_groups(slices_of(source), _row_count, _SHEET_PART):
             rows = row_decoder.decode_lines(b"".join(text for _, text in group))
             # reports may have no rows
             if rows:
                 yield list(zip(*map(astuple, rows), strict=True))
+
+
+def _row_count(item: tuple[StagedReport, bytes]) -> int:
+    report, _ = item
+    return report.record.rows
 
 
 @cache

@@ -123,11 +123,13 @@ async def _get_each(
 
     # after several 403s in a row, it asks whether the service still accepts the key
     key = KeyCheck(send_question)
+    # the workers share one iterator, so only one of them takes each id
     remaining_ids = iter(ids)
     campaigns = {}
     failure: SeoRepError | None = None
 
     async def work() -> None:
+        """Get campaigns until no id is left."""
         nonlocal failure
         for campaign_id in remaining_ids:
             await key.require_good_key()
@@ -135,16 +137,16 @@ async def _get_each(
                 campaigns[campaign_id] = await client.campaigns.get(campaign_id)
                 key.accept()
             except AuthenticationError as error:
-                # the other workers have requests in flight
+                # each other worker may have a request in flight
                 await key.refuse(error, len(workers) - 1)
                 failure = error
             except SeoRepError as error:
                 if concerns_all(error):
                     raise
                 failure = error
+        # another worker's question may still be unanswered
         await key.require_good_key()
 
-    # the workers share one iterator, so only one of them takes each id
     workers = [asyncio.create_task(work()) for _ in range(client.settings.max_concurrency)]
     try:
         await asyncio.gather(*workers)

@@ -47,7 +47,9 @@ else:
 PIECES = "pieces"
 """The name of the file in its folder."""
 RECENT = 8
-"""The number of cached records, and of cached pieces: neighbouring reports share them."""
+"""The number of cached records, and of cached pieces. A few suffice, because neighbouring reports
+are often in the same piece.
+"""
 UNFINISHED = "made-"
 """The prefix of the names of unfinished files, which no later pull reads."""
 _FAR_BYTE = 1 << 62
@@ -207,8 +209,7 @@ class BlockFile:
                 self._positions.pop()
                 # the next block gets the same number, so the cached record would be wrong
                 self._cached_block.cache_clear()
-                # a crash explains that the file ends within this head, or that the head is valid
-                # and nothing follows the block
+                # a crash can leave an incomplete head, or a valid head whose block is the last
                 is_last = record_start > size or (is_head and end >= size)
                 # a crash may also leave zeros, in space that was reserved but not written
                 if not is_last and not self._is_zero(start, size):

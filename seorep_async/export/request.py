@@ -82,7 +82,8 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     Attributes:
         version: the version of this package; a pull never resumes what another version has staged.
         service: the address of the service.
-        names_account: whether the caller or the client names the account.
+        names_account: whether the account was given a name; without one, it is named after the
+            service's host.
         names_snapshot_date: whether the caller gave the snapshot date.
         campaigns: the ids that the caller named and did not exclude, or None if the service lists
             the campaigns.
@@ -134,7 +135,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             feed_params(feed, feed_options(options))
         start_date, end_date = check_dates(*dates)
         account = options.get("account")
-        # an account without a name is called like the service's host
+        # without a name, the account is named after the service's host
         _, host, _ = BaseURL(client.base_url).origin
         # without a search, the name of its parameter does not matter
         search_param = None
@@ -284,7 +285,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, ids: Iterable[int], campaigns: Iterable[Campaign]) -> Plan:
-        """Return a plan. The known campaigns tell which accounts own them."""
+        """Return a plan. Its accounts come from those campaigns that are known."""
         # an account id of 0 or null means that the owner is unknown
         owners = {campaign.id: campaign.account_id for campaign in campaigns if campaign.account_id}
         return cls(
@@ -308,11 +309,11 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> dict[str, Any]
         raise ConfigurationError(
             f"groups must be a list of group titles, got {short_repr(groups)}", argument="groups"
         )
-    # returned unchanged, if it is a string or None
+    # refused unless it is a string or None
     (filter_text,) = optional_strings(filter=options.get("filter")).values()
     excluded = frozenset(check_ids("campaign", options.get("exclude") or ()))
-    # sorted, so that the same choice in another order resumes the pull
     if ids is None:
+        # sorted, because their order does not matter; the order of ids does: rows are written in it
         return {
             "campaigns": None,
             "groups": tuple(sorted(set(titles))),
@@ -370,7 +371,7 @@ def _difference(name: str, before: Any, now: Any) -> str:
         option_names = sorted(
             option for option in before.keys() | now.keys() if before.get(option) != now.get(option)
         )
-        return "another " + ", ".join(f"{option}=…" for option in option_names)
+        return "different " + ", ".join(f"{option}=…" for option in option_names)
     return f"{name.replace('_', ' ')} {_in_words(before)}, not {_in_words(now)}"
 
 

@@ -192,11 +192,12 @@ def may_be_database(file: Path) -> bool:
         return True
 
 
-def why_closed(error: Exception) -> str | None:
+def why_not_opened(error: Exception) -> str | None:
     """Return why a database can't be opened, and what to do. Return None for unknown errors."""
     meaning = _meaning_of(error)
     if meaning == _IN_ANOTHER_PROGRAM:
-        return meaning.replace(_ANOTHER_PROGRAM, _ANOTHER_PROGRAM + _process_of(error))
+        # "another program" becomes "another program (process 123)", if DuckDB names the process
+        return meaning.replace(_ANOTHER_PROGRAM, f"{_ANOTHER_PROGRAM}{_process_of(error)}")
     return meaning
 
 
@@ -204,7 +205,7 @@ def holder_of(error: Exception) -> str | None:
     """Return which program has a database open, or None if opening failed for another reason."""
     meaning = _meaning_of(error)
     if meaning == _IN_ANOTHER_PROGRAM:
-        return _ANOTHER_PROGRAM + _process_of(error)
+        return f"{_ANOTHER_PROGRAM}{_process_of(error)}"
     if meaning == _IN_THIS_PROGRAM:
         return THIS_PROGRAM
     return None

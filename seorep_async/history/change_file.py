@@ -1,4 +1,4 @@
-"""Files of changes, or of their numbers by campaign, for people: workbooks or CSV."""
+"""Files of changes, or of their counts by campaign, for people: workbooks or CSV."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def engines_by_name(engine_names: object) -> dict[str, str]:
 
 @attrs.frozen
 class ChangeFile:
-    """A file of changes, or of their numbers by campaign: a workbook or CSV.
+    """A file of changes, or of their counts by campaign: a workbook or CSV.
 
     Attributes:
         out: the path as the caller wrote it.
@@ -231,7 +231,10 @@ class ChangeFile:
 
 
 def _table_of(model: type[Row]) -> Table:
-    """Return the table of changes, or of their numbers, in a file. Its key is always shown."""
+    """Return the table of changes, or of their counts by campaign, in a file.
+
+    A workbook keeps the columns of its key even if they are empty.
+    """
     name = "changes"
     column_names: Sequence[str] = _COLUMNS_OF_CHANGES
     key: tuple[str, ...] = (

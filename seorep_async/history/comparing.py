@@ -392,11 +392,13 @@ def changes(
             a month, the last ranking day of the month before.
         after: the later ranking day, or a month; by default, the last day on which most campaigns
             were pulled, unless it was ahead of its pull.
-        campaign: the id of one campaign, which is compared on its own days; by default all.
-        group: the title of a group, in any case, whose campaigns are compared on their own days.
+        campaign: the id of one campaign, which is compared on days when it has rankings; by
+            default all.
+        group: the title of a group, in any case, whose campaigns are compared on days when they
+            have rankings.
         kind: only changes of this kind, or of several: rose, fell (ranked on both days); found,
-            lost (its rank); entered_top_3, left_top_3, likewise 10 and 20; new, removed (the
-            keyword).
+            lost (ranked on only one of them); entered_top_N, left_top_N (N is 3, 10 or 20); new,
+            removed (keyword in only one of the reports).
         engine: only changes in this engine, or in several: engine_a, engine_a_mobile,
             engine_a_places, engine_b; by default in all of them.
         limit: the number of largest changes to return; by default all.
@@ -568,7 +570,7 @@ def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
     selection = Selection.of(history, account, request.campaign, request.group)
     days = _days_to_compare(selection, request.before, request.after)
     notes = []
-    # a caller who names a day needs no notes on how it was chosen
+    # a caller who names the later day needs no notes on how it was chosen
     if request.after is None:
         notes.append(selection.note_on_nights())
         notes.append(selection.note_on_a_later_day(days[1]))

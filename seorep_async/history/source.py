@@ -26,7 +26,7 @@ from seorep_async.export.schema import (
     may_be_database,
     problems,
     reason_in_one_line,
-    why_closed,
+    why_not_opened,
 )
 from seorep_async.models import Feed
 from seorep_async.tables.optional import require
@@ -196,7 +196,7 @@ def open_history(
             _check_tables(connection, path)
             _provide_views(connection)
         except duckdb.Error as error:
-            problem = why_closed(error)
+            problem = why_not_opened(error)
             if problem is not None:
                 raise ExportError(f"can't read {path}: {problem}", file=path) from error
             raise _refusal(path, reason_in_one_line(error)) from error
@@ -312,7 +312,7 @@ def opened(database: str | os.PathLike[str]) -> Generator[History, None, None]:
         with open_history(database, wait_seconds=WAIT_SECONDS) as history:
             yield history
     except duckdb.Error as error:
-        problem = why_closed(error) or reason_in_one_line(error)
+        problem = why_not_opened(error) or reason_in_one_line(error)
         raise ExportError(f"can't read {database}: {problem}") from error
 
 

@@ -49,7 +49,7 @@ from seorep_async.integrations.questions import (
     ChangesQuestion,
     Question,
     SqlQuestion,
-    ask,
+    answer_in_process,
     in_tool_words,
 )
 from seorep_async.integrations.tool_arguments import (
@@ -301,14 +301,14 @@ class _Agent:
     """Limits the processes that answer questions."""
 
     async def ask(self, question: Question) -> str:
-        """Answer a question about the database as soon as a process may start for it."""
+        """Answer a question about the database. Wait while the most processes are running."""
         path = Path(self.database)
         if not has_content(path):
             raise ConfigurationError(
                 f"there is no database {path.name} yet: call pull first, and wait for its answer"
             )
         async with self.processes:
-            return await ask(question)
+            return await answer_in_process(question)
 
 
 # A function for each tool. The last argument reports progress, and only a pull uses it.

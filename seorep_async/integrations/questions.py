@@ -162,7 +162,7 @@ def in_tool_words(problem: str, database: str) -> str:
 # --- The side of the server
 
 
-async def ask(question: Question) -> str:
+async def answer_in_process(question: Question) -> str:
     """Answer a question in a separate process, which ends with this call.
 
     Raises:
@@ -262,9 +262,9 @@ def _answer_query(history: History, question: SqlQuestion) -> str:
     relation = history.connection.sql(sql)
     if relation is None:
         raise ConfigurationError("sql must be a query, such as one SELECT")
-    # Only plain types reach Python unchanged: it has no months and no infinite days. DuckDB itself
-    # turns all other types into JSON. Columns are named by number, such as `#1`, because two may
-    # have the same name.
+    # Python has no type for DuckDB's intervals of months or its infinite dates, so only plain types
+    # are fetched as they are. DuckDB turns the others into JSON. Columns are named by number, such
+    # as `#1`, because two may have the same name.
     columns = []
     json_indexes = []
     for number, type_name in enumerate(map(str, relation.types), 1):
@@ -275,7 +275,7 @@ def _answer_query(history: History, question: SqlQuestion) -> str:
             json_indexes.append(number - 1)
     query = relation.project(", ".join(columns)).sql_query()
     result = history.connection.execute(query)
-    rows = _with_nested(iter(result.fetchone, None), json_indexes)
+    rows = _with_json_decoded(iter(result.fetchone, None), json_indexes)
     return excerpt(relation.columns, rows, advice=_select_less, notes=notes)
 
 
@@ -295,7 +295,7 @@ def _without_end(sql: str) -> str:
     return encoded[:end].decode()
 
 
-def _with_nested(
+def _with_json_decoded(
     rows: Iterator[Sequence[Any]], json_indexes: Sequence[int]
 ) -> Iterator[Sequence[Any]]:
     """Yield rows, with the columns of these indexes decoded from JSON."""

@@ -83,6 +83,6 @@ class Options:
         for feed_name, subject_id in reports:
             if feed_name not in _FEED_NAMES or not isinstance(subject_id, int):
                 raise ValueError(
-                    f"reports must have keys such as ('campaign', 1), of {', '.join(_FEED_NAMES)}; "
-                    f"not {(feed_name, subject_id)!r}"
+                    "reports must have a feed and an id as each key, such as ('campaign', 1); the "
+                    f"feeds are {', '.join(_FEED_NAMES)}; not {(feed_name, subject_id)!r}"
                 )

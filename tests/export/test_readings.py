@@ -38,10 +38,10 @@ def out(tmp_path: Path) -> Path:
     ("options", "settings", "words"),
     [
         ({}, GOOGLE, "engine names engineA, engineB, wmt, not goo, engineB, wmt"),
-        ({"sort_metric": "rank"}, PLAIN, "another sort_metric=…"),
-        ({"extra_params": {"device": "mobile"}}, PLAIN, "another extra_params=…"),
-        ({"compare_previous_period": True}, PLAIN, "another compare_previous_period=…"),
-        ({"search": "boots"}, PLAIN, "another search=…"),
+        ({"sort_metric": "rank"}, PLAIN, "different sort_metric=…"),
+        ({"extra_params": {"device": "mobile"}}, PLAIN, "different extra_params=…"),
+        ({"compare_previous_period": True}, PLAIN, "different compare_previous_period=…"),
+        ({"search": "boots"}, PLAIN, "different search=…"),
         ({"search": "shoes"}, BY_FILTER, "feed search param both, not filter"),
     ],
 )

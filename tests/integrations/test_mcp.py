@@ -111,7 +111,7 @@ def asked_here(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ConfigurationError(reply.error)
         return reply.answer
 
-    monkeypatch.setattr(module, "ask", answer)
+    monkeypatch.setattr(module, "answer_in_process", answer)
 
 
 async def _fill(file: Path) -> None:
@@ -217,7 +217,7 @@ async def test_an_error_names_tools_and_what_the_user_must_do(
     async with agent(database) as host:
         for message, words in ADVICE:
             refusal = AsyncMock(side_effect=ConfigurationError(message))
-            monkeypatch.setattr(module, "ask", refusal)
+            monkeypatch.setattr(module, "answer_in_process", refusal)
             answer = await host.ask("history", sql=RANKINGS)
             assert words in answer
             assert "=" not in answer
@@ -240,7 +240,7 @@ async def test_a_bug_is_logged_and_tells_the_agent_nothing(
     async def broken(*_: object) -> str:
         raise RuntimeError("inner workings")
 
-    monkeypatch.setattr(module, "ask", broken)
+    monkeypatch.setattr(module, "answer_in_process", broken)
     async with agent(database) as host:
         answer = await host.ask("history", sql=RANKINGS)
     assert answer.startswith("error: unexpected RuntimeError; this is a bug")
@@ -355,7 +355,7 @@ async def test_the_server_ends_after_its_calls(
             cleaned_up.set()
         return ""
 
-    monkeypatch.setattr(module, "ask", slow)
+    monkeypatch.setattr(module, "answer_in_process", slow)
     async with agent(database) as host:
         question = asyncio.create_task(host.ask("history", sql=RANKINGS))
         await running.wait()

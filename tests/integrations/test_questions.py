@@ -16,7 +16,7 @@ from seorep_async.integrations import questions
 from seorep_async.integrations.questions import (
     ChangesQuestion,
     SqlQuestion,
-    ask,
+    answer_in_process,
     environment_of_process,
     reply_to,
 )
@@ -254,18 +254,20 @@ async def test_an_endless_query_is_ended(
     program.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(program))
     with pytest.raises(ConfigurationError, match="took longer than 20 seconds; aggregate, or "):
-        await ask(SqlQuestion(database=str(database), sql=ENDLESS))
+        await answer_in_process(SqlQuestion(database=str(database), sql=ENDLESS))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no limit of a process's memory")
 async def test_a_huge_value_is_refused(database: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"ran out of memory: a query may take 1 GB"):
-        await ask(SqlQuestion(database=str(database), sql="SELECT length(repeat('x', 2000000000))"))
+        await answer_in_process(
+            SqlQuestion(database=str(database), sql="SELECT length(repeat('x', 2000000000))")
+        )
 
 
 async def test_a_cancelled_question_leaves_no_process(database: Path, started: Started) -> None:
     endless = SqlQuestion(database=str(database), sql=ENDLESS)
-    question = asyncio.create_task(ask(endless))
+    question = asyncio.create_task(answer_in_process(endless))
     await started.first.wait()
     question.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -276,7 +278,7 @@ async def test_a_cancelled_question_leaves_no_process(database: Path, started: S
 
 async def test_a_process_that_is_killed_says_why(database: Path, started: Started) -> None:
     endless = SqlQuestion(database=str(database), sql=ENDLESS)
-    question = asyncio.create_task(ask(endless))
+    question = asyncio.create_task(answer_in_process(endless))
     await started.first.wait()
     started.processes[0].kill()  # like a system without free memory
     with pytest.raises(ConfigurationError, match="was ended: a query may take 1 GB"):
@@ -288,7 +290,7 @@ async def test_a_bug_in_a_process_is_a_bug(
 ) -> None:
     monkeypatch.setattr(questions, "__name__", "seorep_async.integrations.no_such_module")
     with pytest.raises(RuntimeError, match="a question's process failed"):
-        await ask(SqlQuestion(database=str(database), sql="SELECT 1"))
+        await answer_in_process(SqlQuestion(database=str(database), sql="SELECT 1"))
     assert "no_such_module" in capfd.readouterr().err
 
 
