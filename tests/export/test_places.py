@@ -93,16 +93,21 @@ def overwrite_tables(file: BinaryIO) -> None:
     file.write(b"damage" * ((size - 12_288) // 6))
 
 
+async def assert_is_damaged(client: SeoRepClient, database: Path) -> None:
+    """Assert that a pull and a reader both call a database damaged."""
+    with pytest.raises(ExportError, match=f"write {database}: it is damaged; restore a backup$"):
+        await pull(client, database)
+    with pytest.raises(ExportError, match=f"read {database}: it is damaged; restore a backup$"):
+        changes(database)
+
+
 @pytest.mark.parametrize("damage", [cut_off, cut_off_in_its_head, overwrite_head, overwrite_tables])
 async def test_the_error_about_a_damaged_database_advises_a_backup(
     client: SeoRepClient, pulled: Path, damage: Callable[[BinaryIO], None]
 ) -> None:
     with pulled.open("r+b") as file:
         damage(file)
-    with pytest.raises(ExportError, match=f"write {pulled}: it is damaged; restore a backup$"):
-        await pull(client, pulled)
-    with pytest.raises(ExportError, match=f"read {pulled}: it is damaged; restore a backup$"):
-        changes(pulled)
+    await assert_is_damaged(client, pulled)
 
 
 async def test_the_error_about_a_damaged_log_advises_a_backup(
@@ -117,10 +122,7 @@ async def test_the_error_about_a_damaged_log_advises_a_backup(
     content = bytearray(log.read_bytes())
     content[-9] ^= 1
     log.write_bytes(content)
-    with pytest.raises(ExportError, match=f"write {pulled}: it is damaged; restore a backup$"):
-        await pull(client, pulled)
-    with pytest.raises(ExportError, match=f"read {pulled}: it is damaged; restore a backup$"):
-        changes(pulled)
+    await assert_is_damaged(client, pulled)
 
 
 async def test_a_database_without_its_last_half_is_damaged(
