@@ -46,7 +46,8 @@ _TRIED_CAMPAIGNS = 5
 _CLOCK_SECONDS = 60.0
 """A smaller difference between two clocks may be due to the time that a request takes."""
 _LISTED_FIELDS = 10
-_OF_ONE_CAMPAIGN = (AuthenticationError, NotFoundError, ServerError, AttemptTimeoutError)
+_OF_FAILING_SERVICE = (ServerError, AttemptTimeoutError)
+_OF_ONE_CAMPAIGN = (AuthenticationError, NotFoundError, *_OF_FAILING_SERVICE)
 """Errors that may concern only one campaign, so another campaign is tried."""
 
 
@@ -207,7 +208,7 @@ async def _check_service(
             # the key was accepted, so the campaign is the problem
             status = f"status {error.status or 'unknown'}"
             findings.note("campaign", f"campaign {campaign.id}: {reason(error)} ({status})")
-            if isinstance(error, (ServerError, AttemptTimeoutError)):
+            if isinstance(error, _OF_FAILING_SERVICE):
                 last_error = error
     findings.fail("responses", last_error)
 

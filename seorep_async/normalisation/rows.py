@@ -210,9 +210,8 @@ class RowReader(Generic[M]):
         # name must occur in two rows on average, unless there is only one row.
         if len(models) == 1 or len(unknown_names) >= 2 * len(set(unknown_names)):
             new_names = filter(_MAY_BE_FIELD.fullmatch, unknown_names)
-            self._unknown_names = (*dict.fromkeys((*self._unknown_names, *new_names)),)[
-                :_MOST_NAMES
-            ]
+            all_names = dict.fromkeys(chain(self._unknown_names, new_names))
+            self._unknown_names = tuple(all_names)[:_MOST_NAMES]
         return models
 
     def _page(
