@@ -106,6 +106,7 @@ class KeyCheck:
         try:
             await self._send_question()
         except AuthenticationError as error:
+            # The key is refused for every campaign, so the error names none.
             self.refusal = error.evolve(subject=None)
         except SeoRepError as error:
             # A service that returns a 404 or an unexpected body has accepted the key. A timeout,
@@ -119,7 +120,7 @@ class KeyCheck:
             self._successes_until_key_is_good = 0
         finally:
             self.answered.set()
-        # A cancelled question doesn't get here, so it is asked again.
+        # A cancelled question doesn't get here. The counts stay, so the next 403 asks again.
         self._forbidden_in_a_row = 0
         self._forbidden_until_question = min(
             self._forbidden_until_question * self.GROWTH, self.MOST_FORBIDDEN

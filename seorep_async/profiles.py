@@ -102,8 +102,8 @@ def find_access(  # noqa: C901, a branch for each case of its docstring
        may come from either source.
     3. Nothing is given: the profile named by `SEOREP_PROFILE` is used, otherwise `default`.
 
-    An empty variable counts as given: a failed command such as `$(pass show acme)` leaves one. The
-    default profile, which might belong to another account, must not be used instead.
+    An empty variable counts as given, because a failed command such as `$(pass show acme)` leaves
+    it empty. The default profile, which might belong to another account, must not be used instead.
 
     Args:
         base_url: the address that the caller gives, or None.
@@ -215,8 +215,8 @@ class ReportEngines:
 def report_engines(profile: str | None = None) -> ReportEngines | None:
     """Return the names of the search engines for a report, or None.
 
-    They come from the `profile` that the caller names, otherwise from `SEOREP_REPORT_ENGINES`, or
-    from the profile that `find_access` would use.
+    They come from the `profile` that the caller names, else from `SEOREP_REPORT_ENGINES`, else from
+    the profile that `find_access` would use.
 
     Raises:
         ConfigurationError: the profile or its file can't be used.

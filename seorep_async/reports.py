@@ -51,8 +51,8 @@ class RankingReport(Model, Tabular, Generic[R_co]):
             depends on the shape of the response.
         extra: unknown fields of the envelope, unchanged.
         account: the client's account name, which tables show. Comparisons ignore it.
-        snapshot_date: the UTC day on which the report was fetched or its pull started. Comparisons
-            ignore it.
+        snapshot_date: the UTC day on which its pull started or, without a pull, on which it was
+            fetched. Comparisons ignore it.
         compared: whether changes from the previous period were requested. If not, every change is
             null in tables, data frames and files; `rows` and `totals` have the service's values,
             often 0.
@@ -81,7 +81,9 @@ class RankingReport(Model, Tabular, Generic[R_co]):
     account: str | None = attrs.field(default=None, eq=False)
     """The client's account name, which tables show. Comparisons ignore it."""
     snapshot_date: dt.date | None = attrs.field(default=None, eq=False)
-    """The UTC day on which the report was fetched or its pull started. Comparisons ignore it."""
+    """The UTC day on which its pull started or, without a pull, on which it was fetched.
+    Comparisons ignore it.
+    """
     compared: bool = True
     """Whether changes from the previous period were requested. If not, every change is null in
     tables, data frames and files; `rows` and `totals` have the service's values, often 0.
@@ -365,7 +367,7 @@ class _Rows(Tabular):
 
 
 def _constants_last(table: Table, varying: Sequence[str]) -> list[Column]:
-    """Return a frame's columns in order: ids, phrase or date, ranks, others, and constants.
+    """Return a frame's columns in order: ids, phrase or date, ranks, changes, others, constants.
 
     Args:
         table: the table of the feed.

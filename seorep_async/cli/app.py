@@ -88,6 +88,7 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         # Only errors from before the pull arrive here: once it has begun, a pull reports its
         # errors, prints its own closing line and returns a code.
         if "--summary-line" in arguments:
+            # imported only now, because only a failed start needs it
             import_object("summary", "show_line_of_failed_start")(error, code, arguments)
     return code if isinstance(code, int) else ExitCode.OK
 

@@ -56,10 +56,12 @@ def list_objects(
     names = _chosen_columns(columns, MODELS[resource], default)
     arguments = {name: value for name, value in filters.items() if value not in (None, ())}
     arguments |= {"limit": page_size, "extra_params": _by_name(param) or None}
-    _wait_with_note(_write_list(connect(service), resource, arguments, names, format, limit))
+    _wait_with_note_if_slow(
+        _write_list(connect(service), resource, arguments, names, format, limit)
+    )
 
 
-def _wait_with_note(work: Coroutine[Any, Any, T]) -> T:
+def _wait_with_note_if_slow(work: Coroutine[Any, Any, T]) -> T:
     """Run a call to its end. Print a note if it takes long."""
     note = threading.Timer(_SLOW_SECONDS, messages().print, [_SLOW])
     note.daemon = True
@@ -119,7 +121,7 @@ def get_object(
 ) -> None:
     """Write one object."""
     names = _chosen_columns(columns, MODELS[resource])
-    item = _wait_with_note(_get(connect(service), resource, id, _by_name(param) or None))
+    item = _wait_with_note_if_slow(_get(connect(service), resource, id, _by_name(param) or None))
     write(format_object(item, names, format))
 
 
@@ -143,9 +145,10 @@ def send_any(
     values = _by_name(_with_value_of_stdin(parameters)) or None
     if method == "DELETE" and not yes:
         confirm(f"DELETE {path}?")
-    # GET and DELETE send values in the query; otherwise `Settings.request_encoding` decides
+    # GET and DELETE send values in the query. For other methods, `Settings.request_encoding`
+    # decides where they go.
     argument = "params" if method in _METHODS_WITH_QUERY else "body"
-    response = _wait_with_note(_request(connection, method, path, {argument: values}))
+    response = _wait_with_note_if_slow(_request(connection, method, path, {argument: values}))
     write(as_json(response))
 
 

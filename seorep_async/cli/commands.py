@@ -68,8 +68,8 @@ KINDS = (
 
 @command(
     "Ask for an address and a key, try them, and store them as a profile.\n\n"
-    "Without a NAME, the profile is called default. This command and SeoRepClient() in Python use "
-    "it where nothing else names an account."
+    "Without a NAME, the profile is called default. seorep and SeoRepClient() in Python use it "
+    "where nothing else names an account."
 )
 @click.argument("name", required=False, metavar="[NAME]")
 def login(name: str | None) -> None:
@@ -149,7 +149,7 @@ def guide(name: str | None) -> None:
     "--kind",
     metavar="KIND",
     multiple=True,
-    # most people mean the first two
+    # rose and fell come first, because most people mean them
     type=click.Choice(("rose", "fell", *KINDS[:-2]), case_sensitive=False),
     help="Show one kind of change: rose, fell (ranked on both days); found, lost (ranked on "
     "only one of them); entered_top_N, left_top_N (N is 3, 10 or 20); new, removed (keyword in "
@@ -172,7 +172,7 @@ def guide(name: str | None) -> None:
     "--limit",
     metavar="N",
     type=count,
-    help="Show the N largest changes (no rank counts as 101), or the first N campaigns.  "
+    help="Show the N largest changes (a missing rank counts as 101), or the first N campaigns.  "
     "[default: all]",
 )
 @option(
@@ -295,7 +295,7 @@ def report(
 
 @command(
     "Check settings, connection, responses, and the target of a pull.\n\n"
-    "It only reads: the list of campaigns, one page of each feed, and the target.",
+    "It changes nothing: it reads the list of campaigns, one page of each feed, and the target.",
     examples="""\
   seorep doctor
   seorep doctor -o rankings.duckdb --exit-code --json    # for a monitor""",
@@ -311,14 +311,14 @@ def report(
     "--account",
     metavar="NAME",
     type=not_empty,
-    help="Check the target for pulls with this --account, and only the nights of this account.  "
+    help="Check the target as a pull with this --account would, and only this account's nights.  "
     "[default: all accounts]",
 )
 @option(
     "--exit-code",
     is_flag=True,
-    help="Exit with 10 if one of the last 7 nights is missing or lacks reports that a retry may "
-    "fetch, or if no night is found; for monitors.",
+    help="Exit with 10 if no night is found, or if one of the last 7 is missing or lacks reports "
+    "that a retry may fetch; for monitors.",
 )
 @option("--json", is_flag=True, help="Print the checks as JSON on stdout.")
 @service_options
@@ -333,8 +333,9 @@ def doctor(
 
 @command(
     "Send any request, such as one that changes the account.\n\n"
-    "The response is printed as JSON. GET and DELETE send the parameters in the query, other "
-    "methods in the body. A repeated name is an array. A value of @- is read from stdin, which "
+    "The response is printed as JSON. GET and DELETE send the parameters in the query; other "
+    "methods send them as the setting request_encoding says, by default as a form in the body. A "
+    "name that is repeated is sent as an array. A value of @- is read from stdin, which "
     "keeps passwords out of the command. A response must be a JSON object, and "
     "a response to GET must have the member data; otherwise it is an error.",
     examples="""\

@@ -138,7 +138,7 @@ def show_changes(
 def _answer_with_changes(changes: Changes, engine_names: tuple[str, str] | None) -> _Answer:
     """Return changes as an answer.
 
-    With names, its rows show them; its result keeps `engine_a` and so on.
+    With names of engines, its `rows` have them; its `result` keeps `engine_a` and so on.
     """
     rows: Sequence[Any] = changes
     if engine_names is not None:

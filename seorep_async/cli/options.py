@@ -32,7 +32,7 @@ _NAMES_ELSEWHERE = {
     "--until": "--to",
     "--file": "--out",
 }
-"""The option that people mean by a name known from Python or from other commands."""
+"""Names from Python or from other commands, each with the option that it means here."""
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -142,12 +142,12 @@ class Group(click.Group):
 
 
 def import_object(module: str, name: str) -> Any:
-    """Import a module of the command only now, and return an object of it."""
+    """Import a module of `seorep_async.cli` when it is needed, and return one of its objects."""
     return getattr(importlib.import_module(f"seorep_async.cli.{module}"), name)
 
 
-# --- Values. Functions read them, not subclasses of `click.ParamType`: a subclass must name its
-# type in some versions of click, and must not in others, so none works in all.
+# --- Values. Functions read them, not subclasses of `click.ParamType`: newer versions of click make
+# this class generic, so mypy wants `ParamType[int]`, which older versions refuse.
 
 
 def count(value: str) -> int:
@@ -176,8 +176,9 @@ def page_size(value: str) -> int | str:
         return value
     try:
         return count(value)
-    except click.BadParameter as error:
-        raise click.BadParameter(f"{error.message.rstrip('.')}, find or default.") from None
+    except click.BadParameter:
+        problem = f"{value!r} is not find, default or an integer from 1 to {LARGEST}."
+        raise click.BadParameter(problem) from None
 
 
 def day(value: str) -> dt.date:
@@ -213,7 +214,7 @@ def not_empty(value: str) -> str:
     return value
 
 
-# --- The options of each command that talks to the service, and of each that lists objects
+# --- The options shared by the commands that talk to the service, and by those that list objects
 
 
 @dataclass(frozen=True)

@@ -295,10 +295,11 @@ class Files(Target):
         return self.format.read_first_row(self.file(pulls_table()))
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
-        """Write each table to a file, and put all files in place. Return them, feeds first.
+        """Write each table to a file, and put all files in place. Return their paths.
 
         A feed always has a file, another table only if it has rows. The files of feeds are put in
-        place last, so a reader who finds new rows also finds the other new tables.
+        place last, so a reader who finds new rows also finds the other new tables; in the result,
+        they come first.
         """
         # if nothing was received, the older files stay
         if not contents.received:

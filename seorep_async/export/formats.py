@@ -53,7 +53,7 @@ class StagedReport(NamedTuple):
 
 @attrs.frozen
 class Source:
-    """The rows of one table of a pull, either as values or as staged reports.
+    """The rows of one table of a pull, either values or staged reports; the other is empty.
 
     Attributes:
         parts: the values of the rows in several parts, each by column.
@@ -228,7 +228,7 @@ class WorkbookRows(JsonLines):
     def parts(self, source: Source) -> Iterator[Columns]:
         """Yield the values of a table by column, in parts of some thousand rows."""
         table = source.table
-        # a source has either `parts` or `reports`
+        # of `parts` and `reports`, one is empty; `slices_of` reads the reports
         yield from source.parts
         row_decoder = msgspec.json.Decoder(_row_type(table))
         for group in in_groups(slices_of(source), _row_count, _SHEET_PART):
@@ -281,7 +281,7 @@ class Arrow(Format):
     def tables(self, source: Source) -> Iterator[pa.Table]:
         """Yield the rows of a table in parts of about `_ROW_GROUP` rows. No report is divided."""
         pa = require("pyarrow")
-        # a source has either `parts` or `reports`
+        # of `parts` and `reports`, one is empty
         for columns in source.parts:
             yield pa.Table.from_batches([record_batch(source.table, columns)])
         schema = arrow_schema(source.table)

@@ -126,25 +126,24 @@ async def _get_each(
     # the workers share one iterator, so only one of them takes each id
     remaining_ids = iter(ids)
     campaigns = {}
-    failure: SeoRepError | None = None
+    last_error: SeoRepError | None = None
 
     async def work() -> None:
         """Get campaigns until no id is left."""
-        nonlocal failure
+        nonlocal last_error
         for campaign_id in remaining_ids:
             await key.require_good_key()
             try:
                 campaigns[campaign_id] = await client.campaigns.get(campaign_id)
                 key.accept()
             except AuthenticationError as error:
-                # each other worker may have a request in flight
-                await key.refuse(error, len(workers) - 1)
-                failure = error
+                await key.refuse(error, other_requests=len(workers) - 1)
+                last_error = error
             except SeoRepError as error:
                 if concerns_all(error):
                     raise
-                failure = error
-        # another worker's question may still be unanswered
+                last_error = error
+        # another worker may still be asking whether the key is good
         await key.require_good_key()
 
     workers = [asyncio.create_task(work()) for _ in range(client.settings.max_concurrency)]
@@ -153,7 +152,7 @@ async def _get_each(
     finally:
         await cancel_all(workers)
     in_order = [campaigns[campaign_id] for campaign_id in ids if campaign_id in campaigns]
-    return in_order, failure
+    return in_order, last_error
 
 
 async def refuse_future_period(

@@ -14,8 +14,9 @@ A crash can therefore damage only the last block. When the file is opened, every
   repeated or from another file is therefore noticed.
 - A record has the checksum of each of its pieces.
 
-A last block that was cut off is dropped, and its reports are fetched again. Any other difference is
-a `DamagedError`. The file is locked as long as it is open, so one pull at a time uses it.
+If the last block was cut off, it is dropped, and its reports are fetched again. Any other
+difference is a `DamagedError`. The file is locked as long as it is open, so one pull at a time uses
+it.
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ class BlockFile:
     def load(self) -> Iterator[Block]:
         """Check the whole file, and yield the record of each block.
 
-        A last block that was cut off is removed.
+        If the last block was cut off, it is removed.
 
         Raises:
             DamagedError: a block differs from what was written.
@@ -209,7 +210,8 @@ class BlockFile:
                 self._positions.pop()
                 # the next block gets the same number, so the cached record would be wrong
                 self._cached_block.cache_clear()
-                # a crash can leave an incomplete head, or a valid head whose block is the last
+                # a crash can leave an incomplete head, or a complete head with an incomplete block,
+                # which is then the last
                 is_last = record_start > size or (is_head and end >= size)
                 # a crash may also leave zeros, in space that was reserved but not written
                 if not is_last and not self._is_zero(start, size):
@@ -331,7 +333,7 @@ def drop_staged(folder: Path) -> None:
     """
     if not os.path.lexists(folder):
         return
-    # opened for its lock, which a running pull would hold
+    # opened to lock it: this fails while a pull is running
     file = opened_in(folder)
     try:
         drop_unfinished(folder)

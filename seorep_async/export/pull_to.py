@@ -213,8 +213,8 @@ async def stream(
         campaigns = owners[report.id]
         try:
             columns_of_owners = [column_values(labelled, campaign_id=id_) for id_ in campaigns]
-            rows = [encoder.rows(table, columns) for columns in columns_of_owners]
-            text = b"".join(map(encoder.text, rows))
+            rows_of_owners = [encoder.rows(table, columns) for columns in columns_of_owners]
+            text = b"".join(map(encoder.text, rows_of_owners))
         except UNSTORABLE as error:
             unstorable = ExportError(f"a value can't be written: {error}")
             fetcher.fail(feed, report.id, owners, unstorable)

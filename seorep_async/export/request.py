@@ -276,7 +276,8 @@ class Plan(msgspec.Struct, frozen=True):
     Attributes:
         ids: the campaigns, in the order of their rows.
         account_ids: the service's ids of the accounts that own them.
-        sample: a campaign whose owner is known, or None.
+        sample: a campaign whose owner is known, or None. A resumed pull gets it first, to find out
+            whether the key is of the same account.
     """
 
     ids: tuple[int, ...] = ()
@@ -309,11 +310,12 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> dict[str, Any]
         raise ConfigurationError(
             f"groups must be a list of group titles, got {short_repr(groups)}", argument="groups"
         )
-    # refused unless it is a string or None
+    # None, or a string; anything else is refused here
     (filter_text,) = optional_strings(filter=options.get("filter")).values()
     excluded = frozenset(check_ids("campaign", options.get("exclude") or ()))
     if ids is None:
-        # sorted, because their order does not matter; the order of ids does: rows are written in it
+        # Groups and excluded ids are sorted, because their order does not matter. Named campaigns
+        # are not: rows are written in their order.
         return {
             "campaigns": None,
             "groups": tuple(sorted(set(titles))),
@@ -345,7 +347,7 @@ def _unknown_group(group: str, titles: Mapping[str, str]) -> str:
     if guess:
         return f"there is no group {group!r}.{guess}"
     names = ", ".join(map(repr, list(titles.values())[:_GROUPS_SHOWN]))
-    return f"there is no group {group!r}; some that exist: {names}"
+    return f"there is no group {group!r}; the groups include {names}"
 
 
 def _snapshot_date(value: object, today: dt.date) -> dt.date:
@@ -355,7 +357,7 @@ def _snapshot_date(value: object, today: dt.date) -> dt.date:
     # the caller's day may have begun before the UTC day
     if snapshot_date > today + dt.timedelta(1):
         raise ConfigurationError(
-            f"snapshot_date must be tomorrow (UTC) at the latest, got {snapshot_date}",
+            f"snapshot_date must not be after tomorrow (UTC), got {snapshot_date}",
             argument="snapshot_date",
         )
     return snapshot_date

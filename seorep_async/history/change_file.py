@@ -233,31 +233,34 @@ class ChangeFile:
 def _table_of(model: type[Row]) -> Table:
     """Return the table of changes, or of their counts by campaign, in a file.
 
-    A workbook keeps the columns of its key even if they are empty.
+    Its `key` does not identify a row: it names the columns that a sheet has even if they are empty.
+    `_contains_changes` recognises a sheet by them.
     """
-    name = "changes"
-    column_names: Sequence[str] = _COLUMNS_OF_CHANGES
-    key: tuple[str, ...] = (
-        "keyword_phrase",
-        "engine",
-        "before",
-        "after",
-        "moved",
-        "kinds",
-        "campaign_id",
-    )
+    columns = {column.name: column for column in columns_of_model(model)}
+    key: tuple[str, ...]
     if model is CampaignChanges:
         name = "changes_by_campaign"
-        column_names = _COLUMNS_OF_COUNTS
+        column_names: Sequence[str] = _COLUMNS_OF_COUNTS
         key = ("changes", "places", "campaign_id")
-    columns = {column.name: column for column in columns_of_model(model)}
-    # people read the kinds of a change as words
-    columns["kinds"] = Column("kinds", ColumnType.STRING, "")
+    else:
+        name = "changes"
+        column_names = _COLUMNS_OF_CHANGES
+        key = (
+            "keyword_phrase",
+            "engine",
+            "before",
+            "after",
+            "moved",
+            "kinds",
+            "campaign_id",
+        )
+        # this column has words, not a tuple
+        columns["kinds"] = Column("kinds", ColumnType.STRING, "")
     described_columns = [
         attrs.evolve(columns[column_name], description=_DESCRIPTIONS[column_name])
         for column_name in column_names
     ]
-    return Table(name, "", tuple(described_columns), key)
+    return Table(name, description="", columns=tuple(described_columns), key=key)
 
 
 def _value(row: Row, name: str) -> object:

@@ -569,12 +569,13 @@ def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
     account = history.account(request.account)
     selection = Selection.of(history, account, request.campaign, request.group)
     days = _days_to_compare(selection, request.before, request.after)
+    # each note is a sentence, or None if there is nothing to say
     notes = []
     # a caller who names the later day needs no notes on how it was chosen
     if request.after is None:
         notes.append(selection.note_on_nights())
         notes.append(selection.note_on_a_later_day(days[1]))
-    notes.append(selection.note_on_windows(*days))
+    notes.append(selection.note_on_window_lengths(*days))
     return ComparedDays(
         selection=selection,
         days=days,

@@ -300,7 +300,7 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     if last is None:
         warnings.append(selection.note_on_a_later_day(dates[-1]))
         warnings.append(selection.note_on_nights())
-    warnings += [selection.note_on_windows(day["as_of"], dates[-1]) for day in earlier]
+    warnings += [selection.note_on_window_lengths(day["as_of"], dates[-1]) for day in earlier]
     incomplete_count = _count_incomplete_days(selection, first_and_last_day)
     return Figures(
         account=selection.account,

@@ -307,7 +307,7 @@ class Selection:
         counts = f"{counted(reports, 'report')} and {counted(failures, 'failure')}"
         return f"{day} has only {counts}, so {after} counts as the last day."
 
-    def note_on_windows(self, before: dt.date, after: dt.date) -> str | None:
+    def note_on_window_lengths(self, before: dt.date, after: dt.date) -> str | None:
         """Return a sentence about the windows of two days if their lengths differ much."""
         row = self.execute(_DIFFERING_WINDOWS, before=before, after=after).fetchone()
         if row is None:

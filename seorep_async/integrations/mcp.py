@@ -301,7 +301,10 @@ class _Agent:
     """Limits the processes that answer questions."""
 
     async def ask(self, question: Question) -> str:
-        """Answer a question about the database. Wait while the most processes are running."""
+        """Answer a question about the database.
+
+        Wait while the maximum number of processes is running.
+        """
         path = Path(self.database)
         if not has_content(path):
             raise ConfigurationError(

@@ -250,7 +250,7 @@ def _out_of_memory(problem: str) -> str:
 
 def _answer_query(history: History, question: SqlQuestion) -> str:
     """Run a query, and return its rows as JSON."""
-    # read first, because a later query on this connection would discard the result below
+    # read first: on this connection, each query discards the result of the one before
     accounts = history.accounts()
     notes = None
     # a rough check, which does not parse the query
@@ -273,6 +273,8 @@ def _answer_query(history: History, question: SqlQuestion) -> str:
         else:
             columns.append(f"to_json(#{number})")
             json_indexes.append(number - 1)
+    # executed as SQL, because DuckDB 2 can't fetch the rows of a relation one by one, and the
+    # excerpt has no room for all of them
     query = relation.project(", ".join(columns)).sql_query()
     result = history.connection.execute(query)
     rows = _with_json_decoded(iter(result.fetchone, None), json_indexes)

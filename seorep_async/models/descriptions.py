@@ -48,7 +48,7 @@ _RANK = (
     "measured, or what 0 and null mean; read both as not ranked."
 )
 _ADDRESS = f"{{}}. {_ONLY_A_NAME} Null if the service sent none."
-_NEWEST = f"Day of the newest value of {{}}. {_ONLY_A_NAME}"
+_NEWEST = f"Probably the day of the newest value of {{}}. {_ONLY_A_NAME}"
 _UNTYPED = (
     "{}. Its type is not documented, so in CSV, Parquet, Arrow and databases it is JSON text. "
     f"{_ONLY_LISTS}"
@@ -163,7 +163,7 @@ _DESCRIPTIONS = {
         "search_language": f"Search language of the keyword. {_ONLY_A_NAME}",
         "primary_keyword": (
             "Whether it is a primary keyword; the meaning is not documented. Null if the service "
-            "sent neither true nor false; its value is then in extra."
+            "sent neither true nor false; extra then has the value that it sent."
         ),
         "last_search_volume_date": _NEWEST.format("the monthly searches"),
         "last_stat_padder_date": (
@@ -172,7 +172,7 @@ _DESCRIPTIONS = {
         "last_metric_rollup_date": (
             f"Day of the service's internal step `metric rollup`. {_ONLY_A_NAME}"
         ),
-        "last_results_date": f"Day of the newest results. {_ONLY_A_NAME}",
+        "last_results_date": f"Probably the day of the newest results. {_ONLY_A_NAME}",
         "tags": "The keyword's labels: a list of id, label, and unknown fields in extra.",
         "extra": (
             f"{_EXTRA} It also contains the original of a `last_..._date` whose time is not "

@@ -17,7 +17,7 @@ from seorep_async.models.model import Model, extra_field
 class Feed(enum.Enum):
     """The three ranking feeds (the service's reference, section 4.4).
 
-    Their values are the command's names for them.
+    The values are the names that the command `seorep` uses.
     """
 
     CAMPAIGN = "campaign"
@@ -112,7 +112,7 @@ class KeywordRanking(Model):
     """Search language of the keyword. Only the field's name is documented."""
     primary_keyword: bool | None = None
     """Whether it is a primary keyword; the meaning is not documented. Null if the service sent
-    neither true nor false; its value is then in extra.
+    neither true nor false; extra then has the value that it sent.
     """
     engine_a_ranking: int | None = None
     """Position of the keyword in the first search engine. It is not documented on which day from
@@ -191,21 +191,31 @@ class KeywordRanking(Model):
     is not documented.
     """
     last_engine_a_ranking_date: dt.date | None = None
-    """Day of the newest value of engine_a_ranking. Only the field's name is documented."""
+    """Probably the day of the newest value of engine_a_ranking. Only the field's name is
+    documented.
+    """
     last_engine_a_mobile_ranking_date: dt.date | None = None
-    """Day of the newest value of engine_a_mobile_ranking. Only the field's name is documented."""
+    """Probably the day of the newest value of engine_a_mobile_ranking. Only the field's name is
+    documented.
+    """
     last_engine_a_places_ranking_date: dt.date | None = None
-    """Day of the newest value of engine_a_places_ranking. Only the field's name is documented."""
+    """Probably the day of the newest value of engine_a_places_ranking. Only the field's name is
+    documented.
+    """
     last_engine_b_ranking_date: dt.date | None = None
-    """Day of the newest value of engine_b_ranking. Only the field's name is documented."""
+    """Probably the day of the newest value of engine_b_ranking. Only the field's name is
+    documented.
+    """
     last_search_volume_date: dt.date | None = None
-    """Day of the newest value of the monthly searches. Only the field's name is documented."""
+    """Probably the day of the newest value of the monthly searches. Only the field's name is
+    documented.
+    """
     last_stat_padder_date: dt.date | None = None
     """Day of the service's internal step `stat padder`. Only the field's name is documented."""
     last_metric_rollup_date: dt.date | None = None
     """Day of the service's internal step `metric rollup`. Only the field's name is documented."""
     last_results_date: dt.date | None = None
-    """Day of the newest results. Only the field's name is documented."""
+    """Probably the day of the newest results. Only the field's name is documented."""
     tags: tuple[Tag, ...] = ()
     """The keyword's labels: a list of id, label, and unknown fields in extra."""
     global_monthly_searches: int | None = None

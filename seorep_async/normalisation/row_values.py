@@ -76,6 +76,7 @@ class RankingValues:
             json = row.search_language
             if json != last_json:
                 language = self._languages[b"" + json]
+                # A language with unknown fields is not shared: users could change its `extra`.
                 last_json = json if _may_be_shared(language) else None
             row.search_language = language
             row.tags = tags[b"" + row.tags]

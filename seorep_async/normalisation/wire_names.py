@@ -44,7 +44,7 @@ def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:
 
 
 def engine_warning(row: Any) -> str | None:
-    """Return a warning if a row has an unknown rank in `extra` and lacks that of engine A or B."""
+    """Return a warning about an unknown rank in `extra`, if engine A or engine B has no rank."""
     has_both_ranks = row.engine_a_ranking is not None and row.engine_b_ranking is not None
     if has_both_ranks or not row.extra:
         return None

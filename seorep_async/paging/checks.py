@@ -76,8 +76,8 @@ class Ledger(Generic[T]):
     def _end_at(self, page: Page[T]) -> None:
         """Treat an empty page as the end, unless records are missing."""
         self._ended = True
-        # If no further page was announced, this is no gap yet: `finish` compares the number of
-        # records.
+        # If page 1 announced no further page, an empty page is not an error yet: `finish` compares
+        # the number of records.
         if self.last_page is None or self.last_page == 1:
             return
         # If all announced records have arrived, an empty last page is not a gap.
@@ -116,8 +116,8 @@ class Ledger(Generic[T]):
             return False
         if self._records is not None and self._received > self._records:
             return False  # too many: `finish` raises the error
-        # All announced records have arrived. After a short page, that is the end. After a full
-        # page, the announced number may be too low, so the next page is read as well.
+        # If all announced records have arrived, a short page is the end. After a full page, the
+        # announced number may be too low, so the next page is read as well.
         if self.has_all_records() and self._sizes[-1] < self._sizes[0]:
             return False
         if pages >= self._max_pages:

@@ -51,13 +51,13 @@ class Crawl(Generic[T]):
     1. The next page of the same listing, if it announced no number of pages: only this worker
        knows whether there is another.
     2. A page of the first listing that has more to request. Listings are thus finished in order, as
-       far as possible. A listing is passed over while at least as many of its pages are in
-       progress as have arrived, or while one of its pages is being tried again. Otherwise, a
-       listing whose requests always fail would hold up the others, and its failures would look
-       like a limit of the service.
+       far as possible. A listing is passed over until more of its pages have arrived than are in
+       progress, and while one of its pages is being tried again. Otherwise, a listing whose
+       requests always fail would hold up the others, and its failures would look like a limit of
+       the service.
     3. Page 1 of the next listing that begins.
-    4. If there is no other work, a page of the first listing that was passed over. One
-       with a page that is being tried again is taken only if there is no other.
+    4. If there is no other work, a page of the first listing that was passed over. A listing with
+       a page that is being tried again is taken only if every unfinished listing has one.
 
     There is a worker for each permit, plus one for each worker whose request is being tried again.
     With more workers, nearly every request would wait in the queue for its permit, which costs
@@ -151,8 +151,9 @@ class Crawl(Generic[T]):
                 # If the client is closed now, `_on_worker_end` reports the new reading as failed.
                 self._workers[worker] = reading
             self._retrying.discard(worker)
-            # First let responses that have already arrived free their permits. Otherwise this
-            # request would wait in the queue for one of these permits, which costs more CPU time.
+            # Let other workers run first: those whose responses have arrived release their permits.
+            # Otherwise this request would wait in the queue for one of these permits, which costs
+            # more CPU time.
             await asyncio.sleep(0)
             job = self._following(reading)
             # This reference would keep the listing's pages in memory until the next page arrives.

@@ -118,7 +118,10 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
 
     @property
     def last_page(self) -> int | None:
-        """The number of the last page, or None if page 1 has not arrived or did not announce it."""
+        """The number of the last page.
+
+        None if page 1 has not arrived, did not announce it, or is the whole listing.
+        """
         return None if self.ledger is None else self.ledger.last_page
 
     @property

@@ -38,7 +38,7 @@ class Records:
     def get(self, record_id: int) -> RecordData | None:
         """Return a record, or None if no record has this id."""
         if record_id in self._changes:
-            return self._changes[record_id]
+            return self._changes[record_id]  # None if the record was deleted
         if record_id in self.seeded:
             return self.seeded_record(record_id)
         return None

@@ -1,7 +1,7 @@
 """Error responses: who sent them, whether to retry, and the error for the caller.
 
 `is_of_gateway` decides whether the service itself answered. `cause_of_status` in `failures.py`
-decides which failures are retried.
+decides which statuses are retried.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ _LISTS = ("/v3/campaigns", "/v3/users", "/v3/keywords", "/v3/backlinks")
 _UNREAD_ENCODINGS = ("br", "compress", "zstd")
 """Encodings that the client never asks for and can't decode."""
 _ONCE_MORE = 2
-"""The maximum number of attempts, so one retry: after a 425 without Retry-After, and after an HTML
-page with a successful status as long as no request has succeeded.
+"""The maximum number of attempts, which allows one retry, in two cases: after a 425 without
+Retry-After; and, until a request has succeeded, after an HTML page with a successful status.
 """
 
 
@@ -173,7 +173,10 @@ class ErrorReader:
     def failure_of_body(
         self, error: SeoRepError, request: Request[Any], response: Response
     ) -> Failure:
-        """Return the failure for a successful status whose body is an error or can't be decoded."""
+        """Return the failure for a response with a successful status, but a wrong body.
+
+        The body is an error or can't be decoded.
+        """
         if isinstance(error, ProtocolError):
             # The body is not complete JSON, so a retry may help.
             cause = Cause.TRANSIENT

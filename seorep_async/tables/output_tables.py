@@ -48,8 +48,8 @@ _OF_CAMPAIGN = (
     "(table_name is then campaigns) or if the id needs more than 64 bits."
 )
 _OF_KEYWORD = (
-    "Id of the report's keyword; null for a report on a whole campaign. In failures of "
-    "keyword_periods, also null if the campaign's keywords could not be found."
+    "Id of the report's keyword; null for a report on a whole campaign. In failures, also null if "
+    "the keywords of a campaign could not be found for keyword_periods."
 )
 _OF_TABLE = (
     "Table of the report's rows, such as keyword_rankings. In failures, it may also be campaigns."
@@ -109,7 +109,13 @@ def _feed_table(
     lead = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *of_keyword, _START, _END)
     columns = (*lead, *columns_of_model(model))
     return FeedTable(
-        name, f"{description} Feed {feed.value}.", columns, key, feed, model, lead=len(lead)
+        name,
+        f"{description} From the feed {feed.value}.",
+        columns,
+        key,
+        feed,
+        model,
+        lead=len(lead),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, counted
 from seorep_async.models import Tag
 from seorep_async.tables.columns import (
     Columns,
@@ -163,7 +163,7 @@ _MEMBERS: dict[ColumnType, Callable[[Sequence[Any]], Sequence[Any]]] = {
     ColumnType.TAGS: partial(once_each, plain_tags),
     ColumnType.FIELDS: _extra_members,
 }
-"""The function that converts a column, for each type that JSON lines show differently."""
+"""For each type that is not written to JSON lines as it is, the function that converts it."""
 
 
 def printable_json(
@@ -228,8 +228,8 @@ def excerpt(
         rows_with_room.append(values)
         cut_values += sum(map(_is_cut, values, row))
     if cut_values:
-        cut = f"values cut at {_LONGEST_VALUE} characters, each marked by …"
-        omissions.append(f"{cut}: {cut_values}")
+        values_cut = f"{counted(cut_values, 'value')} cut at {_LONGEST_VALUE} characters"
+        omissions.append(f"{values_cut}; a cut value ends in … and its length")
     if omissions:
         members["left_out"] = omissions
     return _printable({**members, "columns": names, "rows": rows_with_room})

@@ -70,7 +70,7 @@ def changes_in(
         ("UNPIVOT (SELECT 1 a, 2 b) ON a, b", '[["a", 1], ["b", 2]]'),
         ("/**/ ( WITH p AS (PIVOT pulls ON account) FROM p SELECT count(*))", "[[2]]"),
         ("FROM keyword_rankings", "has at most 20,000 bytes: aggregate, select fewer columns, or "),
-        ("SELECT repeat('漢', 100000)", "values cut at 500 characters"),
+        ("SELECT repeat('漢', 100000)", "1 value cut at 500 characters"),
         ("SELECT repeat('漢', 400), i FROM range(100) t(i)", '"left_out": ["further rows, '),
         ("SELECT ['nan'::DOUBLE, 'inf'::DOUBLE]", '[[["NaN", "Infinity"]]]'),
         ("SELECT 'nan'::DOUBLE, 1.5, [1, NULL]", '["nan", 1.5, [1, null]]'),

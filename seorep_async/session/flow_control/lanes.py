@@ -121,7 +121,7 @@ class Lane:
         """The requests, without retries, that may get a permit."""
         return [] if self.is_held else self.waiters
 
-    def waiters_like(self, waiter: Waiter) -> list[Waiter]:
+    def list_for(self, waiter: Waiter) -> list[Waiter]:
         """Return the list in which a waiter belongs."""
         return self.retries if waiter.is_retry else self.waiters
 
@@ -164,16 +164,17 @@ class ClientLanes:
 
     def add(self, waiter: Waiter) -> None:
         # `insort` puts it behind the waiters of the same priority.
-        bisect.insort(waiter.lane.waiters_like(waiter), waiter, key=_PRIORITY)
+        bisect.insort(waiter.lane.list_for(waiter), waiter, key=_PRIORITY)
         # An empty lane becomes the last in turn; others keep their place.
         self._lanes.setdefault(waiter.lane)
 
     def remove(self, waiter: Waiter) -> None:
-        """Remove a waiter if it is here."""
+        """Remove a waiter from its lane, if it still waits there."""
         lane = waiter.lane
-        waiters = lane.waiters_like(waiter)
+        waiters = lane.list_for(waiter)
         if waiter in waiters:
             waiters.remove(waiter)
+        # Only lanes with waiting requests take turns.
         if not lane.waiters and not lane.retries:
             self._lanes.pop(lane, None)
 

@@ -15,7 +15,7 @@ Subject: TypeAlias = tuple[object, str]
 
 LARGEST_DROP = 0.5
 """After a long refusal of everything, a limit is at least this part of the limit found before."""
-_TOLERATED = 0.03  # share of refusals that adds no excess
+_USUALLY_TOLERATED = 0.03  # share of refusals that adds no excess
 _TOO_MANY = 1.5  # excess that opens the breaker
 _TOO_MANY_WHILE_HELD = 3.0  # the same while a rate is held
 _LEAST_ATTEMPTS = 20  # the fewest attempts over which a share of refusals is measured
@@ -45,7 +45,7 @@ class ExcessRefusals(msgspec.Struct, eq=False):
     """
 
     excess: float = 0.0
-    tolerated: float = _TOLERATED
+    tolerated: float = _USUALLY_TOLERATED
     share_before: float = 0.0
     accepted_while_held: int = 0
     refused_while_held: int = 0
@@ -55,7 +55,7 @@ class ExcessRefusals(msgspec.Struct, eq=False):
     @property
     def are_random(self) -> bool:
         """Whether refusals are taken for random."""
-        return self.tolerated > _TOLERATED
+        return self.tolerated > _USUALLY_TOLERATED
 
     def accept(self, *, is_held: bool) -> None:
         if is_held:
@@ -76,12 +76,12 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         attempts = self.accepted_while_held + self.refused_while_held
         share = self.refused_while_held / max(_LEAST_ATTEMPTS, attempts)
         did_not_help = share > _SAME * self.share_before > 0
-        if share > _TOLERATED and (self.are_random or did_not_help):
+        if share > _USUALLY_TOLERATED and (self.are_random or did_not_help):
             # Rule 7: a cut did not make refusals rarer, so they are random. Half as many again
             # are tolerated.
-            self.tolerated = _TOLERATED + _CHANCE * min(_MOST, share)
+            self.tolerated = _USUALLY_TOLERATED + _CHANCE * min(_MOST, share)
         else:
-            self.tolerated = _TOLERATED
+            self.tolerated = _USUALLY_TOLERATED
         self.share_before = share
         self.accepted_while_held = 0
         self.refused_while_held = 0
@@ -89,7 +89,8 @@ class ExcessRefusals(msgspec.Struct, eq=False):
     def compare_delivered(self, delivered: float) -> None:
         """Compare the rate delivered before this cut and the previous one.
 
-        If several cuts in a row find the same rate, it is a limit: tolerate nothing more.
+        If several cuts in a row find the same rate, it is a limit: tolerate only the usual share of
+        refusals again.
         """
         if abs(delivered - self.delivered_before) <= _SAME_LIMIT * self.delivered_before:
             self.same_limits += 1
@@ -97,10 +98,10 @@ class ExcessRefusals(msgspec.Struct, eq=False):
             self.same_limits = 0
         self.delivered_before = delivered
         # Rule 7: between random refusals, the delivered rate differs each time. At a real limit, it
-        # is the same. Tolerance would let the rate rise so far above it that even a cut rate is
-        # refused, and these refusals would justify the tolerance again.
+        # is the same. With more tolerance, the rate would rise so far above the limit that attempts
+        # would be refused even after a cut. Those refusals would look random, and be tolerated.
         if self.same_limits >= _ENOUGH_SAME:
-            self.tolerated = _TOLERATED
+            self.tolerated = _USUALLY_TOLERATED
 
 
 class LaterAttempts(msgspec.Struct, eq=False):

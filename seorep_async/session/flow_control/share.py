@@ -106,17 +106,21 @@ class Share:
 
     @property
     def outage_seconds(self) -> float | None:
-        """How long only probes have gone out because of failures, or None without an outage."""
+        """The seconds since an outage began, or None without an outage.
+
+        In an outage, only probes go out.
+        """
         breaker = self._queue.pace.breaker
         if breaker.state is Circuit.CLOSED:
             return None
         seconds = self._clock.monotonic() - breaker.opened_at
         if breaker.state is Circuit.OPEN_BY_REFUSALS:
-            # Without a known limit, 503s mean an outage rather than a refused rate, unless the
-            # service accepts a probe soon.
+            # 503s may be about the rate. They mean an outage if no limit is known and no probe was
+            # accepted for a second.
             failure = self._queue.latest_failure
-            is_down = failure is not None and failure.status == 503 and seconds >= SPAN
-            if self.knows_limit or not is_down:
+            is_unavailable = failure is not None and failure.status == 503
+            is_outage = is_unavailable and not self.knows_limit and seconds >= SPAN
+            if not is_outage:
                 return None
         return seconds
 
