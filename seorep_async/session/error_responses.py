@@ -191,12 +191,15 @@ class ErrorReader:
             return self._failure(
                 Sent.MAYBE, cause, error, request, response, most_attempts=most_attempts
             )
+        # The service accepted the request, so a write was probably carried out.
+        sent = Sent.MAYBE
         cause = Cause.PERMANENT
         if isinstance(error, StatusError):
+            sent = Sent.RESPONDED
             cause = cause_of_status(_status_of(error))
         if request.private:
             error = error.evolve(message=_PRIVATE)
-        return self._failure(Sent.RESPONDED, cause, error, request, response, is_own_json=True)
+        return self._failure(sent, cause, error, request, response, is_own_json=True)
 
     def _failure(
         self,

@@ -262,8 +262,6 @@ LINK = {"id": 3, "title": "t"}
     ("name", "data", "path"),
     [
         ("campaigns.get", LEAST["campaigns"] | {"id": 1}, "data.id"),
-        ("users.login_grant", LEAST["users.login_grant"] | {"user_id": 1}, "data.user_id"),
-        ("backlinks.create", LINK | {"campaign_id": 1}, "data.campaign_id"),
         ("backlinks.list", [LINK, LINK | {"campaign_id": 1}], "data[1].campaign_id"),
         ("backlinks.list", {"data": [], "metadata": {"campaignId": 1}}, "metadata.campaignId"),
         (BY_DATE, {"rows": [{"date": "2023-01", "campaignId": "1"}]}, "data.rows[0].campaignId"),
@@ -279,6 +277,24 @@ async def test_a_response_about_another_object_is_refused(
     with pytest.raises(DecodeError) as caught:
         await operation.ask(client, **operation.changing)
     assert caught.value.field_path == path
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "path"),
+    [
+        ("users.login_grant", LEAST["users.login_grant"] | {"user_id": 1}, "data.user_id"),
+        ("backlinks.create", LINK | {"campaign_id": 1}, "data.campaign_id"),
+    ],
+)
+async def test_a_creation_answered_with_another_object_may_have_happened(
+    name: str, data: Any, path: str, connect: Connect
+) -> None:
+    client, server = await connect(answer({"data": data}))
+    with pytest.raises(OutcomeUnknownError) as caught:
+        await BY_NAME[name].ask(client, **BY_NAME[name].changing)
+    assert isinstance(caught.value.__cause__, DecodeError)
+    assert caught.value.__cause__.field_path == path
     assert len(server.requests) == 1
 
 

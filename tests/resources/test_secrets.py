@@ -20,7 +20,6 @@ from seorep_async import (
 )
 from seorep_async.errors import (
     ConfigurationError,
-    DecodeError,
     InvalidRequestError,
     OutcomeUnknownError,
     SeoRepError,
@@ -302,9 +301,9 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     ("kind", "raw"),
     [
         (StatusError, answer(AS_JSON, status=400)),
-        (DecodeError, answer({"data": GRANT | {"user_id": TOKEN}})),
-        (DecodeError, answer({"data": [TOKEN]})),
-        (DecodeError, answer({"data": {TOKEN: LOGIN_URL}})),
+        (OutcomeUnknownError, answer({"data": GRANT | {"user_id": TOKEN}})),
+        (OutcomeUnknownError, answer({"data": [TOKEN]})),
+        (OutcomeUnknownError, answer({"data": {TOKEN: LOGIN_URL}})),
         (OutcomeUnknownError, answer(AS_JSON, status=500)),
         (OutcomeUnknownError, answer(AS_JSON[:-1])),
         (OutcomeUnknownError, answer(f"<html>{LOGIN_URL}</html>".encode())),

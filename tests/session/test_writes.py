@@ -99,8 +99,8 @@ async def test_write_that_may_have_happened_is_not_sent_again(
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"<html>Thanks</html>", b'{"data": {"id": 7', b"\xff"],
-    ids=["empty", "HTML", "cut", "no UTF-8"],
+    [b"", b"<html>Thanks</html>", b'{"data": {"id": 7', b"\xff", b'{"data": {"id": "seven"}}'],
+    ids=["empty", "HTML", "cut", "no UTF-8", "another shape"],
 )
 async def test_a_created_object_with_unreadable_answer_is_not_repeated(
     body: bytes, connect: Connect
