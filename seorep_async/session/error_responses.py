@@ -15,6 +15,7 @@ import attrs
 from seorep_async.errors import (
     SERVICE_REASON,
     AuthenticationError,
+    ConnectionFailedError,
     ProtocolError,
     RateLimitedError,
     RedirectError,
@@ -58,6 +59,7 @@ _PRIVATE = (
 )
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
+_PROXY_REFUSED = "the proxy refused the request; check user and password in Settings.proxy"
 _LISTS = ("/v3/campaigns", "/v3/users", "/v3/keywords", "/v3/backlinks")
 """Paths that exist for every key, so a 404 for one of them means that the address is wrong."""
 _UNREAD_ENCODINGS = ("br", "compress", "zstd")
@@ -153,6 +155,9 @@ class ErrorReader:
         if status == 404 and (may_be_wrong_address or is_of_gateway(response)):
             # A 404 of another server does not mean that the object is missing.
             return ProtocolError(_WRONG_SERVER)
+        if status == 407:
+            # Only proxies send this status.
+            return ConnectionFailedError(_PROXY_REFUSED)
         default = "the service refused the request" if status < 500 else "the service failed"
         message = _MESSAGES.get(status, default)
         is_postponed = cause.retryable and response.retry_after is not None

@@ -92,6 +92,17 @@ async def test_our_own_session_sends_the_proxy_no_key(
         assert_key_is_not_in(str(request.headers))
 
 
+async def test_a_407_is_an_error_of_the_proxy_without_a_tunnel_too(
+    open_client: OpenClient, connect: Connect
+) -> None:
+    _, proxy = await connect(answer(f"no such user: user:{PASSWORD}".encode(), status=407))
+    address = f"http://user:{PASSWORD}@127.0.0.1:{proxy.port}"
+    client = await open_client("http://api.example.com:81", proxy=address, allow_insecure_http=True)
+    error = await failure(client, ConnectionFailedError, "the proxy refused the request")
+    CANARY.assert_not_shown_by(error)
+    assert error.status == 407
+
+
 ABANDONED = """
 import asyncio, gc, sys
 from seorep_async import SeoRepClient, Settings
