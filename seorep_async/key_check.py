@@ -89,7 +89,9 @@ class KeyCheck:
 
         Ask once first if requests since the last 403 have not yet shown that the key is good.
         """
-        await self.answered.wait()  # another consumer of this pull may be asking
+        while not self.answered.is_set():
+            # Another consumer of this pull is asking. If it is cancelled, only one of us asks.
+            await self.answered.wait()
         if self._successes_until_key_is_good and self.refusal is None:
             await self._ask()
             # The end of a pull asks only once, whatever the answer.

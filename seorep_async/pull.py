@@ -34,6 +34,8 @@ R_co = TypeVar("R_co", covariant=True)
 
 MAX_REPULLS = 3
 """How often a report is read again if its pages don't add up."""
+_TAKEN_BETWEEN_RESTS = 64
+"""The number of outcomes that a consumer takes before other work of the loop gets a turn."""
 
 
 @attrs.frozen(kw_only=True)
@@ -107,6 +109,10 @@ class Pull(NotAwaited, Generic[R_co]):
                 service refuses the key itself.
         """
         run = self._running()
+        # After a refused key, all outcomes are ready at once, and would hold up the loop.
+        if run.taken % _TAKEN_BETWEEN_RESTS == 0:
+            await asyncio.sleep(0)
+            self._running()
         outcome = run.take()
         while outcome is None:
             if run.is_over:
@@ -213,7 +219,7 @@ class _Run(Generic[R]):
         self._deferred: list[_Item[R]] = []
         self._outcomes: dict[int, Outcome[R]] = {}  # by number, in order of arrival
         self._total = len(request.ids)  # outcomes in all
-        self._taken = 0  # outcomes that the consumer has
+        self.taken: int = 0  # outcomes that the consumer has
         self._succeeded = 0
         # The error of an id that had no time left to be sent. All later ids have none either.
         self._late_error: SeoRepError | None = None
@@ -224,26 +230,26 @@ class _Run(Generic[R]):
     @property
     def is_over(self) -> bool:
         """Whether every outcome was taken."""
-        return self._taken == self._total
+        return self.taken == self._total
 
     def take(self) -> Outcome[R] | None:
         """Return the next outcome, or None if it has not arrived yet."""
         if self._bug is not None:
             raise self._bug
         # In an ordered pull, numbers are taken one after the other.
-        number = self._taken
+        number = self.taken
         if not self._request.ordered:
             number = next(iter(self._outcomes), -1)  # no id has the number -1
         outcome = self._outcomes.pop(number, None)
         if outcome is not None:
-            self._taken += 1
+            self.taken += 1
         return outcome
 
     def finish(self) -> None:
         """Start no more ids."""
         self._new_items = iter(())
         # Each id that has begun still ends in an outcome.
-        self._total = self._taken + len(self._outcomes) + len(self._begun) + len(self._deferred)
+        self._total = self.taken + len(self._outcomes) + len(self._begun) + len(self._deferred)
         self.changed.set()
 
     async def check_key_at_end(self) -> None:
@@ -305,9 +311,9 @@ class _Run(Generic[R]):
         # This id ends with the error of its own request, all others with that of a stopped pull.
         if item is not None and item.reading is reading:
             self._stop(item, error)
-        for other_item in [*self._begun.values(), *self._deferred]:
+        for other_item in list(self._begun.values()):
             self._stop(other_item, self._stopped_error())
-        self._deferred.clear()
+        # Ids that are not in progress end in `next_reading`, as the consumer takes outcomes.
 
     def on_failure(self, reading: Reading[R], error: SeoRepError) -> Reading[R] | None:
         item = self._begun.get(reading.position)

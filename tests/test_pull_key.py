@@ -12,6 +12,7 @@ from seorep_async import (
     PullOutcome,
     SeoRepError,
 )
+from seorep_async.key_check import KeyCheck
 from seorep_async.pull import Pull
 from seorep_async.session import Request
 from tests.rankings import rankings_of, report_page
@@ -290,3 +291,41 @@ async def test_forbidden_campaigns_fail_alone(forbidden: list[int], concurrency:
     assert failed_ids(outcomes) == forbidden
     assert all(isinstance(failure.error, AuthenticationError) for failure in outcomes.failures)
     assert len(service.requests) - 60 <= len(forbidden)
+
+
+async def test_only_one_consumer_repeats_a_cancelled_question() -> None:
+    questions = []
+
+    async def hang() -> None:
+        questions.append(1)
+        await asyncio.sleep(1)
+
+    key = KeyCheck(hang)
+    await key.refuse(AuthenticationError("no access", status=403), 0)
+    consumers = [asyncio.create_task(key.find_refusal()) for _ in range(3)]
+    await asyncio.sleep(0.5)
+    consumers[0].cancel()
+    await asyncio.wait(consumers)
+    assert len(questions) == 2
+
+
+@pytest.mark.parametrize("options", [{}, {"ordered": True}], ids=["unordered", "ordered"])
+async def test_a_refused_key_does_not_hold_up_the_loop(options: dict[str, Any]) -> None:
+    service = answering(lambda campaign_id: 401)
+    turns = 0
+
+    async def work() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async with rankings_of(service) as (_, rankings):
+        pull = rankings.pull(range(1, 10_001), *JANUARY, **options)
+        async with pull:
+            await anext(pull)
+            other_work = asyncio.create_task(work())
+            remaining = [outcome async for outcome in pull]
+    other_work.cancel()
+    assert len(remaining) == 9_999
+    assert turns >= 100
