@@ -80,9 +80,13 @@ class Options:
 
     @reports.validator
     def _check_reports(self, attribute: "Attribute[Any]", reports: Mapping[Any, Any]) -> None:
-        for feed_name, subject_id in reports:
-            if feed_name not in _FEED_NAMES or not isinstance(subject_id, int):
-                raise ValueError(
-                    "reports must have a feed and an id as each key, such as ('campaign', 1); the "
-                    f"feeds are {', '.join(_FEED_NAMES)}; not {(feed_name, subject_id)!r}"
-                )
+        if not isinstance(reports, Mapping):
+            raise ValueError(f"reports must be a dictionary, not {reports!r}")
+        for key in reports:
+            match key:
+                case (str() as feed_name, int()) if feed_name in _FEED_NAMES:
+                    continue
+            raise ValueError(
+                "reports must have a feed and an id as each key, such as ('campaign', 1); the "
+                f"feeds are {', '.join(_FEED_NAMES)}; not {key!r}"
+            )

@@ -287,7 +287,7 @@ async def test_a_response_about_another_object_is_refused(
         ("backlinks.create", LINK | {"campaign_id": 1}, "data.campaign_id"),
     ],
 )
-async def test_a_creation_answered_with_another_object_may_have_happened(
+async def test_a_creation_answered_with_another_object_is_in_doubt(
     name: str, data: Any, path: str, connect: Connect
 ) -> None:
     client, server = await connect(answer({"data": data}))

@@ -174,6 +174,9 @@ async def test_rows_by_date_are_sent_if_the_range_touches_their_month() -> None:
     [
         {("keywords", 1): []},
         {("campaign", "1"): []},
+        {"campaign": []},
+        {1: []},
+        [1],
     ],
 )
 def test_reports_of_another_form_are_a_value_error(reports: Any) -> None:

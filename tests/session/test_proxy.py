@@ -92,7 +92,7 @@ async def test_our_own_session_sends_the_proxy_no_key(
         assert_key_is_not_in(str(request.headers))
 
 
-async def test_a_407_is_an_error_of_the_proxy_without_a_tunnel_too(
+async def test_a_407_without_a_tunnel_is_an_error_of_the_proxy(
     open_client: OpenClient, connect: Connect
 ) -> None:
     _, proxy = await connect(answer(f"no such user: user:{PASSWORD}".encode(), status=407))
