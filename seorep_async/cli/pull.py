@@ -308,8 +308,10 @@ def read_ids(value: str) -> list[int]:
     ids = []
     for number, row in rows:
         # a line may end with a comment, such as the company's name
-        text = ",".join(row[column]).partition("#")[0].strip()
-        if text:
+        cell = ",".join(row[column]).strip()
+        text = cell.partition("#")[0].strip()
+        lacks_id = not cell and any(row) and not row[0].startswith("#")
+        if text or lacks_id:
             ids.append(campaign_id(text, f"{path}, line {number}: ", advice))
     if not ids:
         raise click.BadParameter(f"there are no ids in {path}.")
