@@ -20,7 +20,7 @@ from seorep_async.cli.connection import Connection, connect
 from seorep_async.cli.errors import ExitCode, UsageError, code_of, reason
 from seorep_async.cli.findings import Findings, Level
 from seorep_async.cli.options import Service
-from seorep_async.cli.output import as_json as json_of, write
+from seorep_async.cli.output import as_json as json_of, write_if_read
 from seorep_async.cli.pull import Days, default_window
 from seorep_async.cli.running import wait_for
 from seorep_async.cli.target_check import check_target
@@ -82,7 +82,7 @@ def check(
         if not nights or not all(night["ok"] for night in nights):
             code = code or ExitCode.CHANGED
     if as_json:
-        write(json_of(facts | {"exit_code": int(code)}))
+        write_if_read(json_of(facts | {"exit_code": int(code)}))
     return code
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from seorep_async.cli.errors import ExitCode, code_of, explain, facts_of_error
-from seorep_async.cli.output import write
+from seorep_async.cli.output import write_if_read
 from seorep_async.errors import one_line
 
 
@@ -59,7 +59,7 @@ class Findings:
         finding = Finding(level, subject, one_line(str(message)))
         self._findings.append(finding)
         if self._writes:
-            write(f"{_WORDS[level]:<4}  {subject:<20}{finding.message}\n")
+            write_if_read(f"{_WORDS[level]:<4}  {subject:<20}{finding.message}\n")
 
     def ok(self, subject: str, message: object) -> None:
         self.add(Level.OK, subject, message)

@@ -18,7 +18,14 @@ from seorep_async.cli.engine_names import find_engine_names, known_engine_names
 from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.formatting import format_objects
 from seorep_async.cli.options import Service
-from seorep_async.cli.output import as_json, can_ask, messages, stdout_width, write
+from seorep_async.cli.output import (
+    as_json,
+    can_ask,
+    messages,
+    stdout_width,
+    write,
+    write_if_read,
+)
 from seorep_async.cli.progress import logged
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.errors import ExportError, counted, one_line
@@ -118,17 +125,17 @@ def show_changes(
     if file is not None:
         messages().print(answer.headline)
         path = file.write(answer.rows, answer.model, answer.result)
-        write(f"{path}\n")
+        write_if_read(f"{path}\n")
     elif is_for_people:
         lines = [answer.headline, *[f"Note: {note}" for note in notes]]
         heading = "".join(f"{line}\n" for line in lines)
         rows = _rows_in_words(answer.rows) if answer.model is Change else answer.rows
-        write(heading + format_objects(rows, answer.columns_for_people, format))
+        write_if_read(heading + format_objects(rows, answer.columns_for_people, format))
     elif format == "json":
-        write(as_json(_json_facts(answer, notes)))
+        write_if_read(as_json(_json_facts(answer, notes)))
     else:
         all_columns = tuple(attrs.fields_dict(answer.model))
-        write(format_objects(answer.rows, all_columns, format))
+        write_if_read(format_objects(answer.rows, all_columns, format))
     # the total includes changes beyond --limit
     if exit_code and answer.result.total:
         return ExitCode.CHANGED

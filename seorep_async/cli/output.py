@@ -143,6 +143,12 @@ def write(text: str) -> None:
         raise _unwritable(error) from None
 
 
+def write_if_read(text: str) -> None:
+    """Write text to stdout, or nothing if its reader has stopped: the exit code still answers."""
+    with suppress(click.exceptions.Exit):
+        write(text)
+
+
 def _harmless(character: str) -> str:
     if character.isprintable() or character in "\r\n":
         return character

@@ -65,6 +65,22 @@ def test_a_reader_that_stops_is_not_reported(
     assert ended.stdout.startswith("id," if reader != "true" else "")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "changes week.duckdb",
+        "doctor --sandbox -o week.duckdb",
+        "doctor --sandbox --json -o week.duckdb",
+    ],
+)
+def test_an_exit_code_that_answers_outlives_the_reader(tmp_path: Path, command: str) -> None:
+    for day in (1, 2, 4):
+        night = f"-s daily=true --last 30d --snapshot-date 2023-03-0{day}"
+        shell(f"{PULL} {night} -o week.duckdb", cwd=tmp_path)
+    ended = shell(f"seorep {command} --exit-code | true; exit ${{PIPESTATUS[0]}}", cwd=tmp_path)
+    assert ended.returncode == 10
+
+
 def test_a_closed_stdin_contains_no_ids(tmp_path: Path) -> None:
     ended = shell("seorep pull --sandbox --campaign @- <&-", cwd=tmp_path)
     assert (ended.returncode, "can't read -: " in ended.stderr) == (2, True)
