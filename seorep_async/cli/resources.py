@@ -44,8 +44,8 @@ _PARAM = option(
     metavar="NAME=VALUE",
     type=name_and_value,
     multiple=True,
-    help="Send an undocumented parameter, such as campaign_id=3; repeatable. A repeated name is an "
-    "array.",
+    help="Send an undocumented parameter, such as campaign_id=3; repeatable. A name that is "
+    "repeated is sent as an array.",
 )
 _COLUMNS = option(
     "--columns",
