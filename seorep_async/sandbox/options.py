@@ -87,6 +87,6 @@ class Options:
                 case (str() as feed_name, int()) if feed_name in _FEED_NAMES:
                     continue
             raise ValueError(
-                "reports must have a feed and an id as each key, such as ('campaign', 1); the "
-                f"feeds are {', '.join(_FEED_NAMES)}; not {key!r}"
+                f"reports must have keys such as ('campaign', 1), a feed and an id, not {key!r}; "
+                f"the feeds are {', '.join(_FEED_NAMES)}"
             )
