@@ -6,6 +6,7 @@ import json
 import re
 import socket
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from seorep_async import (
     guides,
 )
 from seorep_async.sandbox import Sandbox
+from tests.golden import Page
 from tests.guide_names import names_of_guide
 from tests.session.calls import KEY
 from tests.session.canary import assert_key_is_not_in
@@ -42,22 +44,46 @@ def test_no_response_contains_the_key(names: dict[str, Any]) -> None:
     assert_key_is_not_in("\n".join(names["printed"]))
 
 
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("/campaigns/1", 200),
-        ("/campaigns/9999", 404),
-        ("/campaigns/0", 422),
-        ("/campaigns/12", 403),
-        ("/reports?start_date=2023-01-01&end_date=2022-01-01", 422),
-        ("/changes?kind=rose", 500),
-    ],
-)
-def test_an_error_has_the_status_of_the_table(
-    path: str, status: int, names: dict[str, Any]
+def test_both_applications_answer_as_on_the_page(
+    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with TestClient(names["app"]) as web:
-        assert web.get(path).status_code == status
+    """Ask the questions of `web.txt`, a page as `tests.golden` describes it.
+
+    `key` changes the key of an account. `serve` has the options of a sandbox, and starts both
+    applications. `log` shows the log. Any other question is an application, a method and a path.
+    Its answer has the status, and beginning and end of each line.
+    """
+    names["jobs"].clear()
+    page = Page(Path(__file__).with_name("web.txt"))
+    with contextlib.ExitStack() as running:
+        for question in page.questions():
+            command, _, words = question.partition(" ")
+            if command == "key":
+                account, key = words.split()
+                monkeypatch.setitem(names["KEYS"], account, key)
+            elif command == "serve":
+                running.close()
+                sandbox = Sandbox(api_key=KEY, **json.loads(words))
+                service = running.enter_context(in_a_thread(sandbox))
+                monkeypatch.setenv("SEOREP_BASE_URL", service.base_url)
+                webs = {
+                    name: running.enter_context(TestClient(names[name]))
+                    for name in ("app", "accounts")
+                }
+            elif command == "log":
+                messages = [
+                    record.getMessage() for record in caplog.records if record.name == "web"
+                ]
+                page.lines += [f"! {message}" for message in messages]
+                caplog.clear()
+            else:
+                answer = webs[command].request(*words.split())
+                page.lines.append(str(answer.status_code))
+                for line in answer.text.splitlines():
+                    # How often progress is reported depends on the machine.
+                    if line and '"running": true' not in line:
+                        page.lines.append(f"> {line[:40]}…{line[40:][-300:]}")
+    page.compare()
 
 
 def test_visitors_see_no_path_and_no_other_account(names: dict[str, Any]) -> None:
@@ -119,88 +145,6 @@ def test_a_call_out_of_time_has_the_status_of_its_cause(
     error = DeadlineExceededError("the call timed out", attempts=3)
     error.__cause__ = cause
     assert names["status_of"](error) == status
-
-
-def test_an_outage_is_not_an_empty_list(
-    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failing = Sandbox(campaigns=2, failing=(1, 2), api_key=KEY)
-    with in_a_thread(failing) as service:
-        monkeypatch.setenv("SEOREP_BASE_URL", service.base_url)
-        with TestClient(names["app"]) as web:
-            response = web.get("/reports?start_date=2023-01-01&end_date=2023-03-31")
-    assert response.status_code == 502
-    assert response.json()["message"] == "the rankings are not available"
-
-
-@pytest.mark.parametrize(
-    ("path", "place"),
-    [
-        ("/acme/campaigns/12", "/acme/campaigns/12"),
-        ("/acme/rankings?campaign=12&start_date=2023-01-01&end_date=2023-03-31", "acme"),
-    ],
-    ids=["a call", "a stream"],
-)
-def test_hidden_messages_are_logged_with_the_account(
-    path: str, place: str, names: dict[str, Any], caplog: pytest.LogCaptureFixture
-) -> None:
-    with TestClient(names["accounts"]) as web:
-        answer = web.get(path).text
-    assert "the rankings are not available" in answer
-    (message,) = [record.getMessage() for record in caplog.records if record.name == "web"]
-    assert message.startswith(f"{place}: AuthenticationError: campaign 12: no access: ")
-
-
-def test_the_failures_of_a_pull_are_one_line_in_the_log(
-    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    with in_a_thread(Sandbox(campaigns=4, forbidden=(2, 3, 4), api_key=KEY)) as service:
-        monkeypatch.setenv("SEOREP_BASE_URL", service.base_url)
-        with TestClient(names["app"]) as web:
-            answer = web.get("/reports?start_date=2023-01-01&end_date=2023-03-31").json()
-    assert answer["rows"]
-    assert [failure["campaign_id"] for failure in answer["failures"]] == [2, 3, 4]
-    (message,) = [record.getMessage() for record in caplog.records if record.name == "web"]
-    assert message.startswith("/reports: AuthenticationError: campaign 2: ")
-    assert message.endswith(" (1 of 3)")
-
-
-def test_an_account_whose_key_is_refused_is_not_healthy(
-    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with TestClient(names["accounts"]) as web:
-        assert web.get("/acme/health").json() == "ok"
-    monkeypatch.setitem(names["KEYS"], "globex", "refused")
-    with TestClient(names["accounts"]) as web:
-        assert web.get("/globex/health").status_code == 502
-        assert web.get("/acme/health").status_code == 200
-
-
-def test_a_pull_in_the_background_is_followed_to_its_end(names: dict[str, Any]) -> None:
-    (line,) = [line for line in names["printed"] if "data: " in line]
-    end = json.loads(line.partition("data: ")[2])
-    assert end.pop("error")["error"] == "NotFoundError"
-    counts = {"total": 3, "reports": 2, "failures": 1}
-    assert end == counts | {"cancelled": False, "running": False}
-
-
-def test_a_background_pull_shows_and_logs_a_refused_key(
-    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setitem(names["KEYS"], "acme", "a-revoked-key")
-    with in_a_thread(Sandbox(campaigns=2, api_key=KEY)) as service:
-        monkeypatch.setenv("SEOREP_BASE_URL", service.base_url)
-        with TestClient(names["accounts"]) as web:
-            number = web.post("/acme/pulls", params={"campaign": [1, 2]}).json()
-            followed = web.get(f"/pulls/{number}").text
-    assert '"error": "AuthenticationError"' in followed
-    assert "acme: AuthenticationError: " in caplog.text
-
-
-@pytest.mark.parametrize("path", ["/unknown/campaigns/1", "/pulls/999", "/pulls/-1"])
-def test_an_unknown_account_or_pull_is_a_404(path: str, names: dict[str, Any]) -> None:
-    with TestClient(names["accounts"]) as web:
-        assert web.get(path).status_code == 404
 
 
 def test_the_end_of_the_service_cancels_its_pulls(

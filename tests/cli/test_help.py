@@ -1,7 +1,4 @@
-"""The help pages at 80 columns, and options that stand for something elsewhere.
-
-`python -m tests.cli.test_help` rewrites the pages.
-"""
+"""The help pages at 80 columns, and options that stand for something elsewhere."""
 
 import contextlib
 import inspect
@@ -35,6 +32,7 @@ from seorep_async.resources.arguments import MAX_ID
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.output_tables import all_tables
 from tests.cli.running import Seorep
+from tests.golden import assert_golden
 from tests.processes import run_python
 
 PAGES = Path(__file__).with_name("help")
@@ -83,7 +81,7 @@ def test_a_help_page_matches_its_golden(
     monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert page(words) == file(words).read_text(encoding="utf-8")
+    assert_golden(file(words), page(words))
 
 
 def test_every_help_page_belongs_to_a_command() -> None:
@@ -197,12 +195,3 @@ def test_a_shell_completes_an_option_that_was_given() -> None:
     completion = ShellComplete(command, {}, "seorep", "_SEOREP_COMPLETE")
     words = ["pull", "--last", "30d", "--last", "3m"]
     assert "--sandbox" in {item.value for item in completion.get_completions(words, "--sand")}
-
-
-if __name__ == "__main__":
-    os.environ["COLUMNS"] = "80"
-    PAGES.mkdir(exist_ok=True)
-    for old_page in PAGES.iterdir():
-        old_page.unlink()
-    for command_words in COMMANDS:
-        file(command_words).write_text(page(command_words), encoding="utf-8")

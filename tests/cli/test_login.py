@@ -1,23 +1,16 @@
-"""Questions to a person: `seorep login`, whose profiles can be read again, and before a DELETE.
+"""`seorep login` writes profiles that can be read again.
 
-`tests/cli/test_terminal.py` has a login on a real terminal.
+The session `login` has its questions, and `tests/cli/test_terminal.py` a real terminal.
 """
 
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 
-import click
 import pytest
 from hypothesis import example, given, strategies as st
 
-from seorep_async.cli import login, output
 from seorep_async.cli.errors import UsageError
 from seorep_async.cli.login import _store, toml_string, with_values
-from tests.cli.running import KEY, Ended, Seorep, serving
-
-CONFIG = Path(".config/seorep/config.toml")
-Ask = Callable[..., Ended]
 
 NEW = {"base_url": "https://new.example.com", "key": "new"}
 
@@ -73,103 +66,3 @@ def test_a_full_disk_leaves_the_profiles_as_they_were(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
     assert file.read_text(encoding="utf-8") == "[a]\nkey = 'a'\n"
     assert list(tmp_path.iterdir()) == [file]
-
-
-# --- Replies of a person
-
-
-@pytest.fixture
-def ask(seorep: Seorep, monkeypatch: pytest.MonkeyPatch) -> Ask:
-    """Run a command with a person who gives these replies to its questions, in this order."""
-
-    def run(*words: str, replies: list[object]) -> Ended:
-        left = iter(replies)
-
-        def reply_to(question: str, **_: object) -> object:
-            click.echo(question, err=True)
-            return next(left)
-
-        monkeypatch.setattr(click, "prompt", reply_to)
-        monkeypatch.setattr(click, "confirm", reply_to)
-        for module in (login, output):
-            monkeypatch.setattr(module, "can_ask", lambda: True)
-        ended = seorep(*words)
-        assert list(left) == []
-        return ended
-
-    return run
-
-
-def write_config(text: str) -> None:
-    CONFIG.parent.mkdir(parents=True)
-    CONFIG.write_text(text, encoding="utf-8")
-    CONFIG.chmod(0o600)
-
-
-def stored() -> dict[str, object]:
-    """Return the default profile."""
-    tables = tomllib.loads(CONFIG.read_text(encoding="utf-8"))
-    profile: dict[str, object] = tables["default"]
-    return profile
-
-
-@pytest.mark.parametrize(
-    ("before", "problem"),
-    [
-        (["", "wr0ng"], "check the key"),
-        (["", "\xa0"], "the key must not be empty"),
-        (["api.example.com", ""], "the address needs a scheme"),
-        (["http://api.example.com", ""], "the address must begin with https:// (http:// would"),
-    ],
-    ids=["wrong key", "empty key", "no scheme", "plain http"],
-)
-def test_a_wrong_reply_is_asked_for_again(ask: Ask, before: list[str], problem: str) -> None:
-    with serving(api_key=KEY) as sandbox:
-        # an empty reply stands for the right address
-        replies = [*(reply or sandbox.base_url for reply in before), KEY]
-        ended = ask("login", replies=replies)
-    assert ended.code == 0
-    assert problem in ended.err
-    assert "wr0ng" not in ended.err
-    assert stored()["key"] == KEY
-
-
-def test_an_impossible_key_is_not_stored(ask: Ask) -> None:
-    ended = ask("login", replies=["http://127.0.0.1:9", "'quoted'"])
-    assert ended.code == 2
-    assert "'quoted'" not in ended.err
-    assert "SEOREP_API_KEY" not in ended.err
-    assert not CONFIG.exists()
-
-
-@pytest.mark.parametrize(("is_replaced", "key"), [(True, KEY), (False, "old")])
-def test_a_person_is_asked_before_a_profile_is_replaced(
-    ask: Ask, is_replaced: bool, key: str
-) -> None:
-    write_config("[default]\nbase_url = 'https://x.example.com'\nkey = 'old'\n")
-    with serving(api_key=KEY) as sandbox:
-        replies = [True, sandbox.base_url, KEY] if is_replaced else [False]
-        ended = ask("login", replies=replies)
-    assert (ended.code, stored()["key"]) == (0, key)
-    assert "Replace its address and key?" in ended.err
-    assert CONFIG.stat().st_mode & 0o777 == 0o600
-    assert list(CONFIG.parent.iterdir()) == [CONFIG]
-
-
-def test_a_new_key_is_tried_with_the_settings_of_its_profile(ask: Ask) -> None:
-    # nothing listens on the port of the proxy
-    write_config("[default]\nproxy = 'http://127.0.0.1:9'\ncall_timeout = 2\n")
-    with serving(api_key=KEY) as sandbox:
-        assert ask("login", replies=[True, sandbox.base_url, KEY]).code == 5
-    assert "key" not in stored()
-
-
-@pytest.mark.parametrize(("is_confirmed", "code", "left"), [(False, 130, 4), (True, 0, 3)])
-def test_a_person_is_asked_before_anything_is_deleted(
-    seorep: Seorep, ask: Ask, is_confirmed: bool, code: int, left: int
-) -> None:
-    with seorep.account():
-        ended = ask("api", "DELETE", "/v3/campaigns/2", replies=[is_confirmed])
-        campaigns = seorep("campaigns", "list", "--format", "jsonl", "--columns", "id").out
-    assert (ended.code, campaigns.count("\n")) == (code, left)
-    assert "DELETE /v3/campaigns/2?" in ended.err

@@ -1,8 +1,8 @@
 """Sessions of the command, compared word for word.
 
-`python -m tests.cli.test_sessions` rewrites them. In a file of `sessions/`, a line after `$` is
-run, `>` begins a line of stdout, `!` one of stderr, and `[4]` is an exit code that is not 0. `>` at
-the end of a line names a file for stdout. JSON over several lines is shown on one.
+They are pages as `tests.golden` describes them. A line after `$` is run, `>` begins a line of
+stdout, `!` one of stderr, and `[4]` is an exit code that is not 0. `>` at the end of a line names a
+file for stdout. JSON over several lines is shown on one.
 
 Besides `seorep` there are these commands:
 
@@ -11,6 +11,8 @@ Besides `seorep` there are these commands:
 - `export`, `unset`, `write`
 - `profile`: a pull with these lines in the profile, beside a usual address and key
 - `stdin`: the next command's stdin, with escapes
+- `replies`: what a person replies to the next questions; an empty reply says no
+- `sh`: a line of a shell, in which `seorep` is a process
 - `ls`: files, without those that every pull writes beside its rows
 - `sql`: a query of files, or of the database that is named first
 - `nights`: a database of nights from 1 March 2023 on, with the ranks of each: `{11: 12, 21: 2}` are
@@ -27,6 +29,7 @@ import json
 import os
 import re
 import shlex
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,12 +43,13 @@ from seorep_async import guides
 from seorep_async.cli.app import run
 from seorep_async.sandbox import Sandbox
 from seorep_async.session import Clock
-from tests.cli.running import KEY, TODAY, serving
+from tests.cli.running import KEY, TODAY, serving, shell
+from tests.golden import Page
 from tests.history.databases import FIRST, database_of, pull_of_night
 
 FOLDER = Path(__file__).with_name("sessions")
 SESSIONS = sorted(FOLDER.glob("*.txt"))
-HEAVY = {"failures", "history", "months", "pull", "readings"}
+HEAVY = {"failures", "history", "months", "pull", "readings", "shell"}
 PYTHON_WORDS = re.compile(r"\b(None|True|False|Settings|self|seorep_async)\b")
 """Arguments and values of Python, which no message of the command may mention."""
 VARYING = {
@@ -121,6 +125,11 @@ class Session:
                 code = run(["pull", "--profile", "acme"], today=TODAY)
             elif command == "seorep":
                 code = run(words, today=TODAY)
+            elif command == "sh":
+                ended = shell(*words)
+                print(ended.stdout, end="")
+                print(ended.stderr, end="", file=sys.stderr)
+                code = ended.returncode
             else:
                 print(*getattr(self, command)(*words), sep="\n", end="")
             out.flush()
@@ -188,6 +197,19 @@ class Session:
         self._ending.enter_context(patch("sys.stdin", stdin))
         return []
 
+    def replies(self, *replies: str) -> list[str]:
+        left = map(os.path.expandvars, replies)
+
+        def reply_to(question: str, **_: object) -> str:
+            print(question, file=sys.stderr)
+            return next(left)
+
+        for name in ("click.prompt", "click.confirm"):
+            self._ending.enter_context(patch(name, reply_to))
+        for name in ("login.can_ask", "output.can_ask"):
+            self._ending.enter_context(patch(f"seorep_async.cli.{name}", lambda: True))
+        return []
+
     def ls(self) -> list[str]:
         names = {path.name for path in Path().iterdir()} - {".config"}
         return sorted(name for name in names if not SIDE_FILES.search(name))
@@ -222,8 +244,9 @@ class Session:
         return lines
 
 
-def replayed(session: str) -> str:
-    """Run the lines of a session in an empty folder. Return it with the current output."""
+def replay(session: Path) -> None:
+    """Run the lines of a session in an empty folder, and compare what they print."""
+    page = Page(session)
     with contextlib.ExitStack() as ending:
         folder = ending.enter_context(tempfile.TemporaryDirectory())
         ending.enter_context(contextlib.chdir(folder))
@@ -234,14 +257,9 @@ def replayed(session: str) -> str:
         for name in VARIABLES:
             os.environ.pop(name, None)
         running = Session(ending)
-        lines: list[str] = []
-        for line in session.splitlines():
-            if line.startswith("$ "):
-                lines.append(line)
-                lines.extend(running.lines_of(line[2:]))
-            elif not line.startswith((">", "!", "[")):
-                lines.append(line)
-    return "".join(f"{line}\n" for line in lines)
+        for line in page.questions():
+            page.lines += running.lines_of(line)
+    page.compare()
 
 
 @pytest.mark.parametrize(
@@ -266,19 +284,16 @@ def test_no_refusal_speaks_python_or_repeats_a_secret(
     ],
 )
 def test_a_session_matches_its_golden(path: Path) -> None:
-    session = path.read_text(encoding="utf-8")
-    assert replayed(session) == session
+    replay(path)
 
 
-def test_the_guide_shows_what_a_first_pull_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guide_shows_what_a_first_pull_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(globals(), "TODAY", dt.date(2026, 11, 27))
     page = guides.pages()["command"]
     (transcript,) = re.findall(r"```console\n(\$ .*?)```", page, re.DOTALL)
-    session = re.sub(r"^(?=[^$\n])", "! ", constant(transcript), flags=re.MULTILINE)
-    assert replayed(session) == session
-
-
-if __name__ == "__main__":
-    for session_file in SESSIONS:
-        session_text = session_file.read_text(encoding="utf-8")
-        session_file.write_text(replayed(session_text), encoding="utf-8")
+    lines = re.sub(r"^(?=[^$\n])", "! ", constant(transcript), flags=re.MULTILINE)
+    session = tmp_path / "session.txt"
+    session.write_text(lines, encoding="utf-8")
+    replay(session)

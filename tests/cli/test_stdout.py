@@ -1,4 +1,4 @@
-"""The command if stdout can't be written or is not read, and its log."""
+"""The command if nobody reads its stdout, and its log. The session `shell` has more of stdout."""
 
 import asyncio
 import fcntl
@@ -15,105 +15,13 @@ import pytest
 
 from seorep_async import export
 from seorep_async.cli import progress, pulling
-from tests.cli.running import Seorep, process, shell, wait_for, without_slow_callbacks
+from tests.cli.running import Seorep, process, wait_for, without_slow_callbacks
 from tests.session.calls import KEY
 from tests.session.canary import assert_key_is_not_in
 from tests.session.scripted_server import ScriptedServer, answer
 from tests.threads import in_a_thread
 
 pytestmark = pytest.mark.heavy
-
-PULL = "seorep pull -s campaigns=2 -s keywords=3 --quiet"
-
-
-FULL = (">/dev/full", "No space left on device")
-CLOSED = (">&-", "it is closed")
-
-
-@pytest.mark.parametrize(
-    ("command", "stdout", "problem"),
-    [
-        (f"{PULL} -o -", *FULL),
-        (f"{PULL} -o -", *CLOSED),
-        ("seorep sandbox --port 0", *FULL),
-        ("seorep mcp --sandbox --history x.duckdb </dev/null", *CLOSED),
-        ("seorep campaigns list", *FULL),
-        ("seorep pull --help", *FULL),
-    ],
-)
-def test_an_unwritable_stdout_is_7_and_one_line(
-    seorep: Seorep, tmp_path: Path, command: str, stdout: str, problem: str
-) -> None:
-    with seorep.account():
-        ended = shell(f"{command} {stdout}", cwd=tmp_path)
-    assert (ended.returncode, ended.stderr) == (7, f"Error: can't write to stdout: {problem}\n")
-
-
-@pytest.mark.parametrize(
-    ("command", "reader"),
-    [
-        (f"{PULL} -o -", "true"),
-        ("seorep keywords list --format csv", "head -n 1"),
-    ],
-)
-def test_a_reader_that_stops_is_not_reported(
-    seorep: Seorep, tmp_path: Path, command: str, reader: str
-) -> None:
-    with seorep.account(campaigns=400, keywords=50):
-        ended = shell(f"{command} | {reader}; exit ${{PIPESTATUS[0]}}", cwd=tmp_path)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.startswith("id," if reader != "true" else "")
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "changes week.duckdb",
-        "doctor --sandbox -o week.duckdb",
-        "doctor --sandbox --json -o week.duckdb",
-    ],
-)
-def test_an_exit_code_that_answers_outlives_the_reader(tmp_path: Path, command: str) -> None:
-    for day in (1, 2, 4):
-        night = f"-s daily=true --last 30d --snapshot-date 2023-03-0{day}"
-        shell(f"{PULL} {night} -o week.duckdb", cwd=tmp_path)
-    ended = shell(f"seorep {command} --exit-code | true; exit ${{PIPESTATUS[0]}}", cwd=tmp_path)
-    assert ended.returncode == 10
-
-
-def test_a_closed_stdin_contains_no_ids(tmp_path: Path) -> None:
-    ended = shell("seorep pull --sandbox --campaign @- <&-", cwd=tmp_path)
-    assert (ended.returncode, "can't read -: " in ended.stderr) == (2, True)
-
-
-def test_an_unwritable_summary_is_7_although_the_target_is(tmp_path: Path) -> None:
-    ended = shell(f"{PULL} --json -o a.csv >/dev/full", cwd=tmp_path)
-    assert (tmp_path / "a.csv").exists()
-    assert (ended.returncode, ended.stderr) == (
-        7,
-        "Error: can't write to stdout: No space left on device\n",
-    )
-
-
-def test_an_unread_summary_is_no_error(tmp_path: Path) -> None:
-    ended = shell(
-        f"{PULL.replace(' --quiet', '')} --json -o a.csv | true; exit ${{PIPESTATUS[0]}}",
-        cwd=tmp_path,
-    )
-    assert (ended.returncode, ended.stderr.splitlines()[0][:7]) == (0, "Pulled ")
-
-
-def test_the_code_for_failures_outlives_an_unwritten_summary(
-    tmp_path: Path, seorep: Seorep
-) -> None:
-    with seorep.account(failing={2: 404}):
-        assert shell("seorep pull --quiet --json >/dev/full", cwd=tmp_path).returncode == 9
-
-
-@pytest.mark.parametrize("stderr", ["2>&-", "--verbose 2>/dev/full"])
-def test_a_pull_needs_no_stderr(tmp_path: Path, stderr: str) -> None:
-    ended = shell(f"seorep pull -o a.csv -s campaigns=1 -s faults=500s=30% {stderr}", cwd=tmp_path)
-    assert (ended.returncode, (tmp_path / "a.csv").exists()) == (0, True)
 
 
 def waiting(pipe: int) -> int:

@@ -41,6 +41,7 @@ from seorep_async.resources.campaigns import Campaigns
 from seorep_async.sandbox import Sandbox
 from seorep_async.tables.text import LONGEST
 from tests.cli.running import process, shell
+from tests.golden import Page
 
 pytestmark = pytest.mark.usefixtures("tables_at_once")
 
@@ -135,45 +136,36 @@ async def _fill(file: Path) -> None:
 # --- Answers
 
 
-CONVERSATION = Path(__file__).with_name("conversation.txt")
 TODAY = re.compile(r"20(?:2[4-9]|[3-9]\d)-\d\d-\d\d|127\.0\.0\.1:\d+")
 """What differs between runs. The conversation names no day after 2023."""
 
 
 @pytest.mark.usefixtures("asked_here")
 async def test_a_conversation_is_as_ever(tmp_path: Path, database: Path, listed: Any) -> None:
-    """Replay questions, and compare the answers.
+    """Ask the questions of `conversation.txt`, and compare the answers.
 
-    `RENEW_GOLDEN=1 python -m pytest -n 0 tests/integrations/test_mcp.py` writes the answers of
-    today. In the file, `tools` lists the tools as hosts see them, a line after `serve` has the name
-    of the database and options of a sandbox, and a line after `$` a tool and its arguments.
+    `tools` lists the tools as hosts see them, `serve` has the name of the database and options of a
+    sandbox, and any other question is a tool and its arguments.
     """
     shutil.copy(database, tmp_path / "rankings.duckdb")
     (tmp_path / "blank.duckdb").touch()
     (tmp_path / "text.duckdb").write_bytes(b"no database")
-    golden = CONVERSATION.read_text(encoding="utf-8")
     settings = Settings(max_attempts=1, max_concurrency=1)
-    lines: list[str] = []
+    page = Page(Path(__file__).with_name("conversation.txt"))
     async with contextlib.AsyncExitStack() as serving:
-        for line in golden.splitlines():
-            command, _, rest = line.partition(" ")
-            if command == ">":
-                continue
-            lines.append(line)
-            if command == "tools":
-                lines += [f"> {json.dumps(tool)}" for tool in listed]
-            name, _, options = rest.partition(" ")
-            if command == "serve":
+        for question in page.questions():
+            tool, _, words = question.partition(" ")
+            if tool == "tools":
+                page.lines += [f"> {json.dumps(tool)}" for tool in listed]
+            elif tool == "serve":
                 await serving.aclose()
+                name, _, options = words.partition(" ")
                 served = agent(tmp_path / name, settings=settings, **json.loads(options))
                 host = await serving.enter_async_context(served)
-            if command == "$":
-                answer = await host.ask(name, **json.loads(options))
-                lines += [f"> {part}" for part in TODAY.sub("TODAY", answer).splitlines()]
-    replayed = "".join(f"{line}\n" for line in lines)
-    if os.environ.get("RENEW_GOLDEN"):
-        CONVERSATION.write_text(replayed, encoding="utf-8")
-    assert replayed == golden
+            else:
+                answer = await host.ask(tool, **json.loads(words))
+                page.lines += [f"> {part}" for part in TODAY.sub("TODAY", answer).splitlines()]
+    page.compare()
 
 
 @pytest.mark.usefixtures("asked_here")

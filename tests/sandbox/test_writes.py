@@ -1,53 +1,20 @@
 """Executed writes and refused writes.
 
-`tests/resources/test_answers.py` has the whole life of each record.
+`requests.txt` has more of them, and `tests/resources/test_answers.py` the life of each record.
 """
 
-from datetime import datetime
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from tests.sandbox.calls import (
-    BACKLINKS,
     CAMPAIGNS,
     FEEDS,
     LINKS,
-    NEW,
     RIGHT_KEY,
     USERS,
     Caller,
-    calling,
 )
-
-REQUIRED = {
-    CAMPAIGNS: ("url", "company"),
-    USERS: ("first_name", "last_name", "username", "password", "role"),
-    BACKLINKS: ("campaign_id", "title", "url", "status", "date_published"),
-}
-
-
-async def test_only_required_fields_are_needed(call: Caller) -> None:
-    campaign = await call.written("POST", CAMPAIGNS, {"url": "u", "company": "c"})
-    required_user = {name: NEW[USERS][name] for name in REQUIRED[USERS]}
-    user = await call.written("POST", USERS, required_user)
-    required_backlink = {name: NEW[BACKLINKS][name] for name in REQUIRED[BACKLINKS]}
-    backlink = await call.written("POST", BACKLINKS, required_backlink)
-    assert (campaign["scope"], campaign["date_modified"]) == ("domain", None)
-    assert (user["email"], user["campaign_access"]) == ("", "restricted")
-    assert (backlink["notes"], backlink["page_authority"]) == ("", 0)
-
-
-async def test_a_written_record_has_the_time_of_the_clock() -> None:
-    now = datetime(2023, 4, 5, 6, 7, 8, 9)
-    async with calling(clock=lambda: now) as call:
-        campaign = await call.create(CAMPAIGNS)
-        backlink = await call.create(BACKLINKS)
-        now = datetime(2023, 4, 6)
-        updated = await call.written("PUT", f"{CAMPAIGNS}/{campaign['id']}", {"scope": "page"})
-    assert campaign["date_created"] == updated["date_created"] == "2023-04-05 06:07:08"
-    assert (campaign["date_modified"], updated["date_modified"]) == (None, "2023-04-06 00:00:00")
-    assert backlink["date_created"] == "2023-04-05"
 
 
 async def test_deleting_a_campaign_deletes_its_objects(call: Caller) -> None:
@@ -60,41 +27,6 @@ async def test_deleting_a_campaign_deletes_its_objects(call: Caller) -> None:
     for path, query in {**FEEDS, LINKS: {"campaign_id": 2}}.items():
         assert await call.status(path, **query) == 404
     assert await call.status("/v3/keywords/200001") == 404
-
-
-# --- Users: unique names, roles, passwords and login grants
-
-
-async def test_a_username_can_be_used_once(call: Caller) -> None:
-    created = await call.create(USERS)
-    seeded = await call.data(f"{USERS}/3")
-    for user in (created, seeded):
-        username = {"username": user["username"]}
-        for method, path in (("POST", USERS), ("PUT", f"{USERS}/2")):
-            reply = await call.write(method, path, NEW[USERS] | username)
-            assert (reply.status, reply.json()["code"]) == (409, 409)
-            assert "username" in reply.json()["message"]
-        own_name = await call.write("PUT", f"{USERS}/{user['id']}", username)
-        assert own_name.status == 200
-    assert await call.count(USERS) == 6
-
-
-@pytest.mark.parametrize(
-    "raw", ["role=client&role=admin", "role[]=client&role[]=admin", "role=client,admin"]
-)
-async def test_roles_are_understood_in_three_encodings(raw: str) -> None:
-    async with calling(users=40) as call:
-        every_user = await call.data(USERS, limit=100)
-        users = await call.data(f"{USERS}?{raw}&limit=100")
-    assert users == [user for user in every_user if user["role"] in ("client", "admin")]
-    assert 0 < len(users) < 40
-
-
-async def test_no_password_is_ever_shown(call: Caller) -> None:
-    await call.written("PUT", f"{USERS}/1", {"password": "canary"})
-    for reply in (await call.send(USERS, {"limit": 1}), await call.send(f"{USERS}/1")):
-        assert b'"password":null' in reply.body
-        assert b"canary" not in reply.body
 
 
 async def test_each_login_grant_is_new_its_address_has_another_token(call: Caller) -> None:
@@ -112,8 +44,6 @@ async def test_each_login_grant_is_new_its_address_has_another_token(call: Calle
 
 JSON = {"Content-Type": "application/json"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
-
-
 TEXT = {"Content-Type": "text/plain"}
 
 

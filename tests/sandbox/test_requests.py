@@ -1,20 +1,19 @@
-"""Every failure is JSON, and never an accidental 500.
+"""Requests and their answers. Every failure is JSON, and never an accidental 500.
 
-In `refusals.txt`, a line after `$` is a request: its method, path and JSON body, and another key
-than the right one after `as`. The next line is the status of the answer and the message in it.
-`RENEW_GOLDEN=1 python -m pytest -n 0 tests/sandbox/test_refusals.py` writes the answers of today.
+In `requests.txt`, a line after `$` is a request: its method, path and JSON body, and another key
+than the right one after `as`. The next line is the status of the answer, and the data or the
+message in it.
 """
 
+import datetime as dt
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.golden import Page
 from tests.sandbox.calls import CAMPAIGN, FEEDS, RIGHT_KEY, Caller, calling
-
-PAGE = Path(__file__).with_name("refusals.txt")
 
 
 async def answer_to(call: Caller, request: str) -> str:
@@ -28,23 +27,21 @@ async def answer_to(call: Caller, request: str) -> str:
     )
     answer = reply.json()
     if reply.status == 200:
-        return "200"
+        return f"200 {json.dumps(answer['data'], ensure_ascii=False)}"
     assert answer["code"] == reply.status
     return f"{reply.status} {answer['message']}"
 
 
-async def test_refusals_are_those_of_the_page(call: Caller) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    lines: list[str] = []
-    for line in page.splitlines():
-        if line.startswith("$ "):
-            lines += [line, await answer_to(call, line.removeprefix("$ "))]
-        elif not line or line.startswith("#"):
-            lines.append(line)
-    replayed = "".join(f"{line}\n" for line in lines)
-    if os.environ.get("RENEW_GOLDEN"):
-        PAGE.write_text(replayed, encoding="utf-8")
-    assert replayed == page
+async def test_answers_are_those_of_the_page() -> None:
+    page = Page(Path(__file__).with_name("requests.txt"))
+
+    def a_day_later_for_each_request() -> dt.datetime:
+        return dt.datetime(2023, 1, 1, 6, 7, 8) + dt.timedelta(call.sandbox.stats.requests)
+
+    async with calling(clock=a_day_later_for_each_request) as call:
+        for request in page.questions():
+            page.lines.append(await answer_to(call, request))
+    page.compare()
 
 
 @pytest.mark.parametrize(
