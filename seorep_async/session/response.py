@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from seorep_async.errors import AttemptTimeoutError, ConnectionFailedError, SeoRepError
@@ -47,8 +45,9 @@ class ResponseReader:
         self._clock = clock
         self._time_limits = time_limits
         self._bytes_since_rest = 0  # of large bodies that were decoded in the loop
-        self._is_resting = False  # whether a call is letting other work run
-        self._thread_lock = asyncio.Lock()  # held while a body is decoded in a thread
+        # Held while a large body is decoded, because two at once would hold up the loop. The lock
+        # wakes each waiting call once, in an iteration of its own.
+        self._turn = asyncio.Lock()
 
     def check(self, request: Request[Any], outcome: Response | Failure) -> Response | Failure:
         """Return a successful response, or its failure without secrets.
@@ -95,28 +94,19 @@ class ResponseReader:
         #    during which a thread would also hold up the loop.
         # 2. Any other page of a feed, and any very large page: in a thread.
         # 3. A list: in a thread, because its records take ten times as long as rows.
-        decode = call.request.decode
-        body = response.body
-        if not isinstance(decode, PageDecoder) or response.size > _LARGEST_IN_LOOP:
-            return await self._decode_in_thread(call, decode, body)
-        if self._thread_lock.locked():
-            # Only wait for the thread: two bodies decoded at once would hold up the loop.
-            async with self._turn(call):
-                pass
-        await self._rest_before(call, response.size)
-        self._bytes_since_rest += response.size
-        page = decode.documented(body)
-        if page is not None:
-            return page
-        # The rows differ, so the page takes longer.
-        return await self._decode_in_thread(call, decode.odd, body)
-
-    async def _decode_in_thread(
-        self, call: Call[T], decode: Callable[[bytes], T], body: bytes
-    ) -> T:
-        # One thread decodes at a time, because two would hold up the loop.
-        async with self._turn(call):
-            return await _in_thread(decode, body)
+        decode: Decode[T] = call.request.decode
+        seconds_left = self._seconds_left(call)
+        # The response has arrived, so a stop of the loop does not prolong the wait.
+        with TimeLimit(self._time_limits, seconds_left, seconds_left, extensions=0):
+            async with self._turn:
+                if isinstance(decode, PageDecoder) and response.size <= _LARGEST_IN_LOOP:
+                    await self._rest_before(call, response.size)
+                    page: T | None = decode.documented(response.body)
+                    if page is not None:
+                        return page
+                    # The rows differ, so the page takes longer.
+                    decode = decode.odd
+                return await _in_thread(decode, response.body)
 
     async def _rest_before(self, call: Call[Any], size: int) -> None:
         """Let other work run before a body is decoded, if many bytes were decoded since a rest.
@@ -124,34 +114,14 @@ class ResponseReader:
         Raises:
             TimeoutError: the deadline of the call is over, or the client was closed.
         """
-        # Right after a rest, even a body above the limit is decoded.
-        while self._bytes_since_rest and self._bytes_since_rest + size > _BYTES_BETWEEN_RESTS:
-            if self._is_resting:
-                # The call that began this rest ends it.
+        self._seconds_left(call)  # raises if the call is out of time
+        if self._bytes_since_rest + size > _BYTES_BETWEEN_RESTS:
+            for _ in range(_ITERATIONS_OF_REST):
                 await asyncio.sleep(0)
-                self._seconds_left(call)  # raises if the call is out of time
-                continue
-            self._is_resting = True
-            try:
-                for _ in range(_ITERATIONS_OF_REST):
-                    await asyncio.sleep(0)
-                    self._seconds_left(call)
-                self._bytes_since_rest = 0
-            finally:
-                self._is_resting = False
-
-    @asynccontextmanager
-    async def _turn(self, call: Call[Any]) -> AsyncIterator[None]:
-        """Wait until no thread is decoding.
-
-        Raises:
-            TimeoutError: the deadline of the call is over, or the client was closed.
-        """
-        seconds_left = self._seconds_left(call)
-        # The response has arrived, so a stop of the loop does not prolong the wait.
-        with TimeLimit(self._time_limits, seconds_left, seconds_left, extensions=0):
-            async with self._thread_lock:
-                yield
+                self._seconds_left(call)
+            self._bytes_since_rest = 0
+        # Right after a rest, even a body above the limit is decoded.
+        self._bytes_since_rest += size
 
     def _seconds_left(self, call: Call[Any]) -> float:
         """Return the seconds until the deadline of a call.
