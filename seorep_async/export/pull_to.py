@@ -223,7 +223,7 @@ async def stream(
         written += [(feed, campaign_id, row_count) for campaign_id in campaigns]
         if row_count:
             await write(text)
-        tracker.advance(reports=1, rows=row_count)
+        tracker.advance(reports=1, rows=row_count * len(campaigns))
     tracker.finish()
     return tracker.summary(request, outcomes_of(campaign_ids, written, fetcher.failures))
 

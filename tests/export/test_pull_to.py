@@ -322,6 +322,26 @@ async def test_a_stream_is_the_file_of_its_feed(
     assert (summary.rows, summary.failures) == (in_file.rows, in_file.failures)
 
 
+async def test_a_stream_counts_a_shared_keyword_for_each_campaign(tmp_path: Path) -> None:
+    rows: list[int] = []
+
+    def note(progress: PullProgress) -> None:
+        rows.append(progress.rows)
+
+    async def write(data: bytes) -> None:
+        pass
+
+    def shared_keyword(_: ApiRequest) -> list[dict[str, Any]]:
+        return [{"keywordId": 7, "keywordPhrase": "shoes", "date": "2023-03"}]
+
+    async with served(Account(rows=shared_keyword)) as (client, _):
+        options: Any = {"feeds": Feed.KEYWORD_BY_DATE, "on_progress": note}
+        in_file = await pull(client, tmp_path / "x.csv", **options)
+        assert rows[-1] == in_file.rows == 2
+        summary = await stream(client, None, START, END, write=write, **options)
+        assert rows[-1] == summary.rows == 2
+
+
 async def test_parquet_has_descriptions(client: SeoRepClient, tmp_path: Path) -> None:
     await pull(client, tmp_path / "x.parquet")
     schema = pq.read_schema(tmp_path / "x.parquet")
