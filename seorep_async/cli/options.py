@@ -110,7 +110,9 @@ def command(help: str, *, name: str | None = None, examples: str = "") -> Callab
 
 
 class Group(click.Group):
-    """A group. Without a command, it shows its help; for an unknown one, it suggests another.
+    """A group of commands. Without a command, it shows its help.
+
+    For an unknown command, it suggests a similar one.
 
     Args:
         advice: the end of the error for an unknown command, if no other has a similar name.
@@ -146,8 +148,8 @@ def import_object(module: str, name: str) -> Any:
     return getattr(importlib.import_module(f"seorep_async.cli.{module}"), name)
 
 
-# --- Values. Functions read them, not subclasses of `click.ParamType`: newer versions of click make
-# this class generic, so mypy wants `ParamType[int]`, which older versions refuse.
+# --- Values. Functions read them, not subclasses of `click.ParamType`: this class is generic in
+# newer versions of click only, so no annotation satisfies mypy in all of them.
 
 
 def count(value: str) -> int:
@@ -210,7 +212,7 @@ def name_and_value(pair: str) -> tuple[str, str]:
 def not_empty(value: str) -> str:
     """Read a non-empty string."""
     if not value.strip():
-        raise click.BadParameter("must not be empty.")
+        raise click.BadParameter("it must not be empty.")
     return value
 
 

@@ -42,8 +42,12 @@ def _read_boolean(text: str) -> bool:
     return text.lower() == "true"
 
 
-def _read_ids(text: str) -> dict[int, int]:
-    """Read ids of campaigns, each with a status after a colon. The default is 500."""
+def _read_ids(text: str) -> list[int]:
+    return list(map(int, text.split(",")))
+
+
+def _read_statuses(text: str) -> dict[int, int]:
+    """Read campaign ids such as `3,5:404`. Without a status after the colon, 500 is meant."""
     statuses = {}
     for part in text.split(","):
         campaign_id, _, status = part.partition(":")
@@ -51,14 +55,15 @@ def _read_ids(text: str) -> dict[int, int]:
     return statuses
 
 
-_IDS = _Reader(_read_ids, "a list of ids such as 3,5")
 _STRING = _Reader(str, "a string")
 _BY_TYPE: Mapping[Any, _Reader] = {
     bool: _Reader(_read_boolean, "true or false"),
     float: _Reader(float, "a number of seconds"),
     int: _Reader(int, "an integer"),
-    Collection[int]: _IDS,
-    Mapping[int, int] | Collection[int]: _IDS,
+    Collection[int]: _Reader(
+        _read_ids, "a list of ids such as 3,5; only the option failing takes a status"
+    ),
+    Mapping[int, int] | Collection[int]: _Reader(_read_statuses, "a list of ids such as 3,5:404"),
 }
 _ONLY_IN_PYTHON = ("reports", "clock")
 READERS: Mapping[str, _Reader] = {
