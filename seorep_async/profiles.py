@@ -321,7 +321,8 @@ def load_profile(name: str) -> Mapping[str, object]:
     """Read one profile. The names of its settings are checked, but not their values.
 
     Raises:
-        ConfigurationError: there is no such profile, or a setting in it is unknown.
+        ConfigurationError: there is no such profile, a setting in it is unknown, or the file can't
+            be used.
     """
     profiles = stored_profiles()
     if name not in profiles:

@@ -250,12 +250,12 @@ class PullOutcomes(TableList[Outcome[R]]):
 
     @property
     def reports(self) -> list[RankingReport[R]]:
-        """The reports that were fetched, in the order in which the ids were given."""
+        """The reports that were fetched, in the order of the ids."""
         return [outcome.report for outcome in self if outcome.report is not None]
 
     @property
     def failures(self) -> list[FailedReport]:
-        """The outcomes that failed, in the order in which the ids were given."""
+        """The outcomes that failed, in the order of the ids."""
         return [outcome for outcome in self if isinstance(outcome, FailedReport)]
 
     def _accepts(self, items: Iterable[Any]) -> bool:

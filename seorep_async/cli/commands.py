@@ -221,7 +221,9 @@ def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]
     if any(days):
         raise click.UsageError("--month can't be combined with --from or --to.")
     if ".." in month:
-        raise click.UsageError("--month takes one month here; for others, write --from and --to.")
+        raise click.UsageError(
+            "--month takes one month here; for a longer time, use --from and --to."
+        )
     today = click.get_current_context().obj
     first_day, last_day = import_object("pull", "last_days_of_months")(month, today)
     return first_day, last_day
@@ -311,14 +313,15 @@ def report(
     "--account",
     metavar="NAME",
     type=not_empty,
-    help="Check the target as a pull with this --account would, and only this account's nights.  "
+    help="Check the target as a pull with this --account would, and only this account's nights "
+    "(the days with a pull).  "
     "[default: all accounts]",
 )
 @option(
     "--exit-code",
     is_flag=True,
-    help="Exit with 10 if no night is found, or if one of the last 7 is missing or lacks reports "
-    "that a retry may fetch; for monitors.",
+    help="Exit with 10 if no night is found, or if a night of the last 7 days is missing or lacks "
+    "reports that a retry may fetch; for monitors.",
 )
 @option("--json", is_flag=True, help="Print the checks as JSON on stdout.")
 @service_options
@@ -385,7 +388,7 @@ def mcp(history: str, account: str | None, service: Service) -> None:
     import_object("history", "serve_agents")(service, database=history, account=account)
 
 
-@command("Run the embedded service on this machine until Ctrl-C.")
+@command("Run a stand-in for the service on this machine until Ctrl-C.")
 @_number_option(
     "--campaigns",
     default="20",
@@ -437,7 +440,8 @@ def mcp(history: str, account: str | None, service: Service) -> None:
 @option(
     "--failing",
     metavar="IDS",
-    help="Ids of campaigns whose requests always get a 500, or another status: 3:404.",
+    help="Ids of campaigns whose requests always get a 500, or the status after a colon, such "
+    "as 3:404.",
 )
 @option(
     "--forbidden",

@@ -143,9 +143,9 @@ def show_changes(
 
 
 def _answer_with_changes(changes: Changes, engine_names: tuple[str, str] | None) -> _Answer:
-    """Return changes as an answer.
+    """Return the changes as an `_Answer`.
 
-    With names of engines, its `rows` have them; its `result` keeps `engine_a` and so on.
+    If engines have names, `rows` use them; `result` keeps `engine_a` and the others.
     """
     rows: Sequence[Any] = changes
     if engine_names is not None:

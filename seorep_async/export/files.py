@@ -297,11 +297,11 @@ class Files(Target):
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write each table to a file, and put all files in place. Return their paths.
 
-        A feed always has a file, another table only if it has rows. The files of feeds are put in
+        If nothing was received, the older files stay. Otherwise, a feed always has a file, another
+        table only if it has rows. The files of feeds are put in
         place last, so a reader who finds new rows also finds the other new tables; in the result,
         they come first.
         """
-        # if nothing was received, the older files stay
         if not contents.received:
             return []
         finished = {
@@ -314,6 +314,7 @@ class Files(Target):
             if finished_file is None:
                 retry_while_in_use(file, partial(file.unlink, missing_ok=True))
             else:
+                # a new file gets the permissions of `self.path`, if that exists
                 put(finished_file, file, permissions_of=file if file.exists() else self.path)
         sync_folder(self.path.parent)
         return [self._as_named(table) for table, file in finished.items() if file is not None]

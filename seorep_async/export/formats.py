@@ -228,7 +228,7 @@ class WorkbookRows(JsonLines):
     def parts(self, source: Source) -> Iterator[Columns]:
         """Yield the values of a table by column, in parts of some thousand rows."""
         table = source.table
-        # of `parts` and `reports`, one is empty; `slices_of` reads the reports
+        # a source has either `parts` or staged reports; without reports, the loop finds nothing
         yield from source.parts
         row_decoder = msgspec.json.Decoder(_row_type(table))
         for group in in_groups(slices_of(source), _row_count, _SHEET_PART):

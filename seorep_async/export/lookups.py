@@ -123,13 +123,12 @@ async def _get_each(
 
     # after several 403s in a row, it asks whether the service still accepts the key
     key = KeyCheck(send_question)
-    # the workers share one iterator, so only one of them takes each id
     remaining_ids = iter(ids)
     campaigns = {}
     last_error: SeoRepError | None = None
 
     async def work() -> None:
-        """Get campaigns until no id is left."""
+        """Get campaigns until no id is left. The workers share `remaining_ids`."""
         nonlocal last_error
         for campaign_id in remaining_ids:
             await key.require_good_key()

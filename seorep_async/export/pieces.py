@@ -14,9 +14,9 @@ A crash can therefore damage only the last block. When the file is opened, every
   repeated or from another file is therefore noticed.
 - A record has the checksum of each of its pieces.
 
-If the last block was cut off, it is dropped, and its reports are fetched again. Any other
-difference is a `DamagedError`. The file is locked as long as it is open, so one pull at a time uses
-it.
+If the last block is incomplete or has a damaged record or piece, or if the file ends with zeros,
+that part is dropped, and its reports are fetched again. Any other damage is a `DamagedError`.
+The file is locked as long as it is open, so one pull at a time uses it.
 """
 
 from __future__ import annotations
@@ -184,10 +184,10 @@ class BlockFile:
     def load(self) -> Iterator[Block]:
         """Check the whole file, and yield the record of each block.
 
-        If the last block was cut off, it is removed.
+        The damage that a crash can leave at the end is removed.
 
         Raises:
-            DamagedError: a block differs from what was written.
+            DamagedError: there is other damage.
         """
         size = os.fstat(self._file.fileno()).st_size
         while self._positions[-1].end < size:

@@ -77,7 +77,8 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Everything that an export requests.
 
     A staged pull is resumed only if its request is equal. `started_at`, both `names_…` fields, a
-    snapshot date that the caller did not give, and the case of group titles don't count.
+    snapshot date that the caller did not give, and the case of group titles and the spaces around
+    them don't count.
 
     Attributes:
         version: the version of this package; a pull never resumes what another version has staged.
@@ -241,7 +242,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         """Return those of the account's campaigns that are requested.
 
         Raises:
-            ConfigurationError: no campaign has a requested group.
+            ConfigurationError: a requested group has no campaign.
         """
         excluded = frozenset(self.exclude)
         absent = excluded.difference(campaign.id for campaign in campaigns)
@@ -306,11 +307,12 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> dict[str, Any]
     groups: Any = options.get("groups", ())
     titles = list(groups) if isinstance(groups, Iterable) else [groups]
     are_titles = all(isinstance(title, str) and not SURROGATE.search(title) for title in titles)
+    # a string is iterable as well
     if isinstance(groups, str) or not are_titles:
         raise ConfigurationError(
             f"groups must be a list of group titles, got {short_repr(groups)}", argument="groups"
         )
-    # None, or a string; anything else is refused here
+    # refuses anything but None or a string
     (filter_text,) = optional_strings(filter=options.get("filter")).values()
     excluded = frozenset(check_ids("campaign", options.get("exclude") or ()))
     if ids is None:

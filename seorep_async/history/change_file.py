@@ -231,10 +231,10 @@ class ChangeFile:
 
 
 def _table_of(model: type[Row]) -> Table:
-    """Return the table of changes, or of their counts by campaign, in a file.
+    """Return the table that a file of changes has, or a file of their counts by campaign.
 
-    Its `key` does not identify a row: it names the columns that a sheet has even if they are empty.
-    `_contains_changes` recognises a sheet by them.
+    Its `key` does not identify a row: it lists the columns that a sheet always has, by which
+    `_contains_changes` recognises a sheet.
     """
     columns = {column.name: column for column in columns_of_model(model)}
     key: tuple[str, ...]

@@ -273,8 +273,8 @@ def _answer_query(history: History, question: SqlQuestion) -> str:
         else:
             columns.append(f"to_json(#{number})")
             json_indexes.append(number - 1)
-    # executed as SQL, because DuckDB 2 can't fetch the rows of a relation one by one, and the
-    # excerpt has no room for all of them
+    # The rows are fetched one by one, because the excerpt has no room for all of them. DuckDB 2
+    # can't do that with a relation, so its SQL is executed.
     query = relation.project(", ".join(columns)).sql_query()
     result = history.connection.execute(query)
     rows = _with_json_decoded(iter(result.fetchone, None), json_indexes)

@@ -95,11 +95,11 @@ class SearchLanguage(Model):
 class KeywordRanking(Model):
     """A keyword's rankings: a row of the campaign feed (the service's reference, section 2.7).
 
-    A rank of None means that the service sent null, not 0. The reference explains neither null nor
-    0; read both as not ranked. A `..._change` is the change from the previous period. Only the
-    older variant of the feed has `global_monthly_searches`, `wmt_*` and `backlinks`. If a
-    `last_..._date` has a time of day other than midnight, or `primaryKeyword` is neither `true` nor
-    `false`, the original string is in `extra`.
+    A rank of None means that the service sent null or left the field out, not that it sent 0. The
+    reference explains neither null nor 0; read both as not ranked. A `..._change` is the change
+    from the previous period. Only the older variant of the feed has `global_monthly_searches`,
+    `wmt_*` and `backlinks`. If a `last_..._date` has a time of day other than midnight, or
+    `primaryKeyword` is neither `true` nor `false`, the original string is in `extra`.
     """
 
     keyword_id: int

@@ -34,7 +34,7 @@ class Source(Protocol[T]):
         """Find out whether a 401 or 403 for a listing affects other listings."""
 
     def on_failure(self, reading: Reading[T], error: SeoRepError) -> Reading[T] | None:
-        """Accept the failure of a listing, unless the listing has already ended.
+        """Record the failure of a listing; do nothing if the listing has already ended.
 
         Return a reading that starts the listing over, or None.
         """
@@ -51,8 +51,8 @@ class Crawl(Generic[T]):
     1. The next page of the same listing, if it announced no number of pages: only this worker
        knows whether there is another.
     2. A page of the first listing that has more to request. Listings are thus finished in order, as
-       far as possible. A listing is passed over until more of its pages have arrived than are in
-       progress, and while one of its pages is being tried again. Otherwise, a listing whose
+       far as possible. A listing is passed over unless more of its pages have arrived than are in
+       progress, or if one of its pages is being tried again. Otherwise, a listing whose
        requests always fail would hold up the others, and its failures would look like a limit of
        the service.
     3. Page 1 of the next listing that begins.

@@ -215,7 +215,10 @@ class PageSize:
         return records < self._longest
 
     def _confirm(self, page: Page[Any]) -> None:
-        """Count a report that was not cut, unless a longer one has been confirmed."""
+        """Count a report that was not cut. Only the longest so far are counted.
+
+        A longer report starts the count anew.
+        """
         records = _announced(page)
         if records > self._longest:
             self._longest = records

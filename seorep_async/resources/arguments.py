@@ -362,7 +362,7 @@ def _checked_name(
 
 def _checked_value(name: str, value: object) -> ParamValue:
     """Return a parameter's value in a form that can be sent. A secret stays masked."""
-    # A plain integer would reveal the masked one.
+    # A SecretInteger is left as it is: a plain int would show its digits.
     number = None if isinstance(value, SecretInteger) else plain_integer(value)
     if number is not None:
         value = number
@@ -383,7 +383,7 @@ def _checked_value(name: str, value: object) -> ParamValue:
 
 
 def _checked_strings(name: str, values: Iterable[object]) -> tuple[str, ...] | None:
-    """Check the strings of an array and return them, or None if not all values are strings."""
+    """Check the strings of an array and return them, or None if a value is not a string."""
     # An iterator can be read only once.
     items = tuple(values)
     strings = [item for item in items if isinstance(item, str)]

@@ -108,9 +108,9 @@ def _hide(value: object) -> _Hidden:
 
 
 def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
-    """Return the values of parameters whose names suggest secrets. Numbers become strings.
+    """Return the values of parameters whose names suggest secrets. Integers become strings.
 
-    Errors must not quote them.
+    Errors must not quote them. Other numbers were refused before.
     """
     secrets: list[str] = []
     for name, value in values.items():

@@ -80,7 +80,7 @@ class Chain:
         return application
 
     def close(self) -> None:
-        """End all pauses.
+        """Let all delayed responses continue.
 
         aiohttp would have to cancel them, and sometimes fails at that.
         """

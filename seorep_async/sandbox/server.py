@@ -36,8 +36,8 @@ class Sandbox(Options):
         latency: the minimum number of seconds that each response takes.
         rate_limit: the limit over which requests are refused: 20/s, 100/10s or at-once=8, and after
             commas fixed-window, sliding-window, burst=40, status=503, retry-after=seconds.
-        failing: ids of campaigns whose requests always get a 500, or another status: 3:404, in
-            Python `{3: 404}`.
+        failing: ids of campaigns whose requests always get a 500, or the status after a colon, such
+            as 3:404, in Python `{3: 404}`.
         forbidden: ids of campaigns that the key has no access to: their requests get a 403.
         reports: rows in place of seeded ones, by feed ("campaign", "campaign-by-date",
             "keyword-by-date") and id, such as `{("campaign", 1): [{"keywordPhrase": "shoes"}]}`;

@@ -1,7 +1,7 @@
 """Error responses: who sent them, whether to retry, and the error for the caller.
 
-`is_of_gateway` decides whether the service itself answered. `cause_of_status` in `failures.py`
-decides which statuses are retried.
+`is_of_gateway` decides whether something in front of the service answered. `cause_of_status` in
+`failures.py` decides which statuses are retried.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ _LISTS = ("/v3/campaigns", "/v3/users", "/v3/keywords", "/v3/backlinks")
 """Paths that exist for every key, so a 404 for one of them means that the address is wrong."""
 _UNREAD_ENCODINGS = ("br", "compress", "zstd")
 """Encodings that the client never asks for and can't decode."""
-_ONCE_MORE = 2
-"""The maximum number of attempts, which allows one retry, in two cases: after a 425 without
-Retry-After; and, until a request has succeeded, after an HTML page with a successful status.
+_TWO_ATTEMPTS = 2
+"""The first attempt and one retry: after a 425 without Retry-After, and after an HTML page with a
+successful status while no request has succeeded yet.
 """
 
 
@@ -142,7 +142,7 @@ class ErrorReader:
             error,
             request,
             response,
-            most_attempts=_ONCE_MORE if is_early else math.inf,
+            most_attempts=_TWO_ATTEMPTS if is_early else math.inf,
             is_own_json=is_json(response.body),
         )
 
@@ -192,7 +192,7 @@ class ErrorReader:
                 cause = Cause.PERMANENT
             elif not self.knows_service and is_page(response):
                 error = error.evolve(message=_WRONG_SERVER)
-                most_attempts = _ONCE_MORE
+                most_attempts = _TWO_ATTEMPTS
             return self._failure(
                 Sent.MAYBE, cause, error, request, response, most_attempts=most_attempts
             )

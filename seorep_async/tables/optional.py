@@ -31,6 +31,7 @@ def require(module: str, *, extra: str | None = None) -> Any:
     """
     library = module.partition(".")[0]
     try:
+        # under freezegun, the library would be imported with fake dates
         if are_dates_frozen():
             return _import_with_real_dates(module)
         return importlib.import_module(module)

@@ -29,7 +29,7 @@ _LINE_END = "\r\n"
 LONGEST = 20_000
 """The largest excerpt, in bytes of UTF-8."""
 _LONGEST_VALUE = 500
-_NOTES = 500
+_ROOM_FOR_OMISSIONS = 500
 """The number of bytes reserved for the description of omissions."""
 
 
@@ -68,6 +68,7 @@ def _integers(values: Sequence[Any]) -> list[str]:
         # encoding all values at once takes half the time of `str` for each
         digits = _JSON.encode(values)[1:-1].decode().replace("null", "")
         return digits.split(",") if values else []
+    # msgspec can't encode integers beyond 64 bits
     except OverflowError:
         return _each(str, values)
 
@@ -200,19 +201,19 @@ def excerpt(
 
     Args:
         columns: the names of the columns.
-        rows: a list, or an iterator. It is read as far as its rows fit.
+        rows: a list or an iterator; it is read only as far as its rows fit.
         left_out: the caller's own descriptions of omissions.
         advice: takes the number of rows that fit, and returns how to get the rest.
         facts: further members, which come first. Members that are None are omitted.
 
     Raises:
-        ConfigurationError: there are too many columns.
+        ConfigurationError: the columns and other members leave no room for rows.
     """
     names = [_cut(name) for name in columns]
     members = {name: value for name, value in facts.items() if value is not None}
     smallest = {**members, "left_out": list(left_out), "columns": names, "rows": []}
     # the bytes that are left for rows
-    room = LONGEST - _NOTES - _byte_count(smallest)
+    room = LONGEST - _ROOM_FOR_OMISSIONS - _byte_count(smallest)
     if room < 0:
         raise ConfigurationError(f"an answer has no room for {len(names)} columns; select fewer")
     rows_with_room: list[list[Any]] = []

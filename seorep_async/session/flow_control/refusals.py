@@ -19,7 +19,9 @@ _USUALLY_TOLERATED = 0.03  # share of refusals that adds no excess
 _TOO_MANY = 1.5  # excess that opens the breaker
 _TOO_MANY_WHILE_HELD = 3.0  # the same while a rate is held
 _LEAST_ATTEMPTS = 20  # the fewest attempts over which a share of refusals is measured
-_SAME = 0.6  # a cut helped if the share of refusals fell below this part of the previous share
+_HELPED_BELOW = (
+    0.6  # a cut helped if the share of refusals fell below this part of the previous share
+)
 _MOST = 0.3  # the largest share that is attributed to chance
 _CHANCE = 1.5  # a random share of refusals is tolerated up to this multiple
 _SAME_LIMIT = 0.03  # two limits are the same if they differ by no more than this part …
@@ -75,10 +77,10 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         """Decide, before a cut, whether the refusals at the last held rate were random."""
         attempts = self.accepted_while_held + self.refused_while_held
         share = self.refused_while_held / max(_LEAST_ATTEMPTS, attempts)
-        did_not_help = share > _SAME * self.share_before > 0
+        did_not_help = share > _HELPED_BELOW * self.share_before > 0
         if share > _USUALLY_TOLERATED and (self.are_random or did_not_help):
-            # Rule 7: a cut did not make refusals rarer, so they are random. Half as many again
-            # are tolerated.
+            # Rule 7: the previous cut did not make refusals rarer, or they were already taken for
+            # random. Tolerate 1.5 times their share in addition to the usual share.
             self.tolerated = _USUALLY_TOLERATED + _CHANCE * min(_MOST, share)
         else:
             self.tolerated = _USUALLY_TOLERATED

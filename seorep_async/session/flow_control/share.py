@@ -79,12 +79,12 @@ class Share:
         return self._queue.pace.rate.learnt < math.inf
 
     def rate_refused_since(self, moment: float) -> bool:
-        """Return whether, at a low limit, the rate was refused since a time.
+        """Return whether a refusal since a time was probably about the rate, and the limit is low.
 
-        There are two signs: a campaign is refused for the first time, or a campaign is accepted
-        that had seemed to cause its own refusals. Later refusals show nothing, because the campaign
-        may be their cause. Only at a low limit may one call be refused many times in a row by
-        chance.
+        There are two signs: a subject is refused that had not been refused since it was last
+        accepted, or a subject is accepted that had seemed to cause its own refusals. Any other
+        refusal may be caused by its subject. Only at a low limit may one call be refused many times
+        in a row by chance.
         """
         pace = self._queue.pace
         return pace.rate.learnt < _LOW_RATE and pace.rate_refused_at >= moment
