@@ -127,9 +127,6 @@ class PeriodValues:
         for row in rows:
             row.date, row.date_precision = periods[row.date]
 
-    def shorten(self, rows: Sequence[Any]) -> None:
-        """Do nothing: models contain the whole of each value."""
-
 
 def _may_be_shared(value: Any) -> bool:
     """Return whether rows may share a value. Users could change its `extra`, if it has one."""
