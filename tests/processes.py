@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 
 def run_python(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run Python until it ends, and return its exit code and output. Any exit code is returned."""
@@ -28,3 +30,15 @@ sys.stdin.read()
         assert other.stdout is not None
         other.stdout.readline()
         yield other
+
+
+@contextmanager
+def full_disk(most_bytes: int) -> Iterator[None]:
+    """Let no file grow any further, which fails like a full disk after a part of the data."""
+    resource = pytest.importorskip("resource")
+    most, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))

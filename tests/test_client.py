@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -20,7 +19,6 @@ from seorep_async.errors import (
     InvalidRequestError,
     OutcomeUnknownError,
 )
-from seorep_async.export import pull_to
 from tests.sandbox.calls import client_of_sandbox
 from tests.session.calls import KEY, Connect, OpenClient, ask
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, SeenRequest, answer, reset
@@ -235,26 +233,10 @@ async def test_a_recording_has_only_the_responses_of_its_client(
 # --- account
 
 
-def test_the_account_is_the_host_by_default() -> None:
-    assert SeoRepClient("https://api.example.com:8443", KEY).account == "api.example.com"
-
-
-async def test_reports_and_files_have_the_clients_account(tmp_path: Path) -> None:
-    days = ("2023-01-01", "2023-01-31")
+async def test_reports_have_the_clients_account() -> None:
     async with client_of_sandbox(campaigns=1, keywords=2, account="acme") as client:
-        report = await client.rankings.campaign(1, *days)
+        report = await client.rankings.campaign(1, "2023-01-01", "2023-01-31")
         assert report.to_dicts()[0]["account"] == report.account == client.account == "acme"
-        assert (await pull_to(client, None, *days, out=tmp_path / "a.csv")).account == "acme"
-        out = tmp_path / "b.csv"
-        summary = await pull_to(client, None, *days, out=out, account="other")
-        assert summary.account == "other"
-
-
-async def test_a_block_of_the_client_is_no_decorator(connect: Connect) -> None:
-    client, _ = await connect()
-    for block in (client.timeout(1.0), client.record_answers()):
-        with pytest.raises(ConfigurationError, match="this is not a decorator"):
-            block(ask)  # type: ignore[operator]  # a user without a type checker
 
 
 async def test_closing_in_another_loop_is_refused_and_harmless(connect: Connect) -> None:

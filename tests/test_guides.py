@@ -30,7 +30,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -119,8 +119,9 @@ def execute(command: list[str]) -> None:
     assert result.returncode == 0, f"{result.stdout}\n{result.stderr}"
 
 
-def run_page(page: Iterable[Block], name: str, *, engines: bool = False) -> None:
-    names: dict[str, object] = {"__name__": "__main__"}
+def run_page(page: Iterable[Block], name: str, *, engines: bool = False) -> dict[str, Any]:
+    """Run the examples of a page, and return the names that they define."""
+    names: dict[str, Any] = {"__name__": "__main__"}
     with asyncio.Runner() as loop:
         for number, block in enumerate(page):
             if "engines" in block.words and not engines:
@@ -141,6 +142,7 @@ def run_page(page: Iterable[Block], name: str, *, engines: bool = False) -> None
                 result = eval(code, names)  # noqa: S307
                 if code.co_flags & inspect.CO_COROUTINE:
                     loop.run(result)
+    return names
 
 
 @pytest.mark.heavy

@@ -9,7 +9,7 @@ import pytest
 
 import seorep_async
 from tests.processes import run_python
-from tests.sources import BY_NAME, PACKAGE, REPO, SOURCES, Function, Source
+from tests.sources import BY_NAME, PACKAGE, REPO, SOURCES, Source
 
 FLOORS = [
     {"errors", "guides", "plain_values", "reasons", "secret", "version"},
@@ -125,17 +125,6 @@ def test_no_import_hides_in_a_string() -> None:
     )
     hiding = {source.name for source in SOURCES if importing.search(source.text)}
     assert hiding == IMPORTS_BY_NAME
-
-
-def statements_of(function: Function) -> int:
-    """Return the number of statements of a function, including its inner functions."""
-    return sum(isinstance(node, ast.stmt) for node in ast.walk(function)) - 1
-
-
-def test_functions_have_at_most_40_statements() -> None:
-    for source in SOURCES:
-        for function in source.functions:
-            assert statements_of(function) <= 40, f"{source.name}: {function.name}"
 
 
 def test_names_of_tests_have_at_most_60_characters() -> None:

@@ -8,11 +8,13 @@ targets.
 import datetime as dt
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
+from multidict import MultiDict
 
 import seorep_async as api
 from seorep_async.export import pull_to
@@ -30,9 +32,11 @@ NAMES |= {
     "RateLimit": RateLimit,
     "Sandbox": Sandbox,
     "pull_to": pull_to,
+    "MultiDict": MultiDict,
     "DAYS": ("2023-01-01", "2023-01-31"),
     "attrs": attrs,
     "dt": dt,
+    "partial": partial,
 }
 FILES_OF_OTHERS = [
     "deep.totals.jsonl",

@@ -89,11 +89,30 @@ async def test_questions_are_due_after_8_then_32_then_128_403s() -> None:
     assert fourth - third == 128 + 1
 
 
-async def test_a_success_restarts_the_count_of_403s() -> None:
-    service = forbidding(campaign_id for campaign_id in range(1, 15) if campaign_id != 5)
+@pytest.mark.parametrize(
+    ("forbidden", "requests"),
+    [
+        pytest.param([1, 2, 3], [1, 2, 3, LIST], id="no report, so the list is asked for"),
+        pytest.param([1, 2, 3], [4, 1, 2, 3, 4], id="in doubt at the end"),
+        pytest.param([1, 2, 3], [1, 2, 3, 4, 5, 6], id="no doubt after a report"),
+        pytest.param(range(3, 12), [*range(1, 11), 2, 11, 2], id="the last report is asked for"),
+        pytest.param(
+            [1, 2, 3, 4, *range(6, 15)],
+            [*range(1, 14), 5, 14, 5],
+            id="a report restarts the count of 403s",
+        ),
+    ],
+)
+async def test_a_pull_asks_about_the_key_for_these_ids(
+    forbidden: Iterable[int], requests: list[int]
+) -> None:
+    service = forbidding(forbidden)
     async with rankings_of(service, max_concurrency=1) as (_, rankings):
-        await rankings.pull(range(1, 15), *JANUARY)
-    assert questions(service)[0] == 5 + 8
+        outcomes = await rankings.pull([id_ for id_ in requests if id_ != LIST], *JANUARY)
+    assert requested_ids(service) == requests
+    if LIST in requests:
+        assert service.requests[-1] == ApiRequest("/v3/campaigns", "limit=1")
+    assert failed_ids(outcomes) == [*forbidden]
 
 
 @pytest.mark.parametrize("concurrency", [1, 4, 16])
@@ -118,22 +137,6 @@ async def test_an_unanswered_question_delays_a_pull_by_10_seconds() -> None:
     assert failed_ids(outcomes) == [*range(1, 20)]
 
 
-@pytest.mark.parametrize("ids", [[1, 2, 3], [4, 1, 2, 3]], ids=["no report", "a report before"])
-async def test_a_pull_that_ends_in_doubt_asks(ids: list[int]) -> None:
-    service = forbidding([1, 2, 3])
-    async with rankings_of(service, max_concurrency=1) as (_, rankings):
-        outcomes = await rankings.pull(ids, *JANUARY)
-    assert questions(service) == [len(ids)]
-    assert failed_ids(outcomes) == [1, 2, 3]
-
-
-async def test_a_pull_whose_reports_came_after_its_403s_does_not_ask() -> None:
-    service = forbidding([1, 2, 3])
-    async with rankings_of(service, max_concurrency=1) as (_, rankings):
-        await rankings.pull([1, 2, 3, 4, 5, 6], *JANUARY)
-    assert questions(service) == []
-
-
 async def test_a_question_that_told_nothing_is_asked_again_at_the_end() -> None:
     answers = iter([503, 503, 403])
     service = answering(lambda campaign_id: next(answers) if campaign_id == LIST else 403)
@@ -143,21 +146,6 @@ async def test_a_question_that_told_nothing_is_asked_again_at_the_end() -> None:
 
 
 # --- Which page it asks for
-
-
-async def test_the_question_is_the_last_report() -> None:
-    service = forbidding(range(3, 20))
-    async with rankings_of(service, max_concurrency=1) as (_, rankings):
-        await rankings.pull(range(1, 20), *JANUARY)
-    assert requested_ids(service).count(2) == 1 + 2
-    assert LIST not in requested_ids(service)
-
-
-async def test_before_any_report_the_question_is_one_campaign() -> None:
-    service = forbidding(range(1, 4))
-    async with rankings_of(service, max_concurrency=1) as (_, rankings):
-        await rankings.pull(range(1, 4), *JANUARY)
-    assert service.requests[-1] == ApiRequest("/v3/campaigns", "limit=1")
 
 
 async def test_a_later_pull_asks_for_a_report_of_the_earlier_one() -> None:

@@ -9,6 +9,7 @@ import pytest
 from seorep_async.history import open_history
 from tests.cli.running import Seorep
 from tests.history.databases import database_of, nightly
+from tests.processes import full_disk
 
 BEFORE = {11: 12, 12: 40, 13: None, 21: 2}
 AFTER = {11: 3, 12: 47, 13: 60, 21: None}
@@ -30,16 +31,6 @@ def test_moves_have_signs_and_headers_are_bold_and_explained(
     assert workbook["winners"]["F3"].number_format == "+0;-0;0"
     for sheet in workbook:
         assert all(cell.font.b and cell.comment.text for cell in sheet[1])
-
-
-@pytest.mark.parametrize("name", ["mine.xlsx", "mine.csv", "none.txt"])
-@pytest.mark.parametrize("content", [b"mine", b"\0" * 200_000, b'"' + b"x" * 200_000])
-def test_another_file_is_kept(seorep: Seorep, database: Path, name: str, content: bytes) -> None:
-    Path(name).write_bytes(content)
-    ended = seorep("changes", database, "-o", name)
-    assert ended.code == 2
-    assert f"can't write {name}" in ended.err
-    assert Path(name).read_bytes() == content
 
 
 def test_a_saved_workbook_of_changes_is_kept(seorep: Seorep, database: Path) -> None:
@@ -68,14 +59,8 @@ def test_more_changes_than_a_sheet_can_contain_are_refused(
 def test_a_full_disk_leaves_no_workbook(
     seorep: Seorep, database: Path, most_bytes: int, options: list[str]
 ) -> None:
-    resource = pytest.importorskip("resource")
-    most, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    # a file that may not grow any further fails like a full disk
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
-    try:
+    with full_disk(most_bytes):
         ended = seorep("changes", database, "-o", "a.xlsx", *options)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
     assert ended.code == 7
     # pytest also fails if Python prints the error of an unfinished file
     assert ended.err.endswith("Error: can't write a.xlsx: File too large\n")

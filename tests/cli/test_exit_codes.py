@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from seorep_async import AuthenticationError, ConnectionFailedError, Feed, SeoRepClient
+from seorep_async import AuthenticationError, ConnectionFailedError, Feed
 from seorep_async.cli import calls, pulling
 from seorep_async.cli.errors import ExitCode
 from seorep_async.cli.summary import closing_line, code_of_pulls, show_failures
-from seorep_async.export import CampaignOutcome, PullFailure, PullSummary, pull_to
+from seorep_async.export import PullFailure, PullSummary, pull_to
 from seorep_async.export.progress import id_in_text
 from tests.cli.running import Seorep
 
@@ -21,30 +21,6 @@ FORBIDDEN = ("AuthenticationError", 403)
 OTHER_SERVER = ("ProtocolError", 404)
 BUSY = ("ServerError", 503)
 UNREACHABLE = ("ConnectionFailedError", None)
-
-
-def summary(failures: list[tuple[str, int | None]], succeeded: int) -> PullSummary:
-    """Return the summary of a pull in which some campaigns failed, one for each error."""
-    outcomes = [
-        CampaignOutcome(100 + number, {Feed.CAMPAIGN: 1}, ()) for number in range(succeeded)
-    ]
-    for number, (error, status) in enumerate(failures, 1):
-        failure = PullFailure(Feed.CAMPAIGN, number, None, error, "message", status, 1)
-        outcomes.append(CampaignOutcome(number, {}, (failure,)))
-    return PullSummary(
-        feeds=(Feed.CAMPAIGN,),
-        start_date=DAY,
-        end_date=DAY,
-        account="acme",
-        snapshot_date=DAY,
-        started_at=dt.datetime(2023, 4, 1),
-        compared=False,
-        paths=(),
-        outcomes=tuple(outcomes),
-        resumed=0,
-        seconds=1.0,
-        stats=SeoRepClient("https://api.example.com", "key").stats,
-    )
 
 
 @pytest.mark.parametrize(
@@ -69,7 +45,9 @@ def summary(failures: list[tuple[str, int | None]], succeeded: int) -> PullSumma
 def test_the_code_tells_permanent_from_passing(
     failures: list[tuple[str, int | None]], succeeded: int, is_retry: bool, code: ExitCode
 ) -> None:
-    assert code_of_pulls([summary(failures, succeeded)], is_retry=is_retry) is code
+    failed = [SimpleNamespace(error=error, status=status) for error, status in failures]
+    pull: Any = SimpleNamespace(failures=failed, received=succeeded)
+    assert code_of_pulls([pull], is_retry=is_retry) is code
 
 
 @pytest.mark.parametrize(

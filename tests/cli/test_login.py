@@ -11,6 +11,7 @@ from hypothesis import example, given, strategies as st
 
 from seorep_async.cli.errors import UsageError
 from seorep_async.cli.login import _store, toml_string, with_values
+from tests.processes import full_disk
 
 NEW = {"base_url": "https://new.example.com", "key": "new"}
 
@@ -53,16 +54,9 @@ def test_a_new_profile_is_added_to_a_file(text: str) -> None:
 
 
 def test_a_full_disk_leaves_the_profiles_as_they_were(tmp_path: Path) -> None:
-    resource = pytest.importorskip("resource")
     file = tmp_path / "config.toml"
     file.write_text("[a]\nkey = 'a'\n", encoding="utf-8")
-    most, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    # a file that may not grow any further fails like a full disk, after a part of the text
-    resource.setrlimit(resource.RLIMIT_FSIZE, (40, hard))
-    try:
-        with pytest.raises(UsageError, match="can't write"):
-            _store(file, "b", NEW)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    with full_disk(40), pytest.raises(UsageError, match="can't write"):
+        _store(file, "b", NEW)
     assert file.read_text(encoding="utf-8") == "[a]\nkey = 'a'\n"
     assert list(tmp_path.iterdir()) == [file]

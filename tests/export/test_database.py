@@ -170,30 +170,26 @@ async def test_a_lookup_that_fails_in_a_resume_keeps_the_account(tmp_path: Path)
         assert not reports_in(service)
 
 
-async def test_an_earlier_night_says_whose_a_campaign_is(
-    client: SeoRepClient, account: Account, out: Path
+@pytest.mark.parametrize(
+    ("nights", "night"),
+    [
+        pytest.param([(0, DAY), (1, "2023-03-01")], "2023-04-01", id="an earlier night"),
+        pytest.param([(1, DAY), (0, DAY), (None, DAY)], DAY, id="before the ids were missing"),
+    ],
+)
+async def test_any_night_says_whose_a_campaign_is(
+    client: SeoRepClient,
+    account: Account,
+    out: Path,
+    nights: list[tuple[int | None, str]],
+    night: str,
 ) -> None:
-    account.account_id = 0
-    await pull(client, out)
-    account.account_id = 1
-    await pull(client, out, snapshot_date="2023-03-01")
+    for account.account_id, earlier_night in nights:
+        await pull(client, out, snapshot_date=earlier_night)
     account.account_id = 2
-    with pytest.raises(ConfigurationError, match="of the service's account 1"):
-        await pull(client, out, snapshot_date="2023-04-01")
-
-
-async def test_a_night_without_account_ids_leaves_them_known(
-    client: SeoRepClient, account: Account, out: Path
-) -> None:
-    await pull(client, out)
-    for account.account_id in (0, None):
-        await pull(client, out)
-    account.account_id = 2
-    with pytest.raises(
-        ConfigurationError,
-        match="of the service's account 1, and these campaigns are of account 2",
-    ):
-        await pull(client, out)
+    words = "of the service's account 1, and these campaigns are of account 2"
+    with pytest.raises(ConfigurationError, match=words):
+        await pull(client, out, snapshot_date=night)
     assert ask(out, "SELECT campaign_id, account_id FROM campaigns ORDER BY 1") == [(1, 1), (2, 1)]
 
 

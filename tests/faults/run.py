@@ -15,27 +15,24 @@ from seorep_async import (
     RankingReport,
     SeoRepClient,
     SeoRepError,
-    Settings,
 )
+from tests.session.calls import KEY
 
-KEY = "canary-7f3d"
 JANUARY = ("2023-01-01", "2023-01-31")
 Results: TypeAlias = dict[int, RankingReport[Any] | SeoRepError | None]
 
 
 @asynccontextmanager
-async def opened(
-    base_url: str, settings: Settings, ca: bytes | None = None, key: str = KEY, **options: Any
-) -> AsyncIterator[SeoRepClient]:
+async def opened(base_url: str, ca: bytes | None = None) -> AsyncIterator[SeoRepClient]:
     """Open a client, for https with a certificate authority that it trusts."""
     if ca is None:
-        async with SeoRepClient(base_url, key, settings=settings, **options) as client:
+        async with SeoRepClient(base_url, KEY) as client:
             yield client
         return
     trust = ssl.create_default_context(cadata=ca.decode())
     async with (
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust, limit=0)) as session,
-        SeoRepClient(base_url, key, settings=settings, session=session, **options) as client,
+        SeoRepClient(base_url, KEY, session=session) as client,
     ):
         yield client
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trustme
 
-from seorep_async import SeoRepError, Settings
+from seorep_async import SeoRepError
 from seorep_async.sandbox import Sandbox
 from tests.faults.conftest import Check
 from tests.faults.proxies import Proxy, haproxy, needs, nginx
@@ -33,7 +33,7 @@ Disturb = Callable[[Proxy], Coroutine[Any, Any, None]]
 
 
 async def pull(base_url: str, campaigns: int, ca: bytes | None = None) -> Results:
-    async with opened(base_url, Settings(), ca, KEY) as client:
+    async with opened(base_url, ca) as client:
         results = await results_of(client, campaigns)
     for result in results.values():
         if isinstance(result, SeoRepError):

@@ -22,7 +22,6 @@ Row: TypeAlias = dict[str, Any]
 Tables: TypeAlias = dict[str, list[Row]]
 TOPS = (3, 10, 20)
 SCHEMAS = {table.name: arrow_schema(table) for table in all_tables()}
-FILLED = ("keyword_rankings", "failures", "pulls", "campaigns")
 PLACE = ("account", "snapshot_date", "start_date", "end_date")
 """The columns that identify the pull of a row."""
 
@@ -85,21 +84,20 @@ def add_last_rows(database: duckdb.DuckDBPyConnection, statement: str) -> None:
 
 
 def database_of(path: Path, pulls: Iterable[Pull], **columns: Any) -> Path:
-    """Write pulls into a database, which may exist.
+    """Write pulls into a database, which may have pulls of other nights.
 
     Args:
         columns: values of further columns of every keyword.
     """
     if not path.exists():
         path.write_bytes(_empty())
+    tables = _tables_of(pulls, columns)
     with opened(path) as database:
-        tables = {name: _rows(database, name) for name in FILLED}
-        for pull in pulls:
-            _replace(tables, pull)
-            _add(tables, pull, columns)
         database.begin()
+        for row in tables["campaigns"]:
+            key = [row["account"], row["campaign_id"]]
+            database.execute("DELETE FROM campaigns WHERE account = $1 AND campaign_id = $2", key)
         for name, rows in tables.items():
-            database.execute(f"DELETE FROM {name}")
             insert(database, name, rows)
         database.commit()
     return path
@@ -136,62 +134,50 @@ def _empty() -> bytes:
         return path.read_bytes()
 
 
-def _rows(database: duckdb.DuckDBPyConnection, table: str) -> list[Row]:
-    result = database.execute(f"FROM {table}")
-    names = [column[0] for column in result.description]
-    return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
-
-
-def _replace(tables: Tables, pull: Pull) -> None:
-    """Remove the rows that a pull replaces. Rows of a failed report stay."""
-
-    def is_of_pull(row: Row) -> bool:
-        return all(row[name] == value for name, value in pull.place.items())
-
-    def remain(table: str, campaigns: set[int]) -> list[Row]:
-        rows = tables[table]
-        return [row for row in rows if row["campaign_id"] not in campaigns or not is_of_pull(row)]
-
-    tables["keyword_rankings"] = remain("keyword_rankings", pull.reports)
-    tables["failures"] = remain("failures", pull.reports | {*pull.failed})
-    tables["campaigns"] = [
-        row
-        for row in tables["campaigns"]
-        if row["account"] != pull.account or row["campaign_id"] not in pull.reports
-    ]
-
-
-def _add(tables: Tables, pull: Pull, columns: Row) -> None:
-    """Add the rows that a pull brings."""
-    for keyword, rank in pull.ranks.items():
-        about = {
-            "campaign_id": keyword // 10,
-            "keyword_id": keyword,
-            "keyword_phrase": f"shoes {keyword}",
-            "engine_a_ranking": rank,
+def _tables_of(pulls: Iterable[Pull], columns: Row) -> Tables:
+    """Return the rows that pulls leave. A later report of a place replaces an earlier one."""
+    reports: dict[Any, list[Row]] = {}
+    failures: dict[Any, Row] = {}
+    campaigns: dict[Any, Row] = {}
+    pull_rows = []
+    for pull in pulls:
+        place = tuple(pull.place.values())
+        for campaign_id in pull.failed:
+            error = {"table_name": "keyword_rankings", "error": "ServerError", "message": "down"}
+            failures[place, campaign_id] = pull.place | {"campaign_id": campaign_id} | error
+        for campaign_id in pull.reports:
+            failures.pop((place, campaign_id), None)
+            reports[place, campaign_id] = []
+            campaigns[pull.account, campaign_id] = {
+                "account": pull.account,
+                "snapshot_date": pull.night,
+                "campaign_id": campaign_id,
+                "company": f"Company {campaign_id}",
+                "group_title": "Retail" if campaign_id == 1 else None,
+            }
+        for keyword, rank in pull.ranks.items():
+            about = {
+                "campaign_id": keyword // 10,
+                "keyword_id": keyword,
+                "keyword_phrase": f"shoes {keyword}",
+                "engine_a_ranking": rank,
+            }
+            reports[place, keyword // 10].append(pull.place | about | columns)
+        facts = {
+            "started_at": dt.datetime.combine(pull.night, dt.time(3)),
+            "feeds": "campaign",
+            "rows": len(pull.ranks),
+            "failures": len(pull.failed),
+            "compared": False,
+            "version": "0.2.0",
         }
-        tables["keyword_rankings"].append(pull.place | about | columns)
-    for campaign_id in pull.failed:
-        error = {"table_name": "keyword_rankings", "error": "ServerError", "message": "down"}
-        tables["failures"].append(pull.place | {"campaign_id": campaign_id} | error)
-    facts = {
-        "started_at": dt.datetime.combine(pull.night, dt.time(3)),
-        "feeds": "campaign",
-        "rows": len(pull.ranks),
-        "failures": len(pull.failed),
-        "compared": False,
-        "version": "0.2.0",
+        pull_rows.append(pull.place | facts)
+    return {
+        "keyword_rankings": [row for rows in reports.values() for row in rows],
+        "failures": [*failures.values()],
+        "pulls": pull_rows,
+        "campaigns": [*campaigns.values()],
     }
-    tables["pulls"].append(pull.place | facts)
-    for campaign_id in pull.reports:
-        campaign = {
-            "account": pull.account,
-            "snapshot_date": pull.night,
-            "campaign_id": campaign_id,
-            "company": f"Company {campaign_id}",
-            "group_title": "Retail" if campaign_id == 1 else None,
-        }
-        tables["campaigns"].append(campaign)
 
 
 def insert(database: duckdb.DuckDBPyConnection, table: str, rows: list[Row]) -> None:

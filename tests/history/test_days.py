@@ -3,7 +3,6 @@
 `pytest -m slow tests/history/test_days.py` tries 500 examples of nights in place of 25.
 """
 
-import calendar
 import datetime as dt
 import operator
 from pathlib import Path
@@ -18,15 +17,10 @@ from seorep_async.history import changes, open_history
 from tests.history.databases import Pull, Ranks, counted, database_of, day, days, expected_changes
 from tests.history.test_report import page_of
 
-MONTHS = [dt.date(year, month, 1) for year in (2021, 2022) for month in range(1, 13)]
 THE_NIGHT = dt.date(2026, 3, 3)
 NIGHTS = [THE_NIGHT + dt.timedelta(number) for number in range(30)]
 A_DAY = dt.timedelta(1)
 RANKS: Ranks = {11: 7, 12: None, 21: 30}
-
-
-def last_of_month(first: dt.date) -> dt.date:
-    return first.replace(day=calendar.monthrange(first.year, first.month)[1])
 
 
 def full_months(night: dt.date) -> tuple[dt.date, dt.date]:
@@ -34,21 +28,6 @@ def full_months(night: dt.date) -> tuple[dt.date, dt.date]:
     last = night.replace(day=1) - A_DAY
     month = last.year * 12 + last.month - 3
     return dt.date(month // 12, month % 12 + 1, 1), last
-
-
-def test_a_backfill_of_months_compares_the_last_two(tmp_path: Path) -> None:
-    pulls = []
-    for number, first in enumerate(MONTHS):
-        ranks = {11: 30 - number}
-        pulls.append(Pull(THE_NIGHT, first, last_of_month(first), ranks))
-    database = database_of(tmp_path / "a.duckdb", pulls)
-    compared = changes(database, moved=1)
-    assert compared.before == dt.date(2022, 11, 30)
-    assert compared.after == dt.date(2022, 12, 31)
-    (change,) = compared
-    assert change.kinds == ("rose",)
-    assert (change.before, change.after) == (8, 7)
-    assert ", 24 days</p>" in page_of(database)
 
 
 @pytest.mark.parametrize("count", [2, 20])

@@ -16,7 +16,6 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import attrs
-import duckdb
 import msgspec
 import pytest
 
@@ -215,15 +214,6 @@ async def test_an_error_names_tools_and_what_the_user_must_do(
             assert "=" not in answer
             assert "--" not in answer.replace("--account", "")
             assert len(answer) < 2100
-
-
-@pytest.mark.usefixtures("asked_here")
-async def test_a_database_of_ones_own_asks_for_a_pull(tmp_path: Path) -> None:
-    database = tmp_path / "rankings.duckdb"
-    with duckdb.connect(str(database)) as own:
-        own.execute("CREATE TABLE own AS SELECT 1")
-    async with agent(database) as host:
-        assert "call pull first" in await host.ask("changes")
 
 
 async def test_a_bug_is_logged_and_tells_the_agent_nothing(

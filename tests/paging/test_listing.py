@@ -321,16 +321,6 @@ async def test_iterating_has_no_time_limit() -> None:
 # --- Bad use
 
 
-def test_an_attribute_of_an_unawaited_listing_asks_for_await() -> None:
-    listing = SeoRepClient("http://127.0.0.1:9", "key").rankings.campaign(
-        42, "2023-01-01", "2023-01-31"
-    )
-    assert repr(listing) == "<Listing of campaign 42, not fetched: await it, or use `async for`>"
-    for name in ("rows", "totals", "to_pandas"):
-        with pytest.raises(AttributeError, match=rf"you forgot `await`: \(await listing\)\.{name}"):
-            getattr(listing, name)
-
-
 @pytest.mark.parametrize(
     "use",
     [
@@ -348,14 +338,6 @@ def test_an_unawaited_listing_used_as_a_list_asks_for_await(use: Callable[[Any],
         TypeError, match=r"^<Listing of /v3/campaigns, not fetched: await it, or use `async for`>$"
     ):
         use(SeoRepClient("http://127.0.0.1:9", "key").campaigns.list())
-
-
-@pytest.mark.parametrize("number", [0, -1, True, "1", 1.0, None])
-async def test_a_bad_page_number_is_refused_before_any_request(number: Any) -> None:
-    async with simulating(well_behaved(LIST, 5, 10)) as (client, service):
-        with pytest.raises(ConfigurationError, match="page must be an integer from 1, got"):
-            await client.campaigns.list().page(number)
-    assert service.requests == []
 
 
 def test_a_query_that_may_hold_a_secret_is_not_shown() -> None:

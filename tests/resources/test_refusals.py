@@ -12,11 +12,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from multidict import MultiDict
 
 from seorep_async import (
-    ArrayEncoding,
-    Campaign,
     ConfigurationError,
     Feed,
     FeedSearchParam,
@@ -153,11 +150,6 @@ def test_the_refusal_of_a_period_suggests_its_string() -> None:
     assert refusal_of_period.endswith("got Period('2023-03', 'M'); pass its str()")
 
 
-def test_the_refusal_of_an_object_suggests_its_id() -> None:
-    campaign: Any = Campaign(7, "example.com", "Example")
-    assert refused(closed().rankings.pull, [campaign], *JANUARY).endswith("pass its .id")
-
-
 @each([operation for operation in OPERATIONS if operation.optional])
 async def test_an_argument_that_must_be_a_string_is_refused_if_not(operation: Operation) -> None:
     others = CHECKED | {"email_credentials", "compare_previous_period"}
@@ -169,12 +161,6 @@ async def test_an_argument_that_must_be_a_string_is_refused_if_not(operation: Op
         for bad in (5, ["a"]):
             said = await refusal(operation, operation.changing | {name: bad})
             assert said == f"{name} must be a string, got {described(bad)}"
-
-
-@each([operation for operation in OPERATIONS if operation.verb == "update"])
-async def test_a_change_of_nothing_is_refused(operation: Operation) -> None:
-    said = await refusal(operation, {"id": 7, "extra_params": {"x": None}})
-    assert said.endswith(" 7: there is nothing to change; give at least one value")
 
 
 # --- extra_params
@@ -216,39 +202,3 @@ async def test_a_value_that_cannot_be_sent_is_refused_by_name(operation: Operati
     for name in {"email_credentials", "compare_previous_period"} & {*operation.inputs}:
         said = await refusal(operation, operation.least | {name: {"a": 1}})
         assert said == f"{name} cannot be sent as a value of type dict"
-
-
-def extra_of(extra: Any) -> str:
-    return refused(closed().rankings.campaign, 42, *JANUARY, extra_params=extra)
-
-
-def test_extra_params_that_are_no_mapping_of_strings_are_refused() -> None:
-    for bad in ("", 5, None, b"x"):
-        problem = f"a name must be a non-empty string, got {described(bad)}"
-        assert extra_of({bad: "1"}) == f"extra_params: {problem}"
-    for wrong in ("x=1", [("x", "1")], 5, b"x", {"x"}):
-        kind = f"a value of type {type(wrong).__name__}"
-        assert extra_of(wrong) == f"extra_params must map names to values, got {kind}"
-    assert len(extra_of({"x": [0] * 10_000})) < 100
-
-
-def test_invalid_unicode_is_refused() -> None:
-    messages = [extra_of({"x": "\ud800"})]
-    messages.append(extra_of({"x": ["\ud800"]}))
-    messages.append(extra_of({"\ud800": "x"}))
-    messages.append(refused(closed().campaigns.list, filter="\ud800"))
-    messages.append(refused(closed().rankings.campaign, 42, *JANUARY, search="\ud800"))
-    for said in messages:
-        assert said.endswith("is not valid Unicode")
-
-
-def test_no_parameter_is_dropped_or_doubled() -> None:
-    twice = MultiDict([("tag", "a"), ("tag", "b")])
-    assert (
-        extra_of(twice)
-        == "extra_params: 'tag' is given more than once; pass its values as one list"
-    )
-    said = refused(closed().users.list, role=["a"], extra_params={"role[]": "b"})
-    assert said == "extra_params: 'role[]' is an argument of its own: role=…"
-    said = refused(closed(array_encoding=ArrayEncoding.COMMA).users.list, role=["a,b", "c"])
-    assert said.startswith("role: a value with a comma can't be sent")

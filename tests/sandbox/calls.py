@@ -118,24 +118,6 @@ class Caller:
         ) as response:
             return Reply(response.status, response.headers, await response.read())
 
-    async def write(
-        self, method: str, path: str, fields: Mapping[str, Any], encoding: str = "form"
-    ) -> Reply:
-        if encoding == "query":
-            return await self.send(path, fields, method=method)
-        argument = {"form": "data", "json": "json"}[encoding]
-        return await self.send(path, method=method, body={argument: fields})
-
-    async def written(
-        self, method: str, path: str, fields: Mapping[str, Any], encoding: str = "form"
-    ) -> Any:
-        reply = await self.write(method, path, fields, encoding)
-        assert reply.status == 200, reply
-        return reply.json()["data"]
-
-    async def create(self, path: str, **fields: Any) -> Any:
-        return await self.written("POST", path, {**NEW[path], **fields})
-
     async def get(self, path: str, **query: Any) -> dict[str, Any]:
         reply = await self.send(path, query)
         assert reply.status == 200, reply

@@ -5,7 +5,6 @@ import json
 from collections import Counter
 from typing import Any
 
-import aiohttp
 import pytest
 
 from seorep_async import guides
@@ -160,17 +159,3 @@ async def test_faults_and_clean_answers_are_counted(kind: str) -> None:
         await in_flight(call, 0)
         stats = call.sandbox.stats
     assert (stats.requests, stats.in_flight, stats.faults) == (2, 0, {kind: 1})
-
-
-async def test_leaving_does_not_wait_for_those_that_hang() -> None:
-    loop = asyncio.get_running_loop()
-    async with aiohttp.ClientSession() as session:
-        async with calling(faults="hang=50%,slow=50%") as call:
-            calls = [
-                asyncio.ensure_future(session.get(call.sandbox.base_url + CAMPAIGNS))
-                for _ in range(10)
-            ]
-            await in_flight(call, 10)
-            start = loop.time()
-        assert loop.time() - start < 60
-        await asyncio.gather(*calls, return_exceptions=True)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from seorep_async.sandbox import Sandbox
 from seorep_async.sandbox.account import MOST_CAMPAIGNS, Account
 from seorep_async.sandbox.seeds import IDS_PER_CAMPAIGN
 from tests.sandbox.calls import (
@@ -167,18 +166,3 @@ async def test_rows_by_date_are_sent_if_the_range_touches_their_month() -> None:
         assert row["date"] == own_row["date"]
         assert row["engineARankingUrl"] is not None
     assert totals_of(answer)["engineARanking"] == {"value": 7}
-
-
-@pytest.mark.parametrize(
-    "reports",
-    [
-        {("keywords", 1): []},
-        {("campaign", "1"): []},
-        {"campaign": []},
-        {1: []},
-        [1],
-    ],
-)
-def test_reports_of_another_form_are_a_value_error(reports: Any) -> None:
-    with pytest.raises(ValueError, match=r"^reports must"):
-        Sandbox(reports=reports)

@@ -38,7 +38,7 @@ async def test_answers_are_those_of_the_page() -> None:
     def a_day_later_for_each_request() -> dt.datetime:
         return dt.datetime(2023, 1, 1, 6, 7, 8) + dt.timedelta(call.sandbox.stats.requests)
 
-    async with calling(clock=a_day_later_for_each_request) as call:
+    async with calling(backlinks=6, clock=a_day_later_for_each_request) as call:
         for request in page.questions():
             page.lines.append(await answer_to(call, request))
     page.compare()

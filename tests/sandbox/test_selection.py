@@ -1,4 +1,4 @@
-"""Filtering, ordering, and the limits of a page."""
+"""Ordering, and the limits of a page. `requests.txt` has searches and filters."""
 
 import tracemalloc
 from typing import Any
@@ -6,30 +6,14 @@ from typing import Any
 import pytest
 
 from tests.sandbox.calls import (
-    BACKLINKS,
     CAMPAIGN,
     CAMPAIGNS,
     FEEDS,
     KEYWORD_BY_DATE,
     LINKS,
-    USERS,
-    Caller,
     calling,
     rows_of,
 )
-
-
-@pytest.mark.parametrize("name", ["filter", "search"])
-async def test_the_campaign_feed_is_searched_by_either_name(name: str, call: Caller) -> None:
-    every_row = await call.feed(CAMPAIGN)
-    search = every_row[0]["keywordPhrase"][1:]
-    rows = await call.feed(CAMPAIGN, **{name: search.upper()})
-    assert rows == [row for row in every_row if search in row["keywordPhrase"]]
-
-
-async def test_filter_and_search_must_both_be_met(call: Caller) -> None:
-    rows = await call.feed(KEYWORD_BY_DATE, filter="2022-1", search="2")
-    assert [row["date"] for row in rows] == ["2022-10", "2022-11", "2022-12"]
 
 
 @pytest.mark.parametrize("direction", ["asc", "DESC"])
@@ -79,39 +63,6 @@ async def test_a_limit_has_a_default_and_a_maximum(
     assert page["metadata"] == {"total_pages": -(-100 // records), "total_records": 100}
 
 
-@pytest.mark.parametrize(
-    ("path", "field"),
-    [
-        (CAMPAIGNS, "company"),
-        (CAMPAIGNS, "url"),
-        (USERS, "first_name"),
-        (USERS, "last_name"),
-        (USERS, "username"),
-        (USERS, "email"),
-        (BACKLINKS, "title"),
-        (BACKLINKS, "url"),
-        (BACKLINKS, "notes"),
-    ],
-)
-async def test_records_are_found_by_part_of_a_field_in_any_case(
-    path: str, field: str, call: Caller
-) -> None:
-    created = await call.create(path, **{field: "x-Ünlikely-x"})
-    if path == BACKLINKS:
-        page = await call.get(LINKS, search="ÜNLIKELY", campaign_id=2, limit=1)
-    else:
-        page = await call.get(path, filter="ÜNLIKELY", limit=1)
-    assert [record["id"] for record in page["data"]] == [created["id"]]
-    assert page["metadata"]["total_records"] == 1
-
-
-async def test_keywords_of_a_campaign_are_those_listed_with_its_id(call: Caller) -> None:
-    every_keyword = await call.data("/v3/keywords", limit=500)
-    keywords = await call.data("/v3/keywords", limit=500, campaign_id=4)
-    assert keywords == [keyword for keyword in every_keyword if keyword["campaign_id"] == 4]
-    assert len(keywords) == 40
-
-
 async def test_a_page_of_many_keywords_needs_little_memory() -> None:
     async with calling(campaigns=21_473, keywords=2000) as call:
         tracemalloc.start()
@@ -123,49 +74,3 @@ async def test_a_page_of_many_keywords_needs_little_memory() -> None:
     assert page["metadata"]["total_records"] == 21_473 * 2000
     assert [keyword["id"] for keyword in page["data"]] == [2_000_002_000]
     assert peak < 30_000_000
-
-
-# --- The list of a campaign's backlinks
-
-
-MANY = {"backlinks": 40, "max_limit": 100, "default_limit": 100}
-
-
-async def listed(call: Any, **query: Any) -> list[dict[str, Any]]:
-    records: list[dict[str, Any]] = await call.data(LINKS, campaign_id=2, **query)
-    return records
-
-
-async def test_the_list_is_narrowed_by_fields() -> None:
-    queries = [
-        {"status": "published"},
-        {"status": "unpublished"},
-        {"link_type": "guest post"},
-        {"status": "published", "link_type": "guest post"},
-    ]
-    async with calling(**MANY) as call:
-        every_backlink = await listed(call)
-        assert len(every_backlink) == 40
-        assert await listed(call, link_type="all") == every_backlink
-        for query in queries:
-            backlinks = await listed(call, **query)
-            assert 0 < len(backlinks) < 40
-            matching = [
-                backlink for backlink in every_backlink if query.items() <= backlink.items()
-            ]
-            assert backlinks == matching
-
-
-@pytest.mark.parametrize("dash", ["-", " - ", " -", "  -  "])
-async def test_the_list_is_narrowed_to_days_of_publication(dash: str) -> None:
-    async with calling(**MANY) as call:
-        every_backlink = await listed(call)
-        days = sorted(backlink["date_published"] for backlink in every_backlink)
-        first = days[10]
-        last = days[20]
-        backlinks = await listed(call, date_string=f"{first}{dash}{last}")
-    assert len(backlinks) >= 11
-    in_range = [
-        backlink for backlink in every_backlink if first <= backlink["date_published"] <= last
-    ]
-    assert backlinks == in_range

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import math
 import random
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -148,7 +147,6 @@ class SimulatedService:
         outage: a status, `refused` (no connection), `reset` (it breaks), or `hang` (no answer).
         says: the answer to a request: a reply, a status, or a body that may be parsed. None is
             silence, and 200 asks the limiter.
-        stall: the most seconds for which client and service stand still, every few seconds.
         started, requests: the times at which attempts started, and their requests.
         accepted: the times at which attempts were let through, by client.
         refused: how many attempts the limiter refused.
@@ -164,7 +162,6 @@ class SimulatedService:
     down: tuple[float, float] = (0, 0)
     outage: str = "503"
     says: Callable[[ApiRequest], Any] = lambda request: 200
-    stall: float = 0.0
     started: list[float] = attrs.field(factory=list)
     requests: list[ApiRequest] = attrs.field(factory=list)
     accepted: defaultdict[int, list[float]] = attrs.field(factory=lambda: defaultdict(list))
@@ -177,7 +174,6 @@ class SimulatedService:
         else:
             self._limiter = self.limiter
         self._chance = random.Random(self.seed)
-        self._next_stall = self._chance.random() if self.stall else math.inf
 
     @property
     def attempts(self) -> int:
@@ -201,7 +197,6 @@ class SimulatedService:
             self._reply_after(0.1 * took, answer, Response(200, [b""]))
 
         def arrive() -> None:
-            self._stall_sometimes()
             if self._is_down:
                 reply = self._reply_of_outage()
                 if reply is not None:
@@ -227,11 +222,6 @@ class SimulatedService:
     def _is_down(self) -> bool:
         begin, end = self.down
         return begin <= here().now < end
-
-    def _stall_sometimes(self) -> None:
-        if here().now > self._next_stall:
-            self._next_stall = here().now + 5 * self._chance.random()
-            here().now += self.stall * self._chance.random()
 
     def _reply_of_outage(self) -> Reply | None:
         if self.outage == "hang":

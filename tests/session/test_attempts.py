@@ -1,12 +1,10 @@
 """`on_attempt`, recorded responses and the log have every attempt, and no secret."""
 
 import asyncio
-import functools
 import logging
 import operator
 import pickle
 import re
-from typing import Any
 
 import aiohttp
 import pytest
@@ -95,17 +93,6 @@ async def test_an_exception_of_the_callback_is_logged(
     assert fields["attempt"] == 2
     assert fields["status"] == 200
     assert fields["cause"] is None
-
-
-async def wait(attempt: Attempt) -> None: ...
-
-
-@pytest.mark.parametrize("refused", [wait, functools.partial(wait), 5, "print"])
-def test_a_callback_that_is_async_or_no_callable_is_refused(refused: Any) -> None:
-    with pytest.raises(
-        ConfigurationError, match="on_attempt must be a function that takes an Attempt, and"
-    ):
-        SeoRepClient("https://api.example.com", KEY, on_attempt=refused)
 
 
 # --- recorded responses

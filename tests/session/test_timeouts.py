@@ -8,14 +8,12 @@ import pytest
 
 from seorep_async.errors import (
     AttemptTimeoutError,
-    ConnectionFailedError,
     DeadlineExceededError,
-    ServerError,
 )
 from seorep_async.session.timeouts import TICK, TimeLimit, TimeLimits
 from tests.session.calls import Connect, ask
 from tests.session.fake_time import FakeTime
-from tests.session.scripted_server import FINE, answer, hang, reset
+from tests.session.scripted_server import FINE, answer, hang
 from tests.session.virtual_loop import at_rest, here
 
 NEVER = 3600.0
@@ -174,9 +172,6 @@ async def test_closing_ends_running_attempts_and_leaves_no_alarm() -> None:
 # of calls
 
 
-REFUSED = answer(status=503)
-
-
 @pytest.mark.parametrize(
     ("limits", "settings"),
     [
@@ -220,20 +215,3 @@ async def test_a_limit_is_of_its_client_only(connect: Connect) -> None:
     (client, _) = await connect(answer(status=500), FINE, **SLOW)
     with limited.timeout(1):
         await ask(client)
-
-
-@pytest.mark.parametrize(
-    ("step", "cause"),
-    [
-        (REFUSED, ServerError),
-        (answer(status=500), ServerError),
-        (reset, ConnectionFailedError),
-    ],
-)
-async def test_the_last_failure_is_the_cause(
-    step: Any, cause: type[Exception], connect: Connect
-) -> None:
-    client, _ = await connect(forever=step, max_attempts=100, backoff_initial=20, backoff_max=20)
-    with client.timeout(30), pytest.raises(DeadlineExceededError) as caught:
-        await ask(client)
-    assert isinstance(caught.value.__cause__, cause)

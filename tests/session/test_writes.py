@@ -8,7 +8,6 @@ from typing import Any
 import aiohttp
 import pytest
 
-from seorep_async import SeoRepClient
 from seorep_async.errors import (
     AttemptTimeoutError,
     NotFoundError,
@@ -21,7 +20,6 @@ from seorep_async.errors import (
 )
 from tests.session.broken_answers import BROKEN, SLOW
 from tests.session.calls import (
-    KEY,
     Connect,
     ConnectSession,
     open_session,
@@ -283,18 +281,6 @@ async def test_a_delete_succeeds_at_once_with_any_body(
     await client.campaigns.delete(7)
     await server.until_no_connection()
     assert len(server.requests) == 1
-
-
-def test_body_of_a_204_is_dropped_on_uvloop_too() -> None:
-    async def delete_one() -> None:
-        async with (
-            ScriptedServer([WITH_A_BODY]) as server,
-            SeoRepClient(server.base_url, KEY) as client,
-        ):
-            await client.campaigns.delete(7)
-
-    with asyncio.Runner(loop_factory=pytest.importorskip("uvloop").new_event_loop) as runner:
-        runner.run(delete_one())
 
 
 GONE = answer({"status": "error", "message": "there is none"}, status=404)
