@@ -17,7 +17,8 @@ import pytest
 from multidict import MultiDict
 
 import seorep_async as api
-from seorep_async.export import pull_to
+from seorep_async.export import pull_to, stream
+from seorep_async.integrations.engines import table_schema
 from seorep_async.sandbox import Faults, RateLimit, Sandbox
 from tests.golden import Page, error_of
 
@@ -32,6 +33,8 @@ NAMES |= {
     "RateLimit": RateLimit,
     "Sandbox": Sandbox,
     "pull_to": pull_to,
+    "stream": stream,
+    "table_schema": table_schema,
     "MultiDict": MultiDict,
     "DAYS": ("2023-01-01", "2023-01-31"),
     "attrs": attrs,

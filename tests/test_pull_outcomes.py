@@ -137,7 +137,7 @@ async def test_a_pickled_outcome_is_as_before(campaign_id: int) -> None:
         assert str(again.error) == str(outcome.error)
 
 
-async def test_imitationof_two_feeds_or_with_others_are_a_plain_list() -> None:
+async def test_a_sum_of_two_feeds_or_with_others_is_a_plain_list() -> None:
     outcomes = await pulled([1])
     months = await pulled([404], feed=Feed.CAMPAIGN_BY_DATE)
     month: Any = PulledReport(1, attrs.evolve(outcomes.reports[0], feed=Feed.CAMPAIGN_BY_DATE))

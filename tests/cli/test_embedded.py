@@ -2,8 +2,6 @@
 
 import socket
 
-import pytest
-
 from tests.cli.running import Seorep
 
 
@@ -17,11 +15,3 @@ def test_a_pull_of_the_sandbox_resumes(seorep: Seorep) -> None:
 def test_an_occupied_port_does_not_stop_the_sandbox(seorep: Seorep, port: int) -> None:
     with socket.create_server(("127.0.0.1", port)):
         assert seorep("pull", "-s", "campaigns=1", "-o", "a.csv").code == 0
-
-
-def test_a_forced_colour_is_not_written_into_data(
-    seorep: Seorep, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # notebooks set it for commands after `!`
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    assert "\x1b" not in seorep("campaigns", "list", "-s", "campaigns=1").out

@@ -19,7 +19,7 @@ import python_calamine
 from openpyxl.utils.escape import unescape
 
 from seorep_async import ConfigurationError, ExportError, Feed, SeoRepClient
-from seorep_async.export import PullProgress, PullSummary, Stage, stream
+from seorep_async.export import PullProgress, PullSummary, Stage
 from seorep_async.export.formats import WorkbookRows
 from seorep_async.export.workbook import cells_of
 from seorep_async.tables.columns import ColumnType
@@ -349,16 +349,6 @@ async def test_a_temporary_folder_that_is_in_use_fails_no_pull(
         assert (await pull(client, out)).ok
     assert (await pull(client, out)).ok
     assert not folder_of(out).exists()
-
-
-async def test_a_workbook_cannot_be_streamed(client: SeoRepClient, service: Service) -> None:
-    async def write(_: bytes) -> None:
-        raise AssertionError
-
-    options: Any = {"write": write, "format": "xlsx"}
-    with pytest.raises(ConfigurationError, match="format must be csv or jsonl"):
-        await stream(client, [1], "2023-01-01", "2023-01-31", **options)
-    assert not service.requests
 
 
 async def test_lost_names_leave_the_company_out(out: Path) -> None:

@@ -171,11 +171,6 @@ def test_an_unset_variable_and_its_machine_are_named(
     assert str(caught.value) == f"the environment variable {variable} is not set on {machine}"
 
 
-def test_a_refused_on_error_is_shown() -> None:
-    with pytest.raises(ConfigurationError, match=r"must be \"raise\" or \"rows\", got 'ignore'"):
-        table_schema(on_error="ignore")  # type: ignore[arg-type]
-
-
 async def test_it_may_be_called_where_an_event_loop_runs() -> None:
     with served():
         inside = pull_table([1], **WINDOW)
