@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -35,7 +35,7 @@ from seorep_async.export import (
     pull_to,
     stream,
 )
-from seorep_async.export.database import Database
+from seorep_async.export.database import Database, KnownAccount
 from seorep_async.export.opening import opened_target
 from seorep_async.export.request import ExportOptions, ExportRequest
 from seorep_async.export.staging import Opening, StagedPull
@@ -206,13 +206,16 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
             lacking += [feed for feed in pulled_feeds if feed.failed_reports]
         else:
             left.append(window)
+    # a pull gives the same warning, but here there is none
+    if not left:
+        accounts[request.account].warn_of_other_options(request)
     left.sort(key=lambda window: (window != unfinished, started_at[window]))
     return _Months(left, skipped=len(windows) - len(left), lacking=lacking)
 
 
 async def _look_at_target(
     task: _Task, window: Days
-) -> tuple[ExportRequest, StagedPull | None, Collection[str]]:
+) -> tuple[ExportRequest, StagedPull | None, Mapping[str, KnownAccount]]:
     """Return three things: the request, the staged pull, and the accounts in the target.
 
     The request has the account's name in the target. With `--restart`, staged reports are removed.
@@ -224,7 +227,7 @@ async def _look_at_target(
     request = ExportRequest.of(task.client, arguments.campaign_ids, window, task.options)
     async with opened_target(task.client, request, opening) as opened:
         target = opened.target
-        accounts = target.accounts if isinstance(target, Database) else ()
+        accounts = target.accounts if isinstance(target, Database) else {}
         return target.request, opened.staging.earlier_pull, accounts
 
 

@@ -29,6 +29,7 @@ from seorep_async.export.schema import (
     why_not_opened,
 )
 from seorep_async.models import Feed
+from seorep_async.plain_values import SURROGATE
 from seorep_async.tables.optional import require
 from seorep_async.tables.output_tables import all_tables, table_of
 
@@ -214,6 +215,8 @@ def _check_file(path: Path) -> None:
     # unlike Path's method, this returns False for a name that is too long
     if not os.path.isfile(path):
         raise _refusal(path, "there is no such file")
+    if SURROGATE.search(str(path.absolute())):
+        raise _refusal(path, "its name is not UTF-8")
     if NOT_FOR_DUCKDB & {*str(path.absolute())}:
         raise _refusal(path, PATH_NOT_FOR_DUCKDB)
     if not may_be_database(path):

@@ -63,6 +63,7 @@ from seorep_async.integrations.tool_arguments import (
 )
 from seorep_async.models import Campaign, Feed, KeywordRanking
 from seorep_async.paging import Listing
+from seorep_async.plain_values import SURROGATE
 from seorep_async.resources.arguments import check_account_name
 from seorep_async.tables.columns import columns_of_model, is_change, model_columns
 from seorep_async.tables.optional import require
@@ -179,7 +180,13 @@ def mcp_server(
 
 def _checked_path(database: object) -> str:
     """Return the absolute path of a database, which need not exist yet."""
-    if not isinstance(database, str) or not database.endswith(".duckdb") or "://" in database:
+    if (
+        not isinstance(database, str)
+        or not database.endswith(".duckdb")
+        or "://" in database
+        # a byte of a name that is not UTF-8, but a question is sent as UTF-8
+        or SURROGATE.search(database)
+    ):
         raise ConfigurationError(
             f"database must be a .duckdb file of this machine, got {short_repr(database)}",
             argument="database",

@@ -51,6 +51,7 @@ def database(two_accounts: Path, tmp_path: Path) -> Path:
         (".", "there is no such file"),
         ("a\0b", "there is no such file"),
         ("what?/a.duckdb", r"DuckDB takes no path with a \? or a \\ in it"),
+        ("caf\udce9.duckdb", "its name is not UTF-8"),
     ],
 )
 def test_a_file_that_no_pull_wrote_is_refused(tmp_path: Path, name: Any, words: str) -> None:
@@ -59,6 +60,7 @@ def test_a_file_that_no_pull_wrote_is_refused(tmp_path: Path, name: Any, words: 
     change(tmp_path / "own.duckdb", "CREATE TABLE pulls (account VARCHAR)")
     (tmp_path / "what?").mkdir()
     shutil.copy(database_of(tmp_path / "empty.duckdb", []), tmp_path / "what?" / "a.duckdb")
+    shutil.copy(tmp_path / "empty.duckdb", tmp_path / "caf\udce9.duckdb")
     with (
         pytest.raises(ConfigurationError, match=words),
         open_history(tmp_path / name if isinstance(name, str) else name),

@@ -428,6 +428,7 @@ async def test_a_pull_reports_rising_progress_also_while_it_waits(
         ({"database": "rankings.csv"}, "database"),
         ({"database": "s3://seo/a.duckdb"}, "database"),
         ({"database": 3}, "database"),
+        ({"database": "caf\udce9.duckdb"}, "database"),
         ({"account": 3}, "account"),
         ({"account": " "}, "account"),
         ({"engine_names": ["Google"]}, "engine_names"),
