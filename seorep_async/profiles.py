@@ -344,9 +344,12 @@ def refuse_unknown(names: Iterable[str], known_names: Collection[str], source: s
     """Raise a ConfigurationError for the first unknown name."""
     for name in names:
         if name not in known_names:
+            # no setting has a digit in its name, but a key in the wrong place usually has
+            has_digit = any(map(str.isdigit, name))
+            shown = "of that name" if has_digit else short_repr(name)
             all_names = f" The settings are {', '.join(known_names)}."
             advice = suggestion(name, known_names) or all_names
-            raise ConfigurationError(f"{source}: there is no setting {short_repr(name)}.{advice}")
+            raise ConfigurationError(f"{source}: there is no setting {shown}.{advice}")
 
 
 def _setting_value(name: str, value: object) -> object:

@@ -352,6 +352,11 @@ def assert_refused(file: Path, message: str) -> None:
             id="unknown setting",
         ),
         pytest.param(
+            f"{WHOLE}sk-1234567 = 'x'",
+            "profile acme: there is no setting of that name.",
+            id="a key as a name",
+        ),
+        pytest.param(
             f"{WHOLE}{'x' * 100_000} = 3",
             "profile acme: there is no setting 'xxx",
             id="long unknown setting",
