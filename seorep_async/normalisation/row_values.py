@@ -23,21 +23,35 @@ _LONGEST_KEY = 1024
 """The longest value to remember. Longer values rarely recur, and would fill the memory."""
 
 
-class Memo(dict[Any, Any]):
-    """Converts values and remembers them: the same few dates and places recur in many rows."""
+_FLAGS = {"true": True, "false": False, True: True, False: False, None: None}
+"""The usual values of flags. Rows of the older format have booleans."""
+
+
+class Memo:
+    """Converts values and remembers them: the same few dates and places recur in many rows.
+
+    Attributes:
+        remembered: values by their form on the wire. Loops over rows look here first. It is a plain
+            dictionary, because a look-up in a subclass takes three times as long.
+    """
 
     def __init__(self, convert: Callable[[Any], Any]) -> None:
-        super().__init__()
+        self.remembered: dict[Any, Any] = {}
         self._convert = convert
 
-    def __missing__(self, wire: Any) -> Any:
+    def value_of(self, wire: str | bytes) -> Any:
+        """Return a remembered or a new value. Remember it if it is short and may be shared."""
+        # Another thread may clear the memo at any time.
+        try:
+            return self.remembered[wire]
+        except KeyError:
+            pass
         value = self._convert(wire)
-        is_long = isinstance(wire, (str, bytes)) and len(wire) > _LONGEST_KEY
-        if not is_long and _may_be_shared(value):
-            # Another thread may use this memo. It then only converts some values again.
-            if len(self) >= _MOST_VALUES:
-                self.clear()
-            self[wire] = value
+        if len(wire) <= _LONGEST_KEY and _may_be_shared(value):
+            # Another thread then only converts some values again.
+            if len(self.remembered) >= _MOST_VALUES:
+                self.remembered.clear()
+            self.remembered[wire] = value
         return value
 
 
@@ -55,32 +69,37 @@ class RankingValues:
         self._locations = Memo(partial(_optional_object, SearchLocation))
         self._languages = Memo(partial(_optional_object, SearchLanguage))
         self._tags = Memo(_tags)
-        self._flags = Memo(lambda wire: values.boolean(wire) if values.is_boolean(wire) else wire)
 
     def convert(self, rows: Sequence[Any]) -> None:
         """Replace the JSON of objects with models, and `"true"` and `"false"` with booleans.
 
-        Rows of the older format already have booleans.
+        Other strings stay: `shorten` moves them to `extra`.
         """
-        # Each is a `Memo`: looking up an unknown value converts it. They are variables, because
-        # looking them up in `self` for each row would cost time.
-        locations = self._locations
-        tags = self._tags
-        flags = self._flags
+        locations = self._locations.remembered
+        tags = self._tags.remembered
         last_json = None
-        # Raw JSON has no hash. `b"" + raw` makes a key faster than `bytes(raw)`.
         for row in rows:
-            row.search_location = locations[b"" + row.search_location]
             # Neighbouring rows nearly always have the same language, and comparing its JSON takes a
             # fraction of the time of a look-up.
             json = row.search_language
             if json != last_json:
-                language = self._languages[b"" + json]
+                language = self._languages.value_of(b"" + json)
                 # A language with unknown fields is not shared: users could change its `extra`.
                 last_json = json if _may_be_shared(language) else None
             row.search_language = language
-            row.tags = tags[b"" + row.tags]
-            row.primary_keyword = flags[row.primary_keyword]
+            # Raw JSON has no hash. `b"" + raw` makes a key faster than `bytes(raw)`.
+            location_json = b"" + row.search_location
+            tags_json = b"" + row.tags
+            flag = row.primary_keyword
+            try:
+                row.search_location = locations[location_json]
+                row.tags = tags[tags_json]
+                row.primary_keyword = _FLAGS[flag]
+            except KeyError:
+                # At least one of these values is new, or the flag is another string.
+                row.search_location = self._locations.value_of(location_json)
+                row.tags = self._tags.value_of(tags_json)
+                row.primary_keyword = _FLAGS.get(str(flag).lower(), flag)
 
     def shorten(self, rows: Sequence[Any]) -> None:
         """Replace date-times with days, and flags that are other strings.
@@ -90,18 +109,21 @@ class RankingValues:
         Raises:
             ValueError: a value is refused.
         """
-        days = self._days
+        days = self._days.remembered
         date_times = [""]
         for row in rows:
             originals = {}
             for attribute, name in self._dates:
                 text = getattr(row, attribute) or ""
-                if text[10:] in MIDNIGHT:
-                    setattr(row, attribute, days[text])
-                else:
-                    # Only its day is remembered, because times of day may all differ.
-                    setattr(row, attribute, days[text[:10]])
+                if text[10:] not in MIDNIGHT:
                     originals[name] = text
+                    # Only its day is remembered, because times of day may all differ.
+                    text = text[:10]
+                try:
+                    day = days[text]
+                except KeyError:
+                    day = self._days.value_of(text)
+                setattr(row, attribute, day)
             date_times += originals.values()
             flag = row.primary_keyword
             if type(flag) is str:
@@ -123,9 +145,16 @@ class PeriodValues:
 
     def convert(self, rows: Sequence[Any]) -> None:
         """Replace a month or a day with a date and its precision."""
-        periods = self._periods
+        periods = self._periods.remembered
         for row in rows:
-            row.date, row.date_precision = periods[row.date]
+            try:
+                date, precision = periods[row.date]
+            except KeyError:
+                date, precision = self._periods.value_of(row.date)
+            row.date = date
+            # Setting a field takes longer than comparing it with its default.
+            if precision != "month":
+                row.date_precision = precision
 
 
 def _may_be_shared(value: Any) -> bool:
@@ -140,12 +169,8 @@ def _optional_object(model: type[M], json: bytes) -> M | None:
 
 
 def _tags(json: bytes) -> tuple[Tag, ...]:
-    wire = msgspec.json.decode(json)
-    if wire is None:
-        return ()
-    if not isinstance(wire, list):
-        raise values.refusal("an array", wire)
-    return tuple([_object(Tag, item) for item in wire])
+    items = msgspec.json.decode(json, type=list[Any] | None)
+    return tuple([_object(Tag, item) for item in items or ()])
 
 
 def _object(model: Any, wire: object) -> Any:
@@ -159,8 +184,8 @@ def _object(model: Any, wire: object) -> Any:
 
 @cache
 def _converters_of(model: type) -> dict[str, Callable[[object], Any]]:
-    types = field_types(model)
-    return {name: _CONVERTERS[types[name]] for name in types if name != "extra"}
+    types = field_types(model).items()
+    return {name: _CONVERTERS[type_] for name, type_ in types if name != "extra"}
 
 
 _CONVERTERS: dict[Any, Callable[[object], Any]] = {

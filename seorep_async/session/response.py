@@ -94,14 +94,14 @@ class ResponseReader:
         #    during which a thread would also hold up the loop.
         # 2. Any other page of a feed, and any very large page: in a thread.
         # 3. A list: in a thread, because its records take ten times as long as rows.
-        decode: Decode[T] = call.request.decode
+        decode = call.request.decode
         seconds_left = self._seconds_left(call)
         # The response has arrived, so a stop of the loop does not prolong the wait.
         with TimeLimit(self._time_limits, seconds_left, seconds_left, extensions=0):
             async with self._turn:
                 if isinstance(decode, PageDecoder) and response.size <= _LARGEST_IN_LOOP:
                     await self._rest_before(call, response.size)
-                    page: T | None = decode.documented(response.body)
+                    page = decode.documented(response.body)
                     if page is not None:
                         return page
                     # The rows differ, so the page takes longer.
@@ -114,12 +114,11 @@ class ResponseReader:
         Raises:
             TimeoutError: the deadline of the call is over, or the client was closed.
         """
-        self._seconds_left(call)  # raises if the call is out of time
         if self._bytes_since_rest + size > _BYTES_BETWEEN_RESTS:
             for _ in range(_ITERATIONS_OF_REST):
                 await asyncio.sleep(0)
-                self._seconds_left(call)
             self._bytes_since_rest = 0
+        self._seconds_left(call)  # raises if the call is out of time
         # Right after a rest, even a body above the limit is decoded.
         self._bytes_since_rest += size
 
