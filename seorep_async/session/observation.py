@@ -106,7 +106,7 @@ class Stats:
     retries: Mapping[str, int]
     """Retries, by cause: `throttle`, `overload`, `transient`."""
     throttled: int
-    """Responses with status 429, and other refusals because of the rate."""
+    """Responses that refused the rate: 429; 400, 403 or 420 with Retry-After; a firewall's page."""
     bytes_received: int
     """Bytes of all bodies, decompressed."""
     in_flight: int

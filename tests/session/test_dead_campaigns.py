@@ -33,15 +33,16 @@ FORBIDDEN = Response(403, [b"<html><h1>403 Forbidden</h1></html>"], None, PAGE)
 
 
 async def pull_all(
-    dead: Collection[int], refusal: Response, pages: int
+    dead: Collection[int], refusal: Response, pages: int, first_dead_page: int = 1
 ) -> tuple[float, float, int]:
-    """Pull from a service that always refuses some campaigns after its first answer.
+    """Pull from a service that always refuses pages of some campaigns after its first answer.
 
     Return when the last good report came, when the pull ended, and the most attempts.
     """
 
     def says(request: ApiRequest) -> Response:
-        if request.id in dead and len(service.requests) > 1:
+        is_dead = request.id in dead and request.page >= first_dead_page
+        if is_dead and len(service.requests) > 1:
             return refusal
         return report_page([request.id * 100 + request.page], pages, pages)
 
@@ -79,6 +80,18 @@ def test_dead_campaigns_slow_the_others_little(pages: int, worst: float) -> None
         assert end <= 90
     assert median(times) <= 3
     assert max(times) <= worst
+
+
+@pytest.mark.parametrize("pause", [None, 1.0])
+@pytest.mark.parametrize("pages", [2, 5, 10])
+def test_a_campaign_dead_from_page_2_on_ends_in_time(pages: int, pause: float | None) -> None:
+    _, alone, _ = run(pull_all((), UNAVAILABLE, pages))
+    # Its page 1 is accepted again in its second try. If that ended the suspicion, its other pages
+    # would look like an outage, and the pull would end after four minutes.
+    refusal = Response(503, [b""], pause)
+    last_good, end, _ = run(pull_all({51}, refusal, pages, first_dead_page=2))
+    assert last_good <= alone + 1.2
+    assert end <= 60
 
 
 @pytest.mark.parametrize("seed", [904, 916, 918])

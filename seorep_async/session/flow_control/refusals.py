@@ -136,7 +136,7 @@ class RefusedSubject(msgspec.Struct, eq=False):
     Attributes:
         first_refused_start: when its first refused attempt started.
         last_refused_at: when it was last refused.
-        repeats: its refusals after a later attempt was accepted.
+        repeats: its refusals after a later attempt was accepted, minus its acceptances since.
     """
 
     first_refused_start: float
@@ -147,13 +147,14 @@ class RefusedSubject(msgspec.Struct, eq=False):
 class RefusedSubjects:
     """Decides whether a refusal is about its subject, and not about the rate.
 
-    There are three degrees of suspicion, which only the subject's acceptance ends:
+    There are three degrees of suspicion, which only the subject's acceptances end:
 
     1. It was refused (`in`). A firewall's page for it then no longer counts as a failure.
     2. It may be the cause, because attempts that started later were accepted. Its bare refusals no
        longer count.
     3. It is the cause, because it was refused repeatedly since then. Its other refusals no longer
-       count either.
+       count either. Each acceptance takes back only one of these refusals: page 1 of a campaign may
+       be accepted although its other pages are dead.
 
     The pace asks at each start and each refusal. The queue asks when it chooses a probe.
     """
@@ -185,9 +186,12 @@ class RefusedSubjects:
         return refused is not None and refused.repeats >= _REPEATS
 
     def accept(self, subject: Subject | None, started: float) -> bool:
-        """Forget a subject's refusals. Return whether it had seemed to be the cause of them."""
+        """Record an acceptance. Return whether the subject had seemed to cause its refusals."""
         was_suspected = self.may_be_cause(subject)
-        self._refused.pop(subject, None)
+        if self.is_cause(subject):
+            self._refused[subject].repeats -= 1
+        else:
+            self._refused.pop(subject, None)
         self._newest_accepted_start = max(self._newest_accepted_start, started)
         return was_suspected
 
