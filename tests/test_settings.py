@@ -26,82 +26,63 @@ NOT_DURATIONS: list[Any] = [*NOT_NUMBERS, *NOT_POSITIVE, math.inf, 10**400, HUGE
 DURATIONS: list[Any] = [1, 0.001, 60.0, 86_400]
 NOT_LIMITS = [value for value in NOT_DURATIONS if value is not None]
 
-# Every setting differs from its default.
-EVERYTHING = Settings(
-    max_concurrency=3,
-    requests_per_second=2.5,
-    attempt_timeout=4,
-    connect_timeout=5.5,
-    call_timeout=None,
-    max_attempts=6,
-    backoff_initial=0.7,
-    backoff_max=8.5,
-    retry_after_max=9,
-    max_body_bytes=10_000,
-    max_pages=11,
-    page_size=12,
-    request_encoding=RequestEncoding.JSON,
-    array_encoding=ArrayEncoding.COMMA,
-    feed_search_param=FeedSearchParam.SEARCH,
-    user_agent="mine",
-    allow_insecure_http=True,
-    engine_names=EngineNames(engine_a="google", engine_b="bing", webmaster_tools="gwt"),
-    proxy="http://proxy.example:3128",
-)
+VALUES: dict[str, tuple[Iterable[Any], list[Any]]] = {
+    "max_concurrency": ([1, 1024], [*NOT_COUNTS, 1025]),
+    "max_attempts": ([1, 100], [*NOT_COUNTS, 101]),
+    "max_body_bytes": ([1024, 2**40], [*NOT_COUNTS, 1023, 2**40 + 1]),
+    "max_pages": ([1, 10**9], [*NOT_COUNTS, 10**9 + 1]),
+    "page_size": (
+        [1, 2**31 - 1, "find", None],
+        ["default", "all", "", 0, -1, 2**31, 25.0, True, b"find", ["find"], HUGE],
+    ),
+    "attempt_timeout": (DURATIONS, NOT_DURATIONS),
+    "connect_timeout": (DURATIONS, NOT_DURATIONS),
+    "backoff_initial": (DURATIONS, NOT_DURATIONS),
+    "backoff_max": (DURATIONS, NOT_DURATIONS),
+    "retry_after_max": (DURATIONS, NOT_DURATIONS),
+    "call_timeout": ([*DURATIONS, None], NOT_LIMITS),
+    "requests_per_second": ([*DURATIONS, None], NOT_LIMITS),
+    "request_encoding": (RequestEncoding, [None, "form", ArrayEncoding.COMMA, 1]),
+    "array_encoding": (ArrayEncoding, [None, "brackets", "role[]", RequestEncoding.FORM]),
+    "feed_search_param": (FeedSearchParam, [None, "both", True]),
+    "engine_names": (
+        [EngineNames(engine_a="google")],
+        [None, "google", {"engine_a": "google"}, ("google", "bing", "gwt")],
+    ),
+    "allow_insecure_http": ([True], [None, 0, 1, "true", "false"]),
+    "proxy": (
+        ["http://proxy.example:3128", None],
+        [
+            7,
+            b"http://proxy",
+            "",
+            "proxy:80",
+            "ftp://proxy",
+            "http://",
+            "http://proxy:x",
+            "http://a\tb",
+        ],
+    ),
+    "user_agent": (
+        ["my-reports/1.0 (+https://example.com)"],
+        [None, 7, b"agent", "two\nlines", "tab\t", "ünïcode", "nul\x00", "\x7f"],
+    ),
+}
+"""The right and the wrong values of each setting."""
 
 
-@pytest.mark.parametrize(
-    ("name", "right", "wrong"),
-    [
-        ("max_concurrency", [1, 1024], [*NOT_COUNTS, 1025]),
-        ("max_attempts", [1, 100], [*NOT_COUNTS, 101]),
-        ("max_body_bytes", [1024, 2**40], [*NOT_COUNTS, 1023, 2**40 + 1]),
-        ("max_pages", [1, 10**9], [*NOT_COUNTS, 10**9 + 1]),
-        (
-            "page_size",
-            [1, 2**31 - 1, "find", None],
-            ["default", "all", "", 0, -1, 2**31, 25.0, True, b"find", ["find"], HUGE],
-        ),
-        ("attempt_timeout", DURATIONS, NOT_DURATIONS),
-        ("connect_timeout", DURATIONS, NOT_DURATIONS),
-        ("backoff_initial", DURATIONS, NOT_DURATIONS),
-        ("backoff_max", DURATIONS, NOT_DURATIONS),
-        ("retry_after_max", DURATIONS, NOT_DURATIONS),
-        ("call_timeout", [*DURATIONS, None], NOT_LIMITS),
-        ("requests_per_second", [*DURATIONS, None], NOT_LIMITS),
-        ("request_encoding", RequestEncoding, [None, "form", ArrayEncoding.COMMA, 1]),
-        ("array_encoding", ArrayEncoding, [None, "brackets", "role[]", RequestEncoding.FORM]),
-        ("feed_search_param", FeedSearchParam, [None, "both", True]),
-        (
-            "engine_names",
-            [EngineNames(engine_a="google")],
-            [None, "google", {"engine_a": "google"}, ("google", "bing", "gwt")],
-        ),
-        ("allow_insecure_http", [True], [None, 0, 1, "true", "false"]),
-        (
-            "proxy",
-            ["http://proxy.example:3128", None],
-            [
-                7,
-                b"http://proxy",
-                "",
-                "proxy:80",
-                "ftp://proxy",
-                "http://",
-                "http://proxy:x",
-                "http://a\tb",
-            ],
-        ),
-        (
-            "user_agent",
-            ["my-reports/1.0 (+https://example.com)"],
-            [None, 7, b"agent", "two\nlines", "tab\t", "ünïcode", "nul\x00", "\x7f"],
-        ),
-    ],
-)
-def test_a_right_value_is_kept_and_a_wrong_one_is_refused(
-    name: str, right: Iterable[Any], wrong: list[Any]
-) -> None:
+def not_default(name: str) -> Any:
+    right, _ = VALUES[name]
+    return next(value for value in right if value != getattr(Settings(), name))
+
+
+EVERYTHING = Settings(**{name: not_default(name) for name in VALUES})
+"""Every setting differs from its default."""
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_right_value_is_kept_and_a_wrong_one_is_refused(name: str) -> None:
+    right, wrong = VALUES[name]
     for value in right:
         kept = getattr(Settings(**{name: value}), name)
         assert kept == value
@@ -113,9 +94,7 @@ def test_a_right_value_is_kept_and_a_wrong_one_is_refused(
 
 
 def test_every_setting_has_a_row_and_is_given_by_name() -> None:
-    marks = vars(test_a_right_value_is_kept_and_a_wrong_one_is_refused)["pytestmark"]
-    names = {name for name, *_ in marks[0].args[1]}
-    assert names == attrs.fields_dict(Settings).keys()
+    assert VALUES.keys() == attrs.fields_dict(Settings).keys()
     with pytest.raises(TypeError):
         Settings(16)  # type: ignore[call-arg]
 
