@@ -11,7 +11,8 @@ readings:
    are copied to models, others become models.
 3. Any other page: its rows arrive as JSON, a slice at a time. A slice is read with the first types
    that accept its rows. If none do because of unknown fields, the end of each row is parsed and
-   loses these, or else types that ignore them read the slice, and it is parsed as a whole.
+   loses these, or else types that ignore them read the slice, and it is parsed as a whole. A slice
+   begins with what worked for the slice before.
 
 The reference converter reads rows that all three refuse, and names the bad field.
 """
@@ -130,6 +131,9 @@ class RowReader(Generic[M]):
         self._decoder = lru_cache(16)(self._make_decoder)
         # Unknown names in slices of earlier pages. The types of other pages have a field for each.
         self._unknown_names: tuple[str, ...] = ()
+        # How the last slice was read. Other threads may change it: each reading of a slice that
+        # does not fail gives the same models.
+        self._read_last: Any = self._read_known
 
     def read_page(self, body: bytes, number: int, subject: Subject) -> Page[M]:
         """Read a page whose rows are alike, or raise one of `REFUSALS`.
@@ -166,16 +170,18 @@ class RowReader(Generic[M]):
 
     def read_rows(self, json_rows: Sequence[msgspec.Raw]) -> list[M]:
         """Read a slice of a page, whose rows may differ, or raise one of `REFUSALS`."""
-        try:
-            return self._read_known(json_rows)
-        except REFUSALS:
-            pass
-        # Unknown fields usually come last. Then only the end of each row is parsed.
-        try:
-            return self._read_ends(json_rows)
-        except REFUSALS:
-            pass
-        # The types ignore unknown fields, so these are read from the parsed JSON.
+        # Slices of a page are often alike, so the reading of the slice before comes first.
+        for read in (self._read_last, self._read_known, self._read_ends, self._read_parsed):
+            try:
+                models = read(json_rows)
+                self._read_last = read
+                return models
+            except REFUSALS:
+                pass
+        raise ValueError("no reading accepts these rows")
+
+    def _read_parsed(self, json_rows: Sequence[msgspec.Raw]) -> list[M]:
+        """Read rows with types that ignore unknown fields, and take these from the parsed JSON."""
         extras = []
         for json_row in json_rows:
             fields = _decode_object(json_row)
@@ -184,8 +190,7 @@ class RowReader(Generic[M]):
 
     def _read_ends(self, json_rows: Sequence[msgspec.Raw]) -> list[M]:
         """Read rows whose unknown fields all come after the last known field of the first row."""
-        known_names = self._known_names
-        *_names, last_name = filter(known_names.__contains__, _decode_object(json_rows[0]))
+        *_names, last_name = filter(self._known_names.__contains__, _decode_object(json_rows[0]))
         mark = _encode(last_name)
         parts = [(b"" + json_row).rpartition(mark) for json_row in json_rows]
         ends = b",{".join([mark + end for _beginning, mark, end in parts])
@@ -196,7 +201,7 @@ class RowReader(Generic[M]):
         ]
         # The types refuse unknown fields before the mark, and a mark within another part. Known
         # fields after the mark are refused here.
-        if not known_names.isdisjoint(chain(*extras)):
+        if not self._known_names.isdisjoint(chain(*extras)):
             raise ValueError
         return self._read_known(known_rows, extras)
 
@@ -212,6 +217,9 @@ class RowReader(Generic[M]):
             envelope.data[index].extra = extra or NO_EXTRA
         models = self._make_models(envelope.data, row_format)
         unknown_names = [*chain(*extras)]
+        # The next slice would be read like this one, and rows without unknown fields need less.
+        if extras and not unknown_names:
+            raise ValueError
         # If each row has names of its own, fields for them would only slow later pages. So each
         # name must occur in two rows on average, unless there is only one row.
         if len(models) == 1 or len(unknown_names) >= 2 * len(set(unknown_names)):

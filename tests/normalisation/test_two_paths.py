@@ -360,6 +360,22 @@ def test_unknown_names_may_stand_anywhere_in_a_row(
     assert [list(item.extra) for item in page.items] == [list(i.extra) for i in expected.items]
 
 
+def test_slices_do_not_depend_on_the_slices_before_them() -> None:
+    kinds = [{}, {"competitors": "12", "lastResultsDate": "2023-03-26 10:00:00"}]
+    changes = [with_unknown_last, with_unknown_first, lambda wire, number: wire]
+    slices = itertools.chain(*itertools.product(itertools.product(kinds, changes), repeat=2))
+    rows = [wire_row(KeywordRanking, number) for number in range(SLICE)]
+    wires = []
+    for kind, change in slices:
+        wires += [change(wire | kind, number) for number, wire in enumerate(rows)]
+    body = as_bytes(envelope(wires, "flat"))
+    page: Any = FeedPage(FastOnly(EngineNames()), KeywordRanking, 1)(body)
+    expected = by_reference(body, KeywordRanking)
+    assert page == expected
+    assert types_within(page) == types_within(expected)
+    assert [list(item.extra) for item in page.items] == [list(i.extra) for i in expected.items]
+
+
 def test_extra_has_unknown_fields_before_originals() -> None:
     originals = {"lastResultsDate": "2023-03-26 10:00:00", "primaryKeyword": "n/a"}
     wires = [
