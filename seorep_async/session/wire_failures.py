@@ -149,5 +149,6 @@ def _reason(error: Exception, request: Request[Any]) -> str:
 def _system_words(error: OSError) -> str:
     """Return the system's message, which asyncio replaces with the address that it tried."""
     if error.errno is None or isinstance(error, ssl.SSLError | socket.gaierror):
-        return error.strerror or str(error)
+        # A server that closes in the TLS handshake leaves an error without words.
+        return error.strerror or str(error) or type(error).__name__
     return os.strerror(error.errno)

@@ -54,6 +54,17 @@ async def test_bad_certificate_is_refused_before_anything_is_sent(
     assert ("SSL_CERT_FILE" in str(error)) == (fault == "unknown authority")
 
 
+async def test_a_server_that_closes_in_the_handshake_is_named(open_client: OpenClient) -> None:
+    async def closing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.close()
+
+    async with await asyncio.start_server(closing, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        client = await open_client(f"https://127.0.0.1:{port}", max_attempts=1)
+        await failure(client, ConnectionFailedError, match=f"{port}: Connection")
+
+
 async def test_https_at_a_plain_server_is_refused_at_once(
     open_client: OpenClient, fake_time: FakeTime
 ) -> None:
