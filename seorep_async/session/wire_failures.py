@@ -143,7 +143,8 @@ def _reason(error: Exception, request: Request[Any]) -> str:
     if isinstance(error, aiohttp.ClientPayloadError):
         # the repr of its cause has a number that looks like a status
         words = words.partition(": <")[0]
-    return words
+    # the message about a body that could not be written ends with the address
+    return words.partition(" for http")[0]
 
 
 def _system_words(error: OSError) -> str:

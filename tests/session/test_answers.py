@@ -292,6 +292,18 @@ async def test_errors_of_aiohttp_are_ours_and_unsent_only_if_proved(
     assert caught.value.attempts == 1 + is_repeated
 
 
+async def test_the_query_of_an_unwritten_body_is_not_shown(
+    fake_time: FakeTime, seorep_responses: aioresponses
+) -> None:
+    address = "https://api.example.com/v3/campaigns"
+    problem = f"Can not write request body for {address}?note=private"
+    seorep_responses.post(address, exception=aiohttp.ClientOSError(None, problem))
+    async with open_session("https://api.example.com", fake_time) as session:
+        with pytest.raises(OutcomeUnknownError, match="request body") as caught:
+            await session.send(write())
+    assert "private" not in f"{caught.value} {caught.value.__cause__}"
+
+
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_a_programming_error_is_raised_unchanged(
     method: str, fake_time: FakeTime, monkeypatch: pytest.MonkeyPatch
