@@ -15,10 +15,11 @@ Subject: TypeAlias = tuple[object, str]
 
 LARGEST_DROP = 0.5
 """After a long refusal of everything, a limit is at least this part of the limit found before."""
+ATTEMPTS_OF_HOLD = 20
+"""A lower rate is held until this many attempts show how many of them are refused."""
 _USUALLY_TOLERATED = 0.03  # share of refusals that adds no excess
 _TOO_MANY = 1.5  # excess that opens the breaker
 _TOO_MANY_WHILE_HELD = 3.0  # the same while a rate is held
-_LEAST_ATTEMPTS = 20  # the fewest attempts over which a share of refusals is measured
 _HELPED_BELOW = (
     0.6  # a cut helped if the share of refusals fell below this part of the previous share
 )
@@ -76,7 +77,7 @@ class ExcessRefusals(msgspec.Struct, eq=False):
     def end_hold(self) -> None:
         """Decide, before a cut, whether the refusals at the last held rate were random."""
         attempts = self.accepted_while_held + self.refused_while_held
-        share = self.refused_while_held / max(_LEAST_ATTEMPTS, attempts)
+        share = self.refused_while_held / max(ATTEMPTS_OF_HOLD, attempts)
         did_not_help = share > _HELPED_BELOW * self.share_before > 0
         if share > _USUALLY_TOLERATED and (self.are_random or did_not_help):
             # Rule 7: the previous cut did not make refusals rarer, or they were already taken for
