@@ -109,7 +109,7 @@ def find_access(  # noqa: C901, a branch for each case of its docstring
         base_url: the address that the caller gives, or None.
         api_key: the key that the caller gives, masked, or None.
         profile: the name of a stored profile, or None.
-        otherwise: the end of the error if nothing was found: another way to supply both.
+        otherwise: another way to supply both, which ends the error if nothing was found.
 
     Raises:
         ConfigurationError: nothing was found, only one of the two was found, or the profile or
@@ -249,7 +249,7 @@ def config_file() -> Path:
         # Without a home folder, this path stays relative, and is refused below.
         folder = str(Path(os.environ.get("HOME", os.path.expanduser("~")), ".config"))
     if not os.path.isabs(folder):
-        # In another working directory, a relative path would lead to another account.
+        # In another working directory, a relative path could lead to another account's profiles.
         problem = f"the folder of profiles must have an absolute path, got {short_repr(folder)}"
         raise ConfigurationError(f"{problem}: set HOME or XDG_CONFIG_HOME")
     return Path(folder, "seorep", "config.toml")

@@ -224,8 +224,8 @@ def _new_outcome(cls: type, *_values: object, error: object = None, **_fields: o
     return object.__new__(cls)
 
 
-# Set here and not in the class, because editors would use the return type of `__new__` for every
-# outcome.
+# Set outside the class: editors would otherwise take its return type, `object`, for the type of
+# every outcome.
 PullOutcome.__new__ = _new_outcome  # type: ignore[method-assign, assignment]
 
 Outcome: TypeAlias = PulledReport[R] | FailedReport

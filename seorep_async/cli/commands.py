@@ -36,7 +36,7 @@ _ENGINES = option(
 _date_option = functools.partial(option, metavar="DATE", type=day_or_month)
 _number_option = functools.partial(option, metavar="N", show_default=True)
 _ACCOUNT = option(
-    "--account", metavar="NAME", help="Name of the account, where the database has several."
+    "--account", metavar="NAME", help="Name of the account, if the database has several."
 )
 TABLES = (
     "keyword_rankings",
@@ -160,7 +160,7 @@ def guide(name: str | None) -> None:
     metavar="ENGINE",
     multiple=True,
     help="Compare one engine: engine_a, engine_a_mobile, engine_a_places or engine_b, or its name "
-    "by --engines, such as 'Google mobile'; repeatable.  [default: all]",
+    "in --engines, such as 'Google mobile'; repeatable.  [default: all]",
 )
 @option(
     "--by-campaign",
@@ -307,7 +307,8 @@ def report(
     "--out",
     metavar="FILE",
     type=not_empty,
-    help="Also check this target: free space, versions, and whether it is open elsewhere.",
+    help="Also check this target: free space, the versions of the libraries that it needs, and "
+    "whether it is open elsewhere.",
 )
 @option(
     "--account",
@@ -339,7 +340,7 @@ def doctor(
     "The response is printed as JSON. GET and DELETE send the parameters in the query; other "
     "methods send them as the setting request_encoding says, by default as a form in the body. A "
     "name that is repeated is sent as an array. A value of @- is read from stdin, which "
-    "keeps passwords out of the command. A response must be a JSON object, and "
+    "keeps passwords off the command line. A response must be a JSON object, and "
     "a response to GET must have the member data; otherwise it is an error.",
     examples="""\
   seorep api GET /v3/campaigns limit=2
@@ -429,7 +430,7 @@ def mcp(history: str, account: str | None, service: Service) -> None:
     show_default=True,
     help="Format of the feeds' rows: current, older, or mixed by id.",
 )
-@option("--daily", is_flag=True, help="Let ranks change by day; otherwise they change by month.")
+@option("--daily", is_flag=True, help="Change ranks daily instead of monthly.")
 @option("--latency", metavar="SECONDS", help="Shortest time that a response takes, in seconds.")
 @option(
     "--rate-limit",

@@ -145,7 +145,8 @@ def show_changes(
 def _answer_with_changes(changes: Changes, engine_names: tuple[str, str] | None) -> _Answer:
     """Return the changes as an `_Answer`.
 
-    If engines have names, `rows` use them; `result` keeps `engine_a` and the others.
+    If the engines' names are known, `rows` shows them; `result` keeps the library's names
+    (`engine_a`, `engine_a_mobile`, …).
     """
     rows: Sequence[Any] = changes
     if engine_names is not None:

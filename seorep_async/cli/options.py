@@ -115,7 +115,7 @@ class Group(click.Group):
     For an unknown command, it suggests a similar one.
 
     Args:
-        advice: the end of the error for an unknown command, if no other has a similar name.
+        advice: the end of the error for an unknown command, if no command has a similar name.
     """
 
     def __init__(self, *, advice: str, help: str, **more: Any) -> None:
@@ -148,8 +148,8 @@ def import_object(module: str, name: str) -> Any:
     return getattr(importlib.import_module(f"seorep_async.cli.{module}"), name)
 
 
-# --- Values. Functions read them, not subclasses of `click.ParamType`: this class is generic in
-# newer versions of click only, so no annotation satisfies mypy in all of them.
+# --- Values. They are read by functions and not by subclasses of `click.ParamType`, which is
+# generic only in newer versions of click: no annotation would satisfy mypy with every version.
 
 
 def count(value: str) -> int:
@@ -185,7 +185,7 @@ def page_size(value: str) -> int | str:
 
 def day(value: str) -> dt.date:
     """Read a date such as 2023-01-31."""
-    # near the years 1 and 9999, earlier or later months don't exist
+    # only 1900 to 2099: near the years 1 and 9999, the month before or after may not exist
     if not re.fullmatch(r"(19|20)\d\d-\d\d-\d\d", value, re.ASCII):
         raise click.BadParameter(f"{value!r} is not a date such as 2023-01-31.")
     try:

@@ -47,7 +47,7 @@ def _read_ids(text: str) -> list[int]:
 
 
 def _read_statuses(text: str) -> dict[int, int]:
-    """Read campaign ids such as `3,5:404`. Without a status after the colon, 500 is meant."""
+    """Read campaign ids such as `3,5:404`. An id without a status gets 500."""
     statuses = {}
     for part in text.split(","):
         campaign_id, _, status = part.partition(":")

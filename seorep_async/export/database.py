@@ -169,7 +169,7 @@ class Database(Target):
                 raise ExportError(f"can't write {self.out}: {DAMAGED}", file=self.path)
 
     def _refuse_log_without_database(self) -> None:
-        """Refuse a log that remains of an earlier database. Called if there is no database."""
+        """Refuse a log that is left from an earlier database. Called if there is no database."""
         # A crash leaves a log, and somebody may then remove only the database. DuckDB would replay
         # the log into the new database.
         log = Path(f"{self.path}.wal")

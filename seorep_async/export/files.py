@@ -297,10 +297,10 @@ class Files(Target):
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write each table to a file, and put all files in place. Return their paths.
 
-        If nothing was received, the older files stay. Otherwise, a feed always has a file, another
-        table only if it has rows. The files of feeds are put in
-        place last, so a reader who finds new rows also finds the other new tables; in the result,
-        they come first.
+        If nothing was received, the older files stay. Otherwise, each feed gets a file, and so does
+        each other table that has rows; the older file of one without rows is removed. The files of
+        feeds are put in place last, so a reader who finds new rows also finds the other new tables;
+        in the result, they come first.
         """
         if not contents.received:
             return []

@@ -226,7 +226,7 @@ class WorkbookRows(JsonLines):
     most_rows: ClassVar[int | None] = SHEET_ROWS
 
     def parts(self, source: Source) -> Iterator[Columns]:
-        """Yield the values of a table by column, in parts of some thousand rows."""
+        """Yield the values of a table by column, in parts of a few thousand rows."""
         table = source.table
         # a source has either `parts` or staged reports; without reports, the loop finds nothing
         yield from source.parts

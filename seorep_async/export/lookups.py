@@ -136,6 +136,7 @@ async def _get_each(
                 campaigns[campaign_id] = await client.campaigns.get(campaign_id)
                 key.accept()
             except AuthenticationError as error:
+                # each other worker may have a request in flight
                 await key.refuse(error, other_requests=len(workers) - 1)
                 last_error = error
             except SeoRepError as error:

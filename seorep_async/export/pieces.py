@@ -16,7 +16,7 @@ A crash can therefore damage only the last block. When the file is opened, every
 
 If the last block is incomplete or has a damaged record or piece, or if the file ends with zeros,
 that part is dropped, and its reports are fetched again. Any other damage is a `DamagedError`.
-The file is locked as long as it is open, so one pull at a time uses it.
+The file is locked as long as it is open, so only one pull at a time can use it.
 """
 
 from __future__ import annotations
@@ -210,8 +210,8 @@ class BlockFile:
                 self._positions.pop()
                 # the next block gets the same number, so the cached record would be wrong
                 self._cached_block.cache_clear()
-                # a crash can leave an incomplete head, or a complete head with an incomplete block,
-                # which is then the last
+                # A crash can leave an incomplete head. Or the head is complete, and its block is
+                # cut short or damaged; then no block follows it.
                 is_last = record_start > size or (is_head and end >= size)
                 # a crash may also leave zeros, in space that was reserved but not written
                 if not is_last and not self._is_zero(start, size):
@@ -247,7 +247,8 @@ class BlockFile:
                 remaining = remaining[self._file.write(remaining) :]
             os.fsync(self._file.fileno())
         except BaseException:
-            # otherwise the next block would follow a part of this one, for example on a full disk
+            # otherwise, after an error such as a full disk, the next block would follow a part of
+            # this one
             with contextlib.suppress(OSError):
                 self._file.truncate(last.end)
             raise

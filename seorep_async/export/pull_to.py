@@ -44,7 +44,7 @@ from seorep_async.export.progress import (
 )
 from seorep_async.export.request import ExportOptions, ExportRequest, feed_options
 from seorep_async.export.staging import (
-    UNSTORABLE,
+    UNENCODABLE,
     Contents,
     Opening,
     StagedPull,
@@ -212,12 +212,13 @@ async def stream(
         )
         campaigns = owners[report.id]
         try:
+            # for each owner: its rows, then their text
             columns_of_owners = [column_values(labelled, campaign_id=id_) for id_ in campaigns]
             rows_of_owners = [encoder.rows(table, columns) for columns in columns_of_owners]
             text = b"".join(map(encoder.text, rows_of_owners))
-        except UNSTORABLE as error:
-            unstorable = ExportError(f"a value can't be written: {error}")
-            fetcher.fail(feed, report.id, owners, unstorable)
+        except UNENCODABLE as error:
+            unencodable = ExportError(f"a value can't be written: {error}")
+            fetcher.fail(feed, report.id, owners, unencodable)
             continue
         row_count = len(report.rows)
         written += [(feed, campaign_id, row_count) for campaign_id in campaigns]

@@ -76,9 +76,9 @@ _ARGUMENTS_OF_PULL_TO = (
 class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that an export requests.
 
-    A staged pull is resumed only if its request is equal. `started_at`, both `names_…` fields, a
-    snapshot date that the caller did not give, and the case of group titles and the spaces around
-    them don't count.
+    A staged pull is resumed only if its request is equal. These don't count: `started_at`, both
+    `names_…` fields, a snapshot date that the caller did not give, and, in group titles, case and
+    surrounding spaces.
 
     Attributes:
         version: the version of this package; a pull never resumes what another version has staged.
@@ -149,7 +149,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             account=client.account if account is None else check_account_name(account),
             names_account=account is not None or client.account != host,
             feeds=feeds,
-            **_choice(ids, options),
+            **_choice_of_campaigns(ids, options),
             start_date=start_date,
             end_date=end_date,
             options=_digests(feed_options(options)),
@@ -233,7 +233,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return differences
 
     def only(self, campaign_ids: Iterable[int]) -> ExportRequest:
-        """Return the same request for a few campaigns."""
+        """Return the same request for these campaigns only."""
         return msgspec.structs.replace(
             self, campaigns=tuple(campaign_ids), groups=(), filter=None, exclude=()
         )
@@ -278,7 +278,7 @@ class Plan(msgspec.Struct, frozen=True):
         ids: the campaigns, in the order of their rows.
         account_ids: the service's ids of the accounts that own them.
         sample: a campaign whose owner is known, or None. A resumed pull gets it first, to find out
-            whether the key is of the same account.
+            whether the key belongs to the same account.
     """
 
     ids: tuple[int, ...] = ()
@@ -302,7 +302,7 @@ def _folded(title: str) -> str:
     return title.strip().casefold()
 
 
-def _choice(ids: Iterable[int] | None, options: ExportOptions) -> dict[str, Any]:
+def _choice_of_campaigns(ids: Iterable[int] | None, options: ExportOptions) -> dict[str, Any]:
     """Check the choice of campaigns. Return the fields of a request that describe it."""
     groups: Any = options.get("groups", ())
     titles = list(groups) if isinstance(groups, Iterable) else [groups]
@@ -313,7 +313,7 @@ def _choice(ids: Iterable[int] | None, options: ExportOptions) -> dict[str, Any]
             f"groups must be a list of group titles, got {short_repr(groups)}", argument="groups"
         )
     # refuses anything but None or a string
-    (filter_text,) = optional_strings(filter=options.get("filter")).values()
+    filter_text = optional_strings(filter=options.get("filter"))["filter"]
     excluded = frozenset(check_ids("campaign", options.get("exclude") or ()))
     if ids is None:
         # Groups and excluded ids are sorted, because their order does not matter. Named campaigns
@@ -393,7 +393,7 @@ def _digests(options: FeedOptions) -> dict[str, str]:
     """
     # the page size changes no row
     values = {name: value for name, value in options.items() if name != "limit"}
-    # None and extra_params={} send nothing, as if the option were not given
+    # None and extra_params={} send nothing, so they count as not given
     return {
         name: _digest(value) for name, value in sorted(values.items()) if value not in (None, {})
     }

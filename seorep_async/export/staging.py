@@ -49,8 +49,8 @@ from seorep_async.tables.output_tables import (
 )
 
 CANCELLED = "the pull was cancelled; run it again to write what is staged"
-UNSTORABLE = (OverflowError, RecursionError, ValueError)
-"""The errors that a format raises for a value that it can't store."""
+UNENCODABLE = (OverflowError, RecursionError, ValueError)
+"""The errors that a format raises for a value that it can't encode."""
 _PIECE_ROWS = 2_000
 """The rows of a piece. More would be slower, because they would not fit the processor's cache."""
 _ROWS_AT_ONCE = 1 << 12
@@ -178,7 +178,7 @@ class Staging:
         storable = [campaign for campaign in campaigns if fits(campaign.id)]
         for part in in_groups(storable, lambda _: 1, _PIECE_ROWS):
             # the reports of a campaign that the format can't store are fetched nevertheless
-            _add_without_unstorable(add, part)
+            _add_without_unencodable(add, part)
         failures = {}
         if error is not None:
             # without ids, because the whole list failed
@@ -204,7 +204,7 @@ class Staging:
         all_errors = list(errors)
         encode = partial(self._encode, feed, group, lead_ids)
         for part in in_groups(reports, lambda report: 1 + len(report.rows), _PIECE_ROWS):
-            for report, error in _add_without_unstorable(encode, part):
+            for report, error in _add_without_unencodable(encode, part):
                 problem = f"a value can't be written to {self._format.ending}: {error}"
                 all_errors.append((report.id, ExportError(problem)))
         block = Block(records=group.records)
@@ -398,22 +398,22 @@ class _Group:
         self.pieces.append(data)
 
 
-def _add_without_unstorable(
+def _add_without_unencodable(
     add: Callable[[Sequence[T]], None], items: Sequence[T]
 ) -> list[tuple[T, Exception]]:
-    """Add items as one piece. If the format can't store some, leave these out, and add the rest.
+    """Add items as one piece. If the format can't encode some, leave these out, and add the rest.
 
     Return the items left out, each with the format's error. The rest may need several pieces.
     """
     try:
         add(items)
-    except UNSTORABLE as error:
+    except UNENCODABLE as error:
         half = len(items) // 2
         if not half:
             return [(items[0], error)]
         # halving finds one bad report among 1,000 with 20 attempts
-        first_half = _add_without_unstorable(add, items[:half])
-        return first_half + _add_without_unstorable(add, items[half:])
+        first_half = _add_without_unencodable(add, items[:half])
+        return first_half + _add_without_unencodable(add, items[half:])
     return []
 
 

@@ -231,7 +231,7 @@ class ChangeFile:
 
 
 def _table_of(model: type[Row]) -> Table:
-    """Return the table that a file of changes has, or a file of their counts by campaign.
+    """Return the table of a file of changes or, for `CampaignChanges`, of counts by campaign.
 
     Its `key` does not identify a row: it lists the columns that a sheet always has, by which
     `_contains_changes` recognises a sheet.

@@ -103,7 +103,7 @@ def report(
 
 def _page_text(figures: Figures, title: str, names: Mapping[str, str]) -> str:
     """Return the page: the template, filled in."""
-    style = _beside("report.css")
+    style = _text_of("report.css")
     # the page's security policy allows only the style with this digest, and no script
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     page = _template().render(
@@ -129,10 +129,10 @@ def _template() -> Any:
     environment.filters["words"] = _short_text
     environment.filters["number"] = _number
     environment.filters["figure"] = _figure
-    return environment.from_string(_beside("report.html"))
+    return environment.from_string(_text_of("report.html"))
 
 
-def _beside(name: str) -> str:
+def _text_of(name: str) -> str:
     """Return the text of a file in the folder of this module."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 

@@ -45,7 +45,7 @@ _EXTRA = (
 
 _RANK = (
     "Position of the keyword in {name}. It is not documented on which day {days} the position was "
-    "measured, or what 0 and null mean; read both as not ranked."
+    "measured. Nor is the meaning of 0 and null; read either as not ranked."
 )
 _ADDRESS = f"{{}}. {_ONLY_A_NAME} Null if the service sent none."
 _NEWEST = f"Probably the day of the newest value of {{}}. {_ONLY_A_NAME}"
@@ -163,7 +163,7 @@ _DESCRIPTIONS = {
         "search_language": f"Search language of the keyword. {_ONLY_A_NAME}",
         "primary_keyword": (
             "Whether it is a primary keyword; the meaning is not documented. Null if the service "
-            "sent neither true nor false; extra then has the value that it sent."
+            "sent neither true nor false; any other string is in extra."
         ),
         "last_search_volume_date": _NEWEST.format("the monthly searches"),
         "last_stat_padder_date": (

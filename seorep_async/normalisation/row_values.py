@@ -84,7 +84,8 @@ class RankingValues:
             json = row.search_language
             if json != last_json:
                 language = self._languages.value_of(b"" + json)
-                # A language with unknown fields is not shared: users could change its `extra`.
+                # A language with unknown fields is converted again for each row, because users
+                # could change its `extra`.
                 last_json = json if _may_be_shared(language) else None
             row.search_language = language
             # Raw JSON has no hash. `b"" + raw` makes a key faster than `bytes(raw)`.

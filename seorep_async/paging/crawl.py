@@ -51,13 +51,13 @@ class Crawl(Generic[T]):
     1. The next page of the same listing, if it announced no number of pages: only this worker
        knows whether there is another.
     2. A page of the first listing that has more to request. Listings are thus finished in order, as
-       far as possible. A listing is passed over unless more of its pages have arrived than are in
-       progress, or if one of its pages is being tried again. Otherwise, a listing whose
-       requests always fail would hold up the others, and its failures would look like a limit of
-       the service.
+       far as possible. A listing is passed over if one of its pages is being tried again, or if no
+       more of its pages have arrived than are in progress. Otherwise, a listing whose requests
+       always fail would hold up the others, and its failures would look like a limit of the
+       service.
     3. Page 1 of the next listing that begins.
     4. If there is no other work, a page of the first listing that was passed over. A listing with
-       a page that is being tried again is taken only if every unfinished listing has one.
+       a page that is being tried again is taken only if every unfinished listing has such a page.
 
     There is a worker for each permit, plus one for each worker whose request is being tried again.
     With more workers, nearly every request would wait in the queue for its permit, which costs
@@ -70,7 +70,7 @@ class Crawl(Generic[T]):
         lane.on_retry = self._on_retry
         self._permits = session.share.max_concurrency
         self.budget: int = 2 * self._permits
-        # Listings with a known number of pages that have more to request, in order.
+        # Listings that have more to request, and whose number of pages is known, in order.
         self._unfinished: list[Reading[T]] = []
         # Each worker, with the listing that it is reading.
         self._workers: dict[asyncio.Task[None], Reading[T]] = {}
@@ -144,7 +144,7 @@ class Crawl(Generic[T]):
             # started in one turn, their first attempts would block the loop.
             self.hire()
             try:
-                # The page gets no variable, which would keep it in memory.
+                # The page is not assigned to a variable, because that would keep it in memory.
                 self._receive(reading, number, await reading.fetch(self._session, number))
             except SeoRepError as error:
                 reading = await self._fail(reading, error)

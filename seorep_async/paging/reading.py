@@ -50,7 +50,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
     Attributes:
         deadline, lane, position: see `Query.request`.
         max_pages: the maximum number of pages, in case the listing never ends.
-        most_ahead: the number of pages that may be requested beyond the last checked page.
+        most_ahead: the maximum number of pages requested beyond the last checked page.
         page_size: finds the size of all pages when page 1 is requested. If None, the limit in the
             query applies, or else the service's default.
         limit: the size that `page_size` found, or None.
@@ -88,7 +88,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         return self.limit is not None and isinstance(error, _FAILURES_OF_LARGE_PAGES)
 
     def failure(self, error: SeoRepError) -> SeoRepError:
-        """Return the error of this reading, or the earlier error if nothing was sent since."""
+        """Return the error of this reading, or the earlier error if nothing has been sent since."""
         was_sent = error.attempts > 0 or not isinstance(error, DeadlineExceededError)
         return error if was_sent else self.earlier_error or error
 

@@ -1,4 +1,4 @@
-"""A sandbox in its own thread, which responds even while a test blocks its event loop."""
+"""A sandbox in its own thread, which responds even while a test blocks the test's event loop."""
 
 from __future__ import annotations
 

@@ -110,7 +110,8 @@ def _hide(value: object) -> _Hidden:
 def secrets_in(values: Mapping[str, ParamValue]) -> tuple[str, ...]:
     """Return the values of parameters whose names suggest secrets. Integers become strings.
 
-    Errors must not quote them. Other numbers were refused before.
+    Errors must not quote these values. Floats and other numbers don't occur here: they can't be
+    sent under such a name.
     """
     secrets: list[str] = []
     for name, value in values.items():

@@ -80,9 +80,9 @@ class Chain:
         return application
 
     def close(self) -> None:
-        """Let all delayed responses continue.
+        """Send all delayed responses at once, without the rest of their delay.
 
-        aiohttp would have to cancel them, and sometimes fails at that.
+        Otherwise, aiohttp would have to cancel them, which sometimes fails.
         """
         self._closing.set()
 

@@ -32,7 +32,7 @@ class Sandbox(Options):
         shape: shape of the feeds' responses: nested (rows in `data.rows`), flat (in `data`), or
             mixed by id.
         rows: format of the feeds' rows: current, older, or mixed by id.
-        daily: let ranks change by day; otherwise they change by month.
+        daily: change ranks daily instead of monthly.
         latency: the minimum number of seconds that each response takes.
         rate_limit: the limit over which requests are refused: 20/s, 100/10s or at-once=8, and after
             commas fixed-window, sliding-window, burst=40, status=503, retry-after=seconds.

@@ -66,7 +66,7 @@ _UNREAD_ENCODINGS = ("br", "compress", "zstd")
 """Encodings that the client never asks for and can't decode."""
 _TWO_ATTEMPTS = 2
 """The first attempt and one retry: after a 425 without Retry-After, and after an HTML page with a
-successful status while no request has succeeded yet.
+status of 2xx, if no earlier request has succeeded.
 """
 
 

@@ -53,7 +53,7 @@ def install_command(extra: str) -> str:
 
 def _local_source() -> str | None:
     """Return the `file:` URL from which pip installed this package, or None for another source."""
-    # its import takes long, and only a missing extra needs it
+    # importing `importlib.metadata` takes long, and only a missing extra needs it
     metadata = importlib.import_module("importlib.metadata")
     with suppress(metadata.PackageNotFoundError):
         text = metadata.distribution("seorep-async").read_text("direct_url.json")

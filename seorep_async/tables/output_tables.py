@@ -98,7 +98,7 @@ def table_of(feed: Feed) -> FeedTable:
         description = "One row per campaign and period."
         return _feed_table(feed, "campaign_periods", description, CampaignPeriod, key)
     key = ("account", "campaign_id", "keyword_id", "date", "date_precision")
-    description = "One row per campaign, keyword and date."
+    description = "One row per campaign, keyword and period."
     return _feed_table(feed, "keyword_periods", description, KeywordPeriod, key)
 
 
@@ -178,8 +178,8 @@ def keywords_table() -> Table:
     feed_columns = table_of(Feed.CAMPAIGN).columns
     columns = tuple(column for column in feed_columns if column.name in names)
     description = (
-        "A keyword, as the campaign feed last listed it. A keyword that moved appears under both "
-        "campaigns."
+        "A keyword, as the campaign feed last listed it. A keyword that moved to another "
+        "campaign appears under both."
     )
     return Table("keywords", description, columns, key, lead=3)
 

@@ -1,4 +1,4 @@
-"""CSV and JSON lines, in which equal rows give equal bytes; JSON for people and agents."""
+"""CSV and JSON lines: equal rows give equal bytes. Also JSON for people and agents."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ _TOO_MANY_WHILE_HELD = 3.0  # the same while a rate is held
 _HELPED_BELOW = (
     0.6  # a cut helped if the share of refusals fell below this part of the previous share
 )
-_MOST = 0.3  # the largest share that is attributed to chance
-_CHANCE = 1.5  # a random share of refusals is tolerated up to this multiple
+_LARGEST_RANDOM_SHARE = 0.3  # the largest share that is attributed to chance
+_TOLERANCE_FACTOR = 1.5  # a random share of refusals is tolerated up to this multiple
 _SAME_LIMIT = 0.03  # two limits are the same if they differ by no more than this part …
 _ENOUGH_SAME = 2  # … and a limit is real if it was the same this many times in a row
 _REPEATS = 2  # refusals while others are accepted that prove a subject to be the cause
@@ -78,11 +78,13 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         """Decide, before a cut, whether the refusals at the last held rate were random."""
         attempts = self.accepted_while_held + self.refused_while_held
         share = self.refused_while_held / max(ATTEMPTS_OF_HOLD, attempts)
-        did_not_help = share > _HELPED_BELOW * self.share_before > 0
+        did_not_help = self.share_before > 0 and share > _HELPED_BELOW * self.share_before
         if share > _USUALLY_TOLERATED and (self.are_random or did_not_help):
             # Rule 7: the previous cut did not make refusals rarer, or they were already taken for
-            # random. Tolerate 1.5 times their share in addition to the usual share.
-            self.tolerated = _USUALLY_TOLERATED + _CHANCE * min(_MOST, share)
+            # random. Tolerate 1.5 times their share, which counts as at most 30 %, in addition to
+            # the usual share.
+            random_share = min(_LARGEST_RANDOM_SHARE, share)
+            self.tolerated = _USUALLY_TOLERATED + _TOLERANCE_FACTOR * random_share
         else:
             self.tolerated = _USUALLY_TOLERATED
         self.share_before = share

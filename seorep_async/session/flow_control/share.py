@@ -79,12 +79,12 @@ class Share:
         return self._queue.pace.rate.learnt < math.inf
 
     def rate_refused_since(self, moment: float) -> bool:
-        """Return whether a refusal since a time was probably about the rate, and the limit is low.
+        """Return whether the limit is low, and a refusal since a time was probably about the rate.
 
-        There are two signs: a subject is refused that had not been refused since it was last
-        accepted, or a subject is accepted that had seemed to cause its own refusals. Any other
-        refusal may be caused by its subject. Only at a low limit may one call be refused many times
-        in a row by chance.
+        `Pace` records the time of two signs: the first refusal of a subject since it was last
+        accepted, and the acceptance of a subject that had seemed to cause its own refusals. At a
+        higher limit, one call is hardly refused many times in a row by chance, so the signs don't
+        matter.
         """
         pace = self._queue.pace
         return pace.rate.learnt < _LOW_RATE and pace.rate_refused_at >= moment
