@@ -85,13 +85,12 @@ def test_a_write_with_an_answer_of_another_shape_leaves_a_doubt(seorep: Seorep) 
     with in_a_thread(ScriptedServer(forever=answer(b"[1]"))) as server:
         said = {
             method: seorep("api", method, "/v3/x", "--base-url", server.base_url)
-            for method in ("GET", "POST")
+            for method in ("GET", "PUT", "POST")
         }
-    doubt = "The POST may have taken effect: check before you repeat it.\n"
-    assert {method: (ended.code, doubt in ended.err) for method, ended in said.items()} == {
-        "GET": (6, False),
-        "POST": (6, True),
-    }
+    assert {method: ended.code for method, ended in said.items()} == {"GET": 6, "PUT": 6, "POST": 5}
+    doubt = "The PUT may have taken effect: check before you repeat it.\n"
+    assert [doubt in ended.err for ended in said.values()] == [False, True, False]
+    assert "whether the request was carried out is not known" in said["POST"].err
 
 
 def test_a_log_has_the_progress_of_a_pull_and_why_it_waits(
