@@ -140,6 +140,6 @@ def test_a_known_limit_outlasts_an_outage_of_503s(limit: str, seconds: float) ->
     service = SimulatedService(limit, latency=0.05, down=(20, 20 + seconds))
     figures = simulate(service, 40 * rate)
     assert figures.lost == 0
-    # The next probe is due at most four seconds after the outage. The rate is then 80 % of the one
-    # that was measured, and is held for a moment only, because the outage was long.
-    assert figures.rate(seconds + 25, seconds + 30) >= 0.8 * rate
+    # The next probe is due at most four seconds after the outage. A held rate is 80 % of the one
+    # that was measured, which may be slightly below the limit.
+    assert figures.rate(seconds + 25, seconds + 30) >= 0.75 * rate

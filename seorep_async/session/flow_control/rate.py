@@ -17,7 +17,7 @@ _SHORTEST_SPAN = 0.1  # the same once it is clear that no limit was reached
 _DECREASE = 0.8  # a cut reduces the rate to this part of the delivered rate
 _DECREASE_AFTER_PAUSE = 0.93  # the same if the service asked for a pause
 _SHORTEST_HOLD = 1.5  # seconds that a rate is held after a cut, at least …
-_LONGEST_HOLD = 12.0  # … and at most, counted from the opening of the breaker
+_LONGEST_HOLD = 12.0  # … and at most
 _STEP = 8.0  # the increase of the rate in one second, in attempts per second
 _LARGEST_STEP = 0.2  # the largest increase with one attempt
 _DOUBLING_STEP = 1.0  # the same in slow start
@@ -125,11 +125,14 @@ class Rate(msgspec.Struct, eq=False):
 
     def space(self, now: float) -> None:
         """Decide, as an attempt starts, when the next one may start."""
+        seconds = now - self.next_start
         # The delay of a late timer is made up for, so that the rate is fully used. A longer rest is
         # not: a limiter that admits one attempt at a time would refuse the next one as too early.
-        self.is_used = now - self.next_start <= _CATCH_UP
+        self.is_used = seconds <= _CATCH_UP
         if not self.is_used:
             self.next_start = now
+            # A rest does not use up the time for which the rate is held.
+            self.held_until += seconds
         self.next_start += self.interval
 
     def may_rise(self, now: float) -> bool:
@@ -197,16 +200,14 @@ class Rate(msgspec.Struct, eq=False):
             # Rule 5: the service accepted attempts again soon, so the rate had only just reached
             # its limit. The limit lies between the rate and the delivered rate.
             self.refused_at = (self.learnt + delivered) / 2
-        # Rule 5: the rate is cut, and held for a while. The seconds for which the breaker was open
-        # count. If they were many, the limiter has a long window, which has just begun.
-        seconds = _LONGEST_HOLD - seconds_open
-        # A pause costs more than a slightly low rate, so after a pause the rate is held as long as
-        # possible.
+        # Rule 5: the rate is cut, and held for a while. A pause costs more than a slightly low
+        # rate, so after a pause the rate is held as long as possible.
         if was_paused:
             self.learnt = max(_SLOWEST, _DECREASE_AFTER_PAUSE * self.refused_at)
+            seconds = _LONGEST_HOLD
         else:
             self.learnt = max(_SLOWEST, _DECREASE * self.refused_at)
-            seconds = min(seconds, ATTEMPTS_OF_HOLD / self.learnt)
+            seconds = min(_LONGEST_HOLD, ATTEMPTS_OF_HOLD / self.learnt)
         self.slow_start = False
         self.held_until = now + max(_SHORTEST_HOLD, seconds)
         self._begin(last_start)
