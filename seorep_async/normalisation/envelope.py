@@ -186,11 +186,10 @@ def _nested_page(data: dict[str, Any], extra: dict[str, Any]) -> RawPage:
     """Return the page in an object with rows. Its unknown fields are stored in `extra`."""
     if "rows" not in data:
         raise refused("data.rows", "is missing")
-    beside_rows = dict(data)
-    rows = beside_rows.pop("rows")
-    totals = beside_rows.pop("totals", None)
-    if beside_rows:
-        extra["data"] = beside_rows
+    rows = data.pop("rows")
+    totals = data.pop("totals", None)
+    if data:
+        extra["data"] = data
     return RawPage(rows, "data.rows", totals, "data.totals", extra)
 
 
@@ -201,16 +200,15 @@ def _read_metadata(page: RawPage) -> None:
         return
     if not isinstance(metadata, dict):
         raise refused("metadata", str(values.refusal("an object", metadata)))
-    unknown = dict(metadata)
-    page.metadata.total_pages = _count(unknown.pop("total_pages", None))
-    page.metadata.total_records = _count(unknown.pop("total_records", None))
-    version = unknown.pop("version", None)
+    page.metadata.total_pages = _count(metadata.pop("total_pages", None))
+    page.metadata.total_records = _count(metadata.pop("total_records", None))
+    version = metadata.pop("version", None)
     if values.is_boolean(version):
         page.metadata.version = values.boolean(version)
     elif version is not None:
-        unknown["version"] = version
-    if unknown:
-        page.extra["metadata"] = unknown
+        metadata["version"] = version
+    if metadata:
+        page.extra["metadata"] = metadata
 
 
 def refuse_another_subject(rows: Iterable[Any], path: str, subject: Subject) -> None:
@@ -266,8 +264,7 @@ def _whole_number(value: object) -> int | None:
 
 def _is_error(envelope: Mapping[str, Any]) -> bool:
     """Return whether an envelope reports an error, although the status is a success."""
-    status = envelope.get("status")
-    if status is False or (isinstance(status, str) and status.lower() in _ERROR_STATUSES):
+    if str(envelope.get("status")).lower() in _ERROR_STATUSES:
         return True
     if _error_code(envelope):
         return True
@@ -284,7 +281,7 @@ def _is_error(envelope: Mapping[str, Any]) -> bool:
 
 def _is_false(value: object) -> bool:
     """Return whether a value is false. PHP may write false as 0."""
-    return value in (0, "0") or (values.is_boolean(value) and not values.boolean(value))
+    return str(value).lower() in ("0", "false")
 
 
 def _error_code(envelope: Mapping[str, Any]) -> int | None:

@@ -51,7 +51,6 @@ from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
 
-
 REFUSALS = (ValueError, RecursionError, OverflowError)
 """The errors for refused pages and rows. msgspec's errors are ValueErrors."""
 
@@ -64,18 +63,25 @@ CURRENT = {
 }
 """The types on the wire in current rows, by the type of the attribute. Others are the same."""
 
-OLDER = CURRENT | {bool | None: bool | str | None, UNFROZEN.date | None: str | None}
-"""The types in older rows: dates have a time of day, and flags may be any string."""
-
 _NO_NUMBER = msgspec.Meta(ge=1, le=0)  # a constraint that no number meets
+
+OLDER = CURRENT | {
+    bool | None: bool | str | Annotated[int, _NO_NUMBER] | None,
+    UNFROZEN.date | None: str | None,
+}
+"""The types in older rows: dates have a time of day, and flags may be any string.
+
+A flag has an integer that no number meets, or decoding without `strict` would read 1 as true.
+"""
+
 _MOST = 10**18 - 1  # longer strings are no integers
 _WHOLE = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)] | Annotated[float, _NO_NUMBER]
 
 _LAX = {int: _WHOLE, int | None: _WHOLE | None}
 """The types of integers that may be strings as well, so they are decoded without `strict`.
 
-Without it, msgspec would also read 1.0, "1.0" and "1e3" as integers, and 1 as true. So these types
-have a float in place of an integer, and an integer in place of a flag, that no number meets.
+Without it, msgspec would also read 1.0, "1.0" and "1e3" as integers. So these types have a float
+that no number meets.
 """
 
 _ESCAPED_LETTER = re.compile(rb"\\u00([46][ce]|[57]5)")
@@ -85,7 +91,7 @@ _FORMATS = {
     "current": CURRENT,
     "older": OLDER,
     "current, lax": CURRENT | _LAX,
-    "older, lax": OLDER | _LAX | {bool | None: OLDER[bool | None] | Annotated[int, _NO_NUMBER]},
+    "older, lax": OLDER | _LAX,
 }
 """The types of each format of rows. A format before another one decodes faster."""
 

@@ -79,9 +79,8 @@ def boolean(value: object) -> bool:
 
 def is_boolean(value: object) -> bool:
     """Return whether `boolean` accepts the value."""
-    if type(value) is str:
-        return value.lower() in ("true", "false")
-    return type(value) is bool
+    # In JSON, only a boolean or a string can look like this.
+    return str(value).lower() in ("true", "false")
 
 
 def flag(value: object) -> tuple[bool | None, str | None]:
@@ -151,7 +150,7 @@ def total(value: Any) -> tuple[float | None, dict[str, Any] | None]:
 
 def is_no_object(value: object) -> bool:
     """Return whether a value is null or an empty map, which may be sent as an empty array."""
-    return value is None or value in ([], {})
+    return value in (None, [], {})
 
 
 def _read(pattern: re.Pattern[str], make: Callable[..., D], value: object) -> D | None:

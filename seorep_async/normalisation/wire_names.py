@@ -45,14 +45,13 @@ def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:
 
 def engine_warning(row: Any) -> str | None:
     """Return a warning about an unknown rank in `extra`, if engine A or engine B has no rank."""
-    has_both_ranks = row.engine_a_ranking is not None and row.engine_b_ranking is not None
-    if has_both_ranks or not row.extra:
+    if None not in (row.engine_a_ranking, row.engine_b_ranking):
         return None
-    unknown_ranks = [name for name in row.extra if name.endswith("Ranking")]
-    if not unknown_ranks:
-        return None
-    return (
-        f"rows have {short_repr(unknown_ranks[0])}, which has no column: its values are only in "
-        "`extra`, and rank columns may be null. If it is named after the account's search engine, "
-        "pass Settings(engine_names=…)"
-    )
+    for name in row.extra:
+        if name.endswith("Ranking"):
+            return (
+                f"rows have {short_repr(name)}, which has no column: its values are only in "
+                "`extra`, and rank columns may be null. If it is named after the account's search "
+                "engine, pass Settings(engine_names=…)"
+            )
+    return None
