@@ -161,6 +161,13 @@ def test_a_low_limit_loses_nothing(cell: Cell, seed: int) -> None:
     assert cell.run(seed).lost == 0
 
 
+@pytest.mark.parametrize(("limit", "seed"), [("1/s,burst=5", 0), ("2/s,burst=5", 3)])
+def test_two_campaigns_at_a_low_limit_lose_nothing(limit: str, seed: int) -> None:
+    service = SimulatedService(limit, status=503, seed=seed)
+    # If each acceptance took back only one refusal, both would stay suspected at any rate.
+    assert simulate(service, [f"c{page % 2}/{page}" for page in range(300)]).lost == 0
+
+
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize("requests_a_minute", [12, 20, 30])
 def test_a_pull_that_outlasts_a_minutes_window_loses_nothing(

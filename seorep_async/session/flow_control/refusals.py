@@ -134,17 +134,19 @@ class LaterAttempts(msgspec.Struct, eq=False):
 
 
 class RefusedSubject(msgspec.Struct, eq=False):
-    """A subject that was refused and has not been accepted since.
+    """A subject that was refused and has not been accepted since, or once if it is the cause.
 
     Attributes:
         first_refused_start: when its first refused attempt started.
         last_refused_at: when it was last refused.
-        repeats: its refusals after a later attempt was accepted, minus its acceptances since.
+        repeats: its refusals after a later attempt was accepted.
+        was_accepted: whether it was accepted once since it proved to be the cause.
     """
 
     first_refused_start: float
     last_refused_at: float
     repeats: int = 0
+    was_accepted: bool = False
 
 
 class RefusedSubjects:
@@ -156,8 +158,8 @@ class RefusedSubjects:
     2. It may be the cause, because attempts that started later were accepted. Its bare refusals no
        longer count.
     3. It is the cause, because it was refused repeatedly since then. Its other refusals no longer
-       count either. Each acceptance takes back only one of these refusals: page 1 of a campaign may
-       be accepted although its other pages are dead.
+       count either. Only its second acceptance ends this: page 1 of a campaign may be accepted
+       although its other pages are dead. It ends then because a limiter may also have refused it.
 
     The pace asks at each start and each refusal. The queue asks when it chooses a probe.
     """
@@ -191,8 +193,9 @@ class RefusedSubjects:
     def accept(self, subject: Subject | None, started: float) -> bool:
         """Record an acceptance. Return whether the subject had seemed to cause its refusals."""
         was_suspected = self.may_be_cause(subject)
-        if self.is_cause(subject):
-            self._refused[subject].repeats -= 1
+        refused = self._refused.get(subject)
+        if refused is not None and self.is_cause(subject) and not refused.was_accepted:
+            refused.was_accepted = True
         else:
             self._refused.pop(subject, None)
         self._newest_accepted_start = max(self._newest_accepted_start, started)
