@@ -266,22 +266,19 @@ def _is_error(envelope: Mapping[str, Any]) -> bool:
     """Return whether an envelope reports an error, although the status is a success."""
     if str(envelope.get("status")).lower() in _ERROR_STATUSES:
         return True
-    if _error_code(envelope):
-        return True
-    if _is_false(envelope.get("success")) or _is_false(envelope.get("ok")):
+    if _error_code(envelope) or _is_false(envelope.get("success")) or _is_false(envelope.get("ok")):
         return True
     for name in _ERROR_FIELDS:
         error = envelope.get(name)
         if error and not _is_false(error):
             return True
     # A message beside data is not an error, because services send greetings as well.
-    has_message = not envelope.keys().isdisjoint(_MESSAGE_FIELDS)
-    return has_message and "data" not in envelope
+    return "data" not in envelope and not envelope.keys().isdisjoint(_MESSAGE_FIELDS)
 
 
 def _is_false(value: object) -> bool:
     """Return whether a value is false. PHP may write false as 0."""
-    return str(value).lower() in ("0", "false")
+    return value in (0, "0") or (isinstance(value, str) and value.lower() == "false")
 
 
 def _error_code(envelope: Mapping[str, Any]) -> int | None:

@@ -128,11 +128,11 @@ class RowReader(Generic[M]):
         self._known_names = frozenset(self._names.values())
         self._read_totals = _totals_decoder(wire_names(RankingTotals, engine_names))
         self._values: Any = PeriodValues()
-        self._formats: tuple[str, ...] = ("current", "current, lax")
+        self._formats = ["current", "current, lax"]
         # Only these rows are older ones if their dates or flags are.
         if model is KeywordRanking:
             self._values = RankingValues(self._names)
-            self._formats = tuple(_FORMATS)
+            self._formats = list(_FORMATS)
         # Each decoder is made when a page first needs it.
         self._decoder = lru_cache(16)(self._make_decoder)
         # Unknown names in slices of earlier pages. The types of other pages have a field for each.

@@ -79,8 +79,8 @@ def boolean(value: object) -> bool:
 
 def is_boolean(value: object) -> bool:
     """Return whether `boolean` accepts the value."""
-    # In JSON, only a boolean or a string can look like this.
-    return str(value).lower() in ("true", "false")
+    # An array may be nested too deeply for `str`.
+    return isinstance(value, (bool, str)) and str(value).lower() in ("true", "false")
 
 
 def flag(value: object) -> tuple[bool | None, str | None]:

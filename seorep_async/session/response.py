@@ -70,19 +70,17 @@ class ResponseReader:
 
         A large body waits for its turn until the deadline of the call.
         """
-        request = call.request
-        size = response.size
         result: T
         try:
-            if size <= _LARGEST_ERROR:
+            if response.size <= _LARGEST_ERROR:
                 # `check` has already decoded a small body.
                 result = response.decoded
-            elif size <= _LARGEST_AT_ONCE:
-                result = request.decode(response.body)
+            elif response.size <= _LARGEST_AT_ONCE:
+                result = call.request.decode(response.body)
             else:
                 result = await self._decode_large(call, response)
         except SeoRepError as error:
-            return self.errors.failure_of_body(error, request, response)
+            return self.errors.failure_of_body(error, call.request, response)
         except TimeoutError:
             return self._undecoded_failure()
         self.errors.knows_service = True

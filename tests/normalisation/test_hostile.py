@@ -64,6 +64,7 @@ ROW = '{"keywordId": 1, "keywordPhrase": "x", %s}'
 PLACES = {
     "a known integer": '{"data": [' + ROW % '"engineARanking": %s' + "]}",
     "a known object": '{"data": [' + ROW % '"searchLocation": %s' + "]}",
+    "a flag": '{"data": [' + ROW % '"primaryKeyword": %s' + "]}",
     "tags": '{"data": [' + ROW % '"tags": %s' + "]}",
     "an unknown field": '{"data": {"rows": [' + ROW % '"unknown": %s' + "]}}",
     "a row": '{"data": [%s]}',
@@ -98,7 +99,7 @@ def test_nesting_a_hundred_thousand_deep_is_our_error(
 
 @every_place
 def test_nesting_of_any_depth_is_accepted_or_our_error(place: str) -> None:
-    depths = [2, 3, 50, 400, 800, 900, 950, 980, 1000, 1200]
+    depths = [2, 3, 50, 400, 800, *range(900, 1000), 1200]
     bodies = [place.replace("%s", nested_to(depth)) for depth in depths]
     refusals = [refusal(body.encode()) for body in bodies]
     assert max(len(str(error)) for error in refusals) < 400
