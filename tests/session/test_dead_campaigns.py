@@ -164,7 +164,7 @@ def test_a_low_limit_loses_nothing(cell: Cell, seed: int) -> None:
 @pytest.mark.parametrize(("limit", "seed"), [("1/s,burst=5", 0), ("2/s,burst=5", 3)])
 def test_two_campaigns_at_a_low_limit_lose_nothing(limit: str, seed: int) -> None:
     service = SimulatedService(limit, status=503, seed=seed)
-    # If each acceptance took back only one refusal, both would stay suspected at any rate.
+    # If their acceptances did not end suspicion at a known limit, they would be suspected forever.
     assert simulate(service, [f"c{page % 2}/{page}" for page in range(300)]).lost == 0
 
 

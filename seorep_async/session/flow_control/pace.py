@@ -97,7 +97,7 @@ class Pace:
         self.delivered.accepted += 1
         self.rate.accepted_in_a_row += 1
         self.refusals.accept(is_held=now < self.rate.held_until)
-        if self.refused_subjects.accept(subject, started):
+        if self.refused_subjects.accept(subject, started, is_limited=self.rate.is_limited):
             # The subject was not the cause of its refusals, so the rate was.
             self.rate_refused_at = now
         if self.breaker.accept(started, now):

@@ -134,19 +134,17 @@ class LaterAttempts(msgspec.Struct, eq=False):
 
 
 class RefusedSubject(msgspec.Struct, eq=False):
-    """A subject that was refused and has not been accepted since, or once if it is the cause.
+    """A subject whose refusals no acceptance has ended yet.
 
     Attributes:
         first_refused_start: when its first refused attempt started.
         last_refused_at: when it was last refused.
-        repeats: its refusals after a later attempt was accepted.
-        was_accepted: whether it was accepted once since it proved to be the cause.
+        repeats: its refusals after a later attempt was accepted, minus its acceptances since.
     """
 
     first_refused_start: float
     last_refused_at: float
     repeats: int = 0
-    was_accepted: bool = False
 
 
 class RefusedSubjects:
@@ -158,8 +156,8 @@ class RefusedSubjects:
     2. It may be the cause, because attempts that started later were accepted. Its bare refusals no
        longer count.
     3. It is the cause, because it was refused repeatedly since then. Its other refusals no longer
-       count either. Only its second acceptance ends this: page 1 of a campaign may be accepted
-       although its other pages are dead. It ends then because a limiter may also have refused it.
+       count either. While no limit is known, each acceptance takes back only one of these refusals:
+       page 1 of a campaign may be accepted although its other pages are dead.
 
     The pace asks at each start and each refusal. The queue asks when it chooses a probe.
     """
@@ -190,12 +188,13 @@ class RefusedSubjects:
         refused = self._refused.get(subject)
         return refused is not None and refused.repeats >= _REPEATS
 
-    def accept(self, subject: Subject | None, started: float) -> bool:
+    def accept(self, subject: Subject | None, started: float, *, is_limited: bool) -> bool:
         """Record an acceptance. Return whether the subject had seemed to cause its refusals."""
         was_suspected = self.may_be_cause(subject)
-        refused = self._refused.get(subject)
-        if refused is not None and self.is_cause(subject) and not refused.was_accepted:
-            refused.was_accepted = True
+        # A limiter accepts and refuses the same subjects. If its refusals were not forgotten, more
+        # and more would not count, and nothing would lower the rate.
+        if self.is_cause(subject) and not is_limited:
+            self._refused[subject].repeats -= 1
         else:
             self._refused.pop(subject, None)
         self._newest_accepted_start = max(self._newest_accepted_start, started)
