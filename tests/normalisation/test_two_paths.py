@@ -177,16 +177,16 @@ def test_unknown_fields_of_objects_belong_to_one_row() -> None:
         "target_type": "City",
         "zone": "EU",
     }
-    rows = [wire_row(KeywordRanking, n) | {"tags": tags, "searchLocation": place} for n in (1, 2)]
-    answer = envelope(rows, "flat")
+    language = {"id": 5, "name": "a", "zone": "EU"}
+    own = {"tags": tags, "searchLocation": place, "searchLanguage": language}
+    answer = envelope([wire_row(KeywordRanking, n) | own for n in (1, 2)], "flat")
     first, second = decode(answer).items
     first.tags[0].extra["colour"].append("blue")
     first.tags[0].extra["more"] = first.search_location.extra.pop("zone")
+    first.search_language.extra.clear()
     for row in (second, *decode(answer).items):
-        assert (row.tags[0].extra, row.search_location.extra) == (
-            {"colour": ["red"]},
-            {"zone": "EU"},
-        )
+        assert row.tags[0].extra == {"colour": ["red"]}
+        assert row.search_location.extra == row.search_language.extra == {"zone": "EU"}
 
 
 LONG_STRING = "x" * 100_000
