@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import os
 from collections import Counter
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 import aiohttp
 
@@ -43,6 +45,7 @@ class SessionState(enum.Enum):
     NEW = "not open yet"
     OPEN = "open"
     CLOSED = "closed"
+    INHERITED = "open in the parent process"
 
 
 class Session:
@@ -101,6 +104,7 @@ class Session:
             raise
         self._loop = asyncio.get_running_loop()
         self.state = SessionState.OPEN
+        _opened_sessions.add(self)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -155,6 +159,8 @@ class Session:
         # A closed client can't be opened again.
         if self.state is SessionState.NEW:
             advice += ", or `await client.open()` first"
+        elif self.state is SessionState.INHERITED:
+            advice = "create another one in this process"
         return ConfigurationError(f"this client is {self.state.value}: {advice}")
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -347,6 +353,25 @@ class Session:
             await asyncio.wait([sleep])
         finally:
             sleep.cancel()
+
+
+_opened_sessions: WeakSet[Session] = WeakSet()
+
+
+def _refuse_inherited() -> None:
+    """Refuse all calls of the parent's clients in a forked process.
+
+    Both processes would read from the same connections, and take responses for those to their own
+    requests.
+    """
+    for session in _opened_sessions:
+        if session.is_open:
+            session.state = SessionState.INHERITED
+
+
+# Windows has no fork.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_refuse_inherited)
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -1,8 +1,9 @@
-"""Late event loops, and loops closed while a client is open."""
+"""Late event loops, loops closed while a client is open, and forked processes."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
@@ -16,6 +17,7 @@ from seorep_async import (
 from seorep_async.session import Deadline
 from seorep_async.session.failures import Cause, Failure, Sent
 from seorep_async.session.flow_control import Permit
+from tests.processes import run_python
 from tests.session.calls import KEY, ask
 
 
@@ -97,3 +99,24 @@ def test_a_client_of_a_closed_loop_closes_quietly(limits: Limits | None) -> None
     asyncio.run(client.close())
     with pytest.raises(ConfigurationError, match="closed"):
         asyncio.run(ask(client))
+
+
+# Both processes would read from the same connections, and mix up reports.
+FORKED_WITH_A_CLIENT = """
+import asyncio, os
+from seorep_async import SeoRepClient
+loop = asyncio.new_event_loop()
+client = SeoRepClient("https://api.example.com", "key")
+loop.run_until_complete(client.open())
+if not os.fork():
+    loop.run_until_complete(client.campaigns.get(1))
+os.wait()
+loop.run_until_complete(client.close())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
+def test_a_forked_process_may_not_use_the_client() -> None:
+    run = run_python("-c", FORKED_WITH_A_CLIENT)
+    assert "is open in the parent process: create another one" in run.stderr
+    assert run.returncode == 0
