@@ -88,12 +88,13 @@ def test_a_month_may_be_an_enum_member() -> None:
     assert days == (dt.date(2023, 2, 1), dt.date(2023, 2, 28))
 
 
-async def test_a_page_and_a_timeout_may_be_integers_of_another_type(connect: Connect) -> None:
-    client, server = await connect(answer(EMPTY_PAGE))
-    seconds: Any = Index()
-    number: Any = Index()
-    with client.timeout(seconds):
-        await client.campaigns.list().page(number)
+async def test_pages_timeouts_and_ids_may_be_integers_of_another_type(connect: Connect) -> None:
+    campaign = {"id": 7, "url": "example.com", "company": "Example"}
+    client, server = await connect(answer(EMPTY_PAGE), answer({"data": campaign}))
+    seven: Any = Index()
+    with client.timeout(seven):
+        await client.campaigns.list().page(seven)
+        await client.campaigns.get(seven)
     assert server.requests[0].query["page"] == "7"
 
 

@@ -145,8 +145,9 @@ class Backlinks(DeletableEndpoint[Backlink]):
             service leaves out `target_anchor` and `target_url`.
         """
         extra_params = mask_secrets(extra_params)
-        values = {
-            "campaign_id": check_id("campaign_id", campaign_id),
+        campaign_id = check_id("campaign_id", campaign_id)
+        values: dict[str, Any] = {
+            "campaign_id": campaign_id,
             "status": None,
             "date_string": _date_string(date_string),
         }

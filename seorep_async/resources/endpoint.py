@@ -15,7 +15,7 @@ from seorep_async.models import Page
 from seorep_async.normalisation import Decoder, ModelPage
 from seorep_async.normalisation.envelope import parse, parse_any, refused
 from seorep_async.paging import Listing, PageSize, Query, choose_page_size
-from seorep_async.plain_values import plain_string
+from seorep_async.plain_values import plain, plain_string
 from seorep_async.resources.arguments import (
     ExtraParams,
     Params,
@@ -127,10 +127,12 @@ class Endpoint(Generic[M]):
             model: the class of the object.
             expected: fields of the requested object. None allows any value.
         """
+        # An id may be of a type that is not equal to the same `int`.
+        plain_values = {name: plain(value) for name, value in expected.items()}
 
         def decode(body: bytes) -> T:
             record = self._decoder.single(body, model)
-            for name, expected_value in expected.items():
+            for name, expected_value in plain_values.items():
                 value = getattr(record, name, None)
                 # A field that the response leaves out is not a contradiction.
                 if value is None or expected_value is None or value == expected_value:
@@ -153,7 +155,8 @@ class Endpoint(Generic[M]):
         **fields: Any,
     ) -> Request[T]:
         """Return a request about one object. `fields` are further `Request` fields."""
-        path = f"{self._path}/{check_id('id', id)}{subpath}"
+        id = check_id("id", id)
+        path = f"{self._path}/{id}{subpath}"
         subject = f"{self._object_name} {id}"
         # The id is in the path, so `extra_params` may not give another id.
         params = build_params({**(values or {}), "id": None}, extra_params)
