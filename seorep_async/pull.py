@@ -73,8 +73,9 @@ class Pull(NotAwaited, Generic[R_co]):
 
     A 401 means that the key is refused, but a 403 may be about a single id. The pull therefore
     repeats a request that the service accepted before: after eight 403s in a row, and at the end if
-    the last 403 may have been about the key. If no request was accepted, it requests one campaign.
-    Once the key is refused, nothing more is sent, and unfinished ids end in an AuthenticationError.
+    the last 403 may have been about the key. If no request was accepted, or the one of an earlier
+    pull is refused now, it requests one campaign. Once the key is refused, nothing more is sent,
+    and unfinished ids end in an AuthenticationError.
     """
 
     _request: PullRequest[R_co]
@@ -394,17 +395,24 @@ class _Run(Generic[R]):
 
     async def _ask_about_key(self) -> object:
         """Ask the service about the key. Meanwhile the pull sends only retries."""
+        now = self._session.clock.monotonic()
+        deadline = Deadline.of_call(min(self._deadline.at, now + QUESTION_SECONDS))
         share = self._session.share
         share.hold(self._lane)
         try:
-            return await self._session.send(self._question())
+            return await self._session.send(self._question(deadline))
+        except AuthenticationError:
+            if self._succeeded or self._request.accepted.query is None:
+                raise
+            # The campaign in the question was accepted in an earlier pull. It may be forbidden by
+            # now although the key is good, so the list of campaigns decides.
+            self._request.accepted.query = None
+            return await self._session.send(self._question(deadline))
         finally:
             share.release(self._lane)
 
-    def _question(self) -> Request[object]:
+    def _question(self, deadline: Deadline) -> Request[object]:
         """Return a request that the service accepted before, or else a request for one campaign."""
-        now = self._session.clock.monotonic()
-        deadline = Deadline.of_call(min(self._deadline.at, now + QUESTION_SECONDS))
         query = self._request.accepted.query
         if query is not None:
             # The lane of the pull is on hold until the response, so the question needs another.

@@ -148,12 +148,23 @@ async def test_a_question_that_told_nothing_is_asked_again_at_the_end() -> None:
 # --- Which page it asks for
 
 
-async def test_a_later_pull_asks_for_a_report_of_the_earlier_one() -> None:
-    service = forbidding([LIST, *range(2, 20)])
+@pytest.mark.parametrize(
+    ("earlier_ids", "statuses"),
+    [
+        pytest.param([], {LIST: 404}, id="no report, and the list fails otherwise"),
+        pytest.param([1], {LIST: 403, 1: 200}, id="a report of the earlier pull"),
+        pytest.param([1], {LIST: 200, 1: 403}, id="one that is forbidden by now"),
+    ],
+)
+async def test_a_good_key_is_not_mistaken_for_a_refused_one(
+    earlier_ids: list[int], statuses: dict[int, int]
+) -> None:
+    service = answering(lambda campaign_id: answers.get(campaign_id, 403))
     async with rankings_of(service, max_concurrency=1) as (_, rankings):
-        await rankings.pull([1], *JANUARY)
+        answers = {1: 200}
+        await rankings.pull(earlier_ids, *JANUARY)
+        answers = statuses
         outcomes = await rankings.pull(range(2, 20), *JANUARY, feed=Feed.CAMPAIGN_BY_DATE)
-    assert LIST not in requested_ids(service)
     assert not any("stopped" in str(outcome.error) for outcome in outcomes)
 
 
@@ -173,13 +184,6 @@ async def test_a_refused_question_ends_everything(concurrency: int) -> None:
     assert with_reason >= 100 - concurrency - 8
     assert isinstance(error, AuthenticationError)
     assert error.subject is None
-
-
-async def test_a_question_that_fails_otherwise_speaks_for_the_key() -> None:
-    service = answering(lambda campaign_id: 404 if campaign_id == LIST else 403)
-    async with rankings_of(service, max_concurrency=1) as (_, rankings):
-        outcomes = await rankings.pull(range(1, 20), *JANUARY)
-    assert not any("stopped" in str(outcome.error) for outcome in outcomes)
 
 
 async def test_a_401_ends_everything_at_once() -> None:
