@@ -31,7 +31,7 @@ from seorep_async.tables.optional import require
 _LEAST_BYTES = 20_000_000
 """Free space below which hardly any pull can be staged."""
 _OPEN_SECONDS = 5.0
-"""After this time, an unopenable target counts as open in another program."""
+"""The time limit for opening a target, because a pull would wait much longer."""
 
 
 async def check_target(
@@ -114,11 +114,12 @@ async def _check_file(
         await _note_in_use(findings, client, out, account, error.message)
         return
     except TimeoutError:
-        problem = f"{out} is open in another program"
-        # the warning names the process, and ends with how long a pull waits
+        # perhaps DuckDB first reads the log of a killed program, or the disk is slow
+        words = f"opening {out} takes over {_OPEN_SECONDS:g} s"
+        # the warning names the program that has it open, and ends with how long a pull waits
         if warnings:
             problem = warnings[-1].rpartition(";")[0]
-        words = f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it"
+            words = f"{problem}; a pull waits up to {WAIT_SECONDS:g} s for it"
         await _note_in_use(findings, client, out, account, words)
         return
     has_pulls = isinstance(checked_target, Database) and bool(checked_target.accounts)
@@ -136,7 +137,7 @@ async def _check_file(
 async def _note_in_use(
     findings: Findings, client: SeoRepClient, out: str, account: str | None, problem: str
 ) -> None:
-    """Report that a target is in use, and its nights if it is a database that can be read.
+    """Report why a target can't be opened now, and its nights if it is a readable database.
 
     A program that only reads a database blocks a pull, but not another reader.
     """

@@ -62,6 +62,14 @@ def test_nights_are_checked_beside_a_program_that_only_reads(
     assert "no night was found" not in ended.out
 
 
+def test_a_target_that_opens_slowly_is_not_called_open_elsewhere(
+    seorep: Seorep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(target_check, "_OPEN_SECONDS", 0.0)
+    (line,) = lines(seorep, "target", "-o", "a.csv")
+    assert line.endswith("opening a.csv takes over 0 s")
+
+
 OWN_ROWS = """
     CREATE SCHEMA "my own";
     CREATE TABLE "my own"."an ""odd"" name" (number INTEGER);
