@@ -154,7 +154,6 @@ def mcp_server(
         )
         by_name = engines_by_name(engine_names)
     agent = _Agent(client, path, account, by_name)
-    calls = _Calls()
 
     async def list_tools(_: Any, __: Any) -> Any:
         tools = [_definition_of(name, tool, note_on_engines) for name, tool in _TOOLS.items()]
@@ -163,7 +162,7 @@ def mcp_server(
     async def call_tool(context: Any, params: Any) -> Any:
         progress = context.session.report_progress
         call = _answer(agent, params.name, params.arguments or {}, progress)
-        answer, is_error = await calls.run(call)
+        answer, is_error = await context.lifespan_context.run(call)
         content = types.TextContent(text=answer)
         return types.CallToolResult(content=[content], is_error=is_error)
 
@@ -171,7 +170,7 @@ def mcp_server(
         "seorep",
         version=__version__,
         instructions=f"{_INSTRUCTIONS} {note_on_engines}".rstrip(),
-        lifespan=calls.lifespan,
+        lifespan=_Calls.lifespan,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
@@ -244,19 +243,25 @@ class _Calls:
             task.cancel()
             raise
 
+    @classmethod
     @contextlib.asynccontextmanager
-    async def lifespan(self, _: object) -> AsyncGenerator[dict[str, Any], None]:
-        """Let the server end only after its calls have ended."""
+    async def lifespan(cls, _: object) -> AsyncGenerator[_Calls, None]:
+        """Yield a connection's calls. At its end, cancel them, and wait until they have ended.
+
+        Each connection has its own, because a host that leaves must not end the calls of others.
+        Only over streamable HTTP, the SDK shares one among all hosts until the server ends.
+        """
+        calls = cls()
         try:
-            yield {}
+            yield calls
         finally:
             with require("anyio").CancelScope(shield=True):
-                for task in self._tasks:
+                for task in calls._tasks:
                     # a second cancellation would interrupt the task's clean-up
                     if not task.cancelling():
                         task.cancel()
-                if self._tasks:
-                    await asyncio.wait(self._tasks)
+                if calls._tasks:
+                    await asyncio.wait(calls._tasks)
 
 
 async def _answer(

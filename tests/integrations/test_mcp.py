@@ -341,6 +341,10 @@ async def test_the_server_ends_after_its_calls(
     async with agent(database) as host:
         question = asyncio.create_task(host.ask("history", sql=RANKINGS))
         await running.wait()
+        # another host of the same server comes and goes
+        async with mcp.Client(host.client.server):
+            pass
+        assert not cleaned_up.is_set()
     assert cleaned_up.is_set()
     await asyncio.gather(question, return_exceptions=True)
 
