@@ -52,22 +52,25 @@ _INCOMPLETE_PULLS = """
         start_date,
         end_date,
         count(*),
-        -- an id is null if it is too large for its column, or if the campaigns could not be listed
+        -- an id is null if it is too large for its column
         coalesce(
             list(DISTINCT campaign_id ORDER BY campaign_id) FILTER (campaign_id IS NOT NULL), []
         ),
         list(DISTINCT {'error': error, 'status': status})
     FROM failures
-    WHERE account = $account AND EXISTS (
-        SELECT 1
-        FROM pulls
-        WHERE pulls.account = failures.account
-            AND pulls.snapshot_date = failures.snapshot_date
-            AND pulls.start_date = failures.start_date
-            AND pulls.end_date = failures.end_date
-            -- without any report, the night counts as missing
-            AND (pulls.rows > 0 OR pulls.failures = 0)
-    )
+    WHERE account = $account
+        -- the list of campaigns has only their names, and no retry requests it again
+        AND table_name <> 'campaigns'
+        AND EXISTS (
+            SELECT 1
+            FROM pulls
+            WHERE pulls.account = failures.account
+                AND pulls.snapshot_date = failures.snapshot_date
+                AND pulls.start_date = failures.start_date
+                AND pulls.end_date = failures.end_date
+                -- without any report, the night counts as missing
+                AND (pulls.rows > 0 OR pulls.failures = 0)
+        )
     GROUP BY ALL
     ORDER BY snapshot_date DESC, start_date DESC
 """
