@@ -35,6 +35,7 @@ M = TypeVar("M")
 T = TypeVar("T")
 
 _METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH")
+_METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
 _ID = re.compile("[0-9]{1,10}")
 _PATH = re.compile(r"(/[^/?#\s\x00-\x1f\\\ud800-\udfff]+)+/?")
 
@@ -74,9 +75,7 @@ class Endpoint(Generic[M]):
         params = build_params(values, extra_params)
         # The service chooses the id, so only the campaign in the response can be checked.
         decode = self._checking_decoder(self._model, campaign_id=params.get("campaign_id"))
-        request = self._request(
-            "POST", self._path, self._object_name, decode, params, idempotent=False
-        )
+        request = self._request("POST", self._path, self._object_name, decode, params)
         return await self._session.send(request)
 
     async def _update(self, id: int, values: Params, extra_params: ExtraParams | None) -> M:
@@ -154,13 +153,16 @@ class Endpoint(Generic[M]):
         values: Params | None = None,
         **fields: Any,
     ) -> Request[T]:
-        """Return a request about one object. `fields` are further `Request` fields."""
+        """Return a request about one object, with the `values` to change, if it changes any.
+
+        `fields` are further `Request` fields.
+        """
         id = check_id("id", id)
         path = f"{self._path}/{id}{subpath}"
         subject = f"{self._object_name} {id}"
         # The id is in the path, so `extra_params` may not give another id.
         params = build_params({**(values or {}), "id": None}, extra_params)
-        if method == "PUT" and not params:
+        if values is not None and not params:
             problem = f"{subject}: there is nothing to change; give at least one value"
             raise ConfigurationError(problem)
         return self._request(method, path, subject, decode, params, **fields)
@@ -177,7 +179,7 @@ class Endpoint(Generic[M]):
         """Return a request with encoded parameters. `fields` are further `Request` fields."""
         settings = self._session.settings
         encoding = RequestEncoding.QUERY
-        if method in ("POST", "PUT"):
+        if method in _METHODS_WITH_BODY:
             encoding = settings.request_encoding
         query, body, content_type = encode_write(params, encoding, settings.array_encoding)
         return Request(
@@ -223,7 +225,7 @@ def any_request(
     _check_method_and_path(method, path)
     method = plain_string(method).upper()
     path = plain_string(path)
-    if body is not None and method in ("GET", "DELETE"):
+    if body is not None and method not in _METHODS_WITH_BODY:
         raise ConfigurationError(f"a {method} request has no body; use params", argument="body")
     query_params = build_params({}, params, argument="params")
     body_params = build_params({}, body, argument="body")
@@ -245,7 +247,6 @@ def any_request(
         content_type=content_type,
         deadline=session.call_timeout.deadline(),
         # Each request for a login may create a new grant.
-        idempotent=method in ("GET", "PUT", "DELETE") and not is_grant,
         private=is_grant,
         secrets=secrets_in(query_params | body_params),
     )

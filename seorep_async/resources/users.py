@@ -155,7 +155,6 @@ class Users(DeletableEndpoint[User]):
             self._checking_decoder(LoginGrant, user_id=id),
             extra_params,
             "/loginGrant",
-            idempotent=False,
             private=True,
         )
         return await self._session.send(request)

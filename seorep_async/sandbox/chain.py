@@ -20,7 +20,7 @@ from seorep_async.sandbox.faults import JSON_HEADERS, inject_fault
 from seorep_async.sandbox.feeds import FEEDS
 from seorep_async.sandbox.rate_limit import Limiter
 from seorep_async.sandbox.records import RECORDS
-from seorep_async.sandbox.request import ApiRequest, Operation, Refusal
+from seorep_async.sandbox.request import METHODS_WITH_BODY, ApiRequest, Operation, Refusal
 from seorep_async.sandbox.service import SandboxService
 
 _LARGEST_BODY = 256 * 1024
@@ -157,7 +157,7 @@ class Chain:
     async def _respond(self, operation: Operation, request: web.Request) -> web.StreamResponse:
         """Answer a request by its operation."""
         body = b""
-        if operation.method in ("POST", "PUT"):
+        if operation.method in METHODS_WITH_BODY:
             body = await request.read()
         query = {name: request.query.getall(name) for name in request.query}
         path_id = request.match_info.get("id", "")

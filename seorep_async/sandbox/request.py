@@ -20,6 +20,7 @@ ParameterValues = Mapping[str, Sequence[str]]
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
+METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
 
 _LAST_INT32 = 2**31 - 1
 _DIGITS = re.compile("0*[1-9][0-9]{0,9}")

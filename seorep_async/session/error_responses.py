@@ -132,8 +132,7 @@ class ErrorReader:
                 Sent.RESPONDED, Cause.THROTTLE, error, request, response, by_gateway=True
             )
         has_retry_after = response.retry_after is not None
-        is_read = request.method == "GET" and request.idempotent
-        cause = cause_of_status(status, has_retry_after=has_retry_after, is_read=is_read)
+        cause = cause_of_status(status, has_retry_after=has_retry_after, is_read=request.is_read)
         error = self._status_error(request, response, cause)
         is_early = status == TOO_EARLY and not has_retry_after
         return self._failure(

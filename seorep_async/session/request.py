@@ -27,6 +27,8 @@ For a page, it is a `FeedPage` or a `ModelPage` (`normalisation/decoder.py`). A 
 `PageDecoder` (`models/decoding.py`) as well.
 """
 
+_IDEMPOTENT_METHODS = ("GET", "PUT", "DELETE")
+
 
 # a msgspec struct, because an attrs object takes ten times as long to create for every request
 class Request(msgspec.Struct, Generic[T], eq=False):
@@ -39,13 +41,13 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         subject: the object's name in errors, such as `campaign 42`.
         priority: the lowest gets its permit first.
         deadline: the call's deadline. None gives the request its own, as in a stream.
-        idempotent: whether it may be sent again although the service may have executed it.
         max_attempts: the maximum number of attempts, if it is lower than `Settings.max_attempts`.
         attempt_seconds: the time limit of an attempt, if it is shorter than
             `Settings.attempt_timeout`. An attempt that takes this long is the last.
         lane: the lane of its pull, or None for the lane of single calls and listings.
         secrets: strings of the request that must not appear in an error, such as a password.
-        private: whether the response contains secrets, so that no error may quote it.
+        private: whether it asks for new secrets, such as a login grant. It is not repeated, because
+            each request may create some, and no error may quote the response.
     """
 
     method: str
@@ -58,12 +60,24 @@ class Request(msgspec.Struct, Generic[T], eq=False):
     subject: str | None = None
     priority: int = 0
     deadline: Deadline | None = None
-    idempotent: bool = True
     max_attempts: float = math.inf
     attempt_seconds: float = math.inf
     lane: Lane | None = None
     private: bool = False
     secrets: tuple[str, ...] = ()
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether it may be sent again although the service may have carried it out.
+
+        No operation decides this: a new write is not repeated unless its method allows it.
+        """
+        return self.method in _IDEMPOTENT_METHODS and not self.private
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it changes nothing."""
+        return self.method == "GET" and not self.private
 
     def __repr__(self) -> str:
         # tracebacks show locals; the rest may be private

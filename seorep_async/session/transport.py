@@ -156,7 +156,7 @@ class Transport:
         """
         limit = TimeLimit(self._time_limits, self._settings.attempt_timeout, remaining)
         progress = None
-        if request.method == "GET" and request.idempotent and may_reuse:
+        if request.is_read and may_reuse:
             session = self._session_for_reads
         else:
             session = self._session_for_writes

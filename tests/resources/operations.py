@@ -138,7 +138,7 @@ class Operation:
 
     @property
     def is_write(self) -> bool:
-        return self.method in ("POST", "PUT")
+        return self.method not in ("GET", "DELETE")
 
     @property
     def is_listing(self) -> bool:

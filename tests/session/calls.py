@@ -40,14 +40,7 @@ def open_session(base_url: str, time: FakeTime, **settings: Any) -> Session:
     return Session(BaseURL(base_url), Authentication(KEY), Settings(**settings), clock=time.clock)
 
 
-def write(method: str = "POST", **options: Any) -> Request[bytes]:
-    """Return a write that must not be repeated once it may have been executed.
-
-    Options may say otherwise.
-    """
-    defaults: dict[str, Any] = {
-        "idempotent": False,
-        "body": b"a=1",
-        "content_type": "application/x-www-form-urlencoded",
-    }
-    return Request(method, "/v3/campaigns", bytes, **(defaults | options))
+def write(method: str = "POST", body: bytes = b"a=1", subject: str | None = None) -> Request[bytes]:
+    """Return a write. A POST must not be repeated once it may have been executed."""
+    form = "application/x-www-form-urlencoded"
+    return Request(method, "/v3/campaigns", bytes, body=body, content_type=form, subject=subject)

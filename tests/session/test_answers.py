@@ -287,7 +287,7 @@ async def test_errors_of_aiohttp_are_ours_and_unsent_only_if_proved(
     is_repeated = method == "GET" or isinstance(raised, aiohttp.ConnectionTimeoutError)
     async with open_session("https://api.example.com", fake_time, max_attempts=2) as session:
         with pytest.raises(SeoRepError) as caught:
-            await session.send(write(method, idempotent=method == "GET"))
+            await session.send(write(method))
     assert type(caught.value if is_repeated else caught.value.__cause__) is kind
     assert caught.value.attempts == 1 + is_repeated
 
@@ -314,7 +314,7 @@ async def test_a_programming_error_is_raised_unchanged(
     monkeypatch.setattr(aiohttp.ClientSession, "_request", mistaken)
     async with open_session("https://api.example.com", fake_time) as session:
         with pytest.raises(TypeError, match="unexpected argument") as caught:
-            await session.send(write(method, idempotent=method == "GET"))
+            await session.send(write(method))
     assert "mistaken" in caught.value.__notes__[0]
     assert fake_time.slept == []
     assert_error_does_not_show_key(caught.value)

@@ -318,7 +318,7 @@ async def test_a_404_to_a_repeated_delete_means_deleted(
     session, server = await connect_session(*before, GONE, attempt_timeout=attempt_timeout)
     is_success = method == "DELETE" and may_be_deleted
     with nullcontext() if is_success else pytest.raises(NotFoundError):
-        await session.send(write(method, idempotent=True))
+        await session.send(write(method))
     assert len(server.requests) == len(before) + 1
     assert session.share.quota.tokens == 500 or not is_success
 
