@@ -445,24 +445,25 @@ async def test_a_403_may_mean_the_key_until_it_has_worked(connect: Connect) -> N
         await client.campaigns.get(7)
 
 
-# The methods that are sent again after a status, without and with Retry-After.
+# The methods that are sent again after a status, without and with Retry-After, and the error of the
+# others: an OutcomeUnknownError only if the service may have carried the request out.
 @pytest.mark.parametrize("has_pause", [False, True])
 @pytest.mark.parametrize(
-    ("status", "without_pause", "with_pause"),
+    ("status", "without_pause", "with_pause", "kind"),
     [
-        (401, (), ()),
-        (404, (), ()),
-        (501, (), ()),
-        (400, (), ("GET",)),
-        (409, (), ("GET",)),
-        (420, (), ("GET",)),
-        (403, (), SAFE),
-        (425, ("GET",), ("GET",)),
-        (408, SAFE, SAFE),
-        (500, SAFE, SAFE),
-        (520, SAFE, SAFE),
-        (429, METHODS, METHODS),
-        (503, SAFE, METHODS),
+        (401, (), (), AuthenticationError),
+        (404, (), (), NotFoundError),
+        (501, (), (), ServerError),
+        (400, (), ("GET",), InvalidRequestError),
+        (409, (), ("GET",), InvalidRequestError),
+        (420, (), ("GET",), InvalidRequestError),
+        (403, (), SAFE, StatusError),  # with a pause, a RateLimitedError
+        (425, ("GET",), ("GET",), InvalidRequestError),
+        (408, SAFE, SAFE, OutcomeUnknownError),
+        (500, SAFE, SAFE, OutcomeUnknownError),
+        (520, SAFE, SAFE, OutcomeUnknownError),
+        (429, METHODS, METHODS, None),
+        (503, SAFE, METHODS, OutcomeUnknownError),
     ],
 )
 async def test_each_status_is_answered_by_a_repeat_or_by_none(
@@ -470,6 +471,7 @@ async def test_each_status_is_answered_by_a_repeat_or_by_none(
     status: int,
     without_pause: tuple[str, ...],
     with_pause: tuple[str, ...],
+    kind: type[SeoRepError],
     has_pause: bool,
 ) -> None:
     headers = [("Retry-After", "1")] if has_pause else []
@@ -482,7 +484,7 @@ async def test_each_status_is_answered_by_a_repeat_or_by_none(
             await send(client, method)
             assert len(server.requests) == 2, method
         else:
-            with pytest.raises(SeoRepError):
+            with pytest.raises(kind):
                 await send(client, method)
             assert len(server.requests) == 1, method
 
