@@ -29,6 +29,7 @@ from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Rankings
 from seorep_async.session import Request
 from seorep_async.session.failures import Cause, Failure, Sent
+from seorep_async.session.flow_control.breaker import FAILURES_THAT_OPEN
 from seorep_async.session.request import Response
 from tests.rankings import report_page
 from tests.session.simulated_service import ApiRequest, SimulatedService, session_above
@@ -40,7 +41,6 @@ JANUARY = ("2023-01-01", "2023-01-31")
 NEVER = 1e6
 ATTEMPTS = 2
 REPULLS = 3
-FAILURES = 10  # in a row open the circuit breaker
 TRANSIENT: dict[Any, type[SeoRepError]] = {500: ServerError, b"": ProtocolError}
 LASTING: dict[Any, type[SeoRepError]] = {
     404: NotFoundError,
@@ -331,7 +331,7 @@ class AnyPull(RuleBasedStateMachine):
         if self.is_closed and isinstance(error, ConfigurationError):
             return
         failed_requests = sum(fate.times for fate in self.fates.values() if fate.wrong in TRANSIENT)
-        probed = failed_requests >= FAILURES
+        probed = failed_requests >= FAILURES_THAT_OPEN
         assert fate.may_end_in(error, one_try=self.raising, probed=probed)
         gives_up_early = error is not None and fate.may_be_deferred and fate.times < 2 * ATTEMPTS
         is_disturbed = self.raising or self.ordered or self.seconds or self.desk.refusal

@@ -7,6 +7,7 @@ import pytest
 
 from seorep_async import Limits, SeoRepError
 from seorep_async.session import Request, Session
+from seorep_async.session.flow_control.breaker import CircuitBreaker
 from seorep_async.session.session import cancel_all
 from tests.session.simulated_service import Limited, SimulatedService, session_above, simulate
 from tests.session.virtual_loop import here
@@ -143,3 +144,9 @@ def test_a_known_limit_outlasts_an_outage_of_503s(limit: str, seconds: float) ->
     # The next probe is due at most four seconds after the outage. A held rate is 80 % of the one
     # that was measured, which may be slightly below the limit.
     assert figures.rate(seconds + 25, seconds + 30) >= 0.75 * rate
+
+
+def test_the_tenth_failure_in_a_row_opens_the_breaker() -> None:
+    breaker = CircuitBreaker()
+    must_open = [breaker.fail(0.0) for _ in range(10)]
+    assert must_open == [False] * 9 + [True]

@@ -10,7 +10,7 @@ import math
 
 import msgspec
 
-_FAILURES = 10  # the number of failures in a row that open the breaker
+FAILURES_THAT_OPEN = 10  # in a row
 _SHORTEST_BETWEEN_PROBES = 0.1  # seconds
 _LONGEST_BETWEEN_PROBES = 4.0
 _OUTAGE_SHARE = 0.25  # the next probe waits for this part of the time since the breaker opened
@@ -136,5 +136,5 @@ class CircuitBreaker(msgspec.Struct, eq=False):
             # Rule 4: a probe failed but was not refused, so the service is now down.
             self.state = Circuit.OPEN_BY_OUTAGE
         self.failures += 1
-        # Rule 4: ten failures in a row open the breaker.
-        return self.failures >= _FAILURES and not self.is_open
+        # Rule 4: enough failures in a row open the breaker.
+        return self.failures >= FAILURES_THAT_OPEN and not self.is_open

@@ -7,9 +7,9 @@ rules. A comment marks each one at the line that applies it, here or in another 
    subject receives again while others are accepted.
 2. The concurrency window (`window`) grows with each accepted attempt and shrinks with timeouts.
 3. Refusals beyond a tolerated share add up to an excess (`refusals`).
-4. Too much excess opens the circuit breaker (`breaker`), and so do ten failures in a row. Then
-   only probes go out until one is accepted. A probe that fails, but is not refused, shows an
-   outage, whose seconds say nothing about the rate.
+4. Too much excess opens the circuit breaker (`breaker`), and so do `FAILURES_THAT_OPEN` failures
+   in a row. Then only probes go out until one is accepted. A probe that fails, but is not refused,
+   shows an outage, whose seconds say nothing about the rate.
 5. If the breaker was open for more than a second, the rate delivered before is the limit. But an
    outage may have opened it, so the limit is at least half of the previous one. If the breaker was
    open for less, the limit lies between the delivered rate and the rate at which attempts started.
@@ -212,7 +212,7 @@ class Pace:
         if too_many or (pauses_everybody and self.rate.is_limited):
             self._open(Circuit.OPEN_BY_REFUSALS, now)
         else:
-            # Rule 4: ten failures in a row open the breaker as well.
+            # Rule 4: enough failures in a row open the breaker as well.
             self.fail(started, now)
             # A random refusal raises the rate as well, or the rate would stay too low.
             if self.refusals.are_random and not self.breaker.is_open:
