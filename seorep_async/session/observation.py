@@ -95,8 +95,8 @@ class RawAnswer:
 class Stats:
     """A snapshot of a client's statistics since it was opened.
 
-    If clients share `Limits`, `concurrency` and `pace` apply to all of them. Everything else
-    belongs to this client. `seorep guide observability` lists the fields.
+    If clients share `Limits`, `concurrency`, `pace` and `outage` apply to all of them. Everything
+    else belongs to this client. `seorep guide observability` lists the fields.
     """
 
     requests: int
