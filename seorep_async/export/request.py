@@ -61,7 +61,7 @@ def feed_options(options: ExportOptions) -> FeedOptions:
     return cast(FeedOptions, passed_on)
 
 
-_ARGUMENTS_OF_PULL_TO = (
+ARGUMENTS_OF_PULL_TO = (
     "out",
     "on_progress",
     "restart",
@@ -128,7 +128,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         """
         unknown_names = options.keys() - ExportOptions.__annotations__.keys()
         if unknown_names:
-            names = [*_ARGUMENTS_OF_PULL_TO, *ExportOptions.__annotations__]
+            names = [*ARGUMENTS_OF_PULL_TO, *ExportOptions.__annotations__]
             raise unknown_argument(min(unknown_names), names)
         feeds = check_feeds(options.get("feeds", Feed.CAMPAIGN))
         # checked here, because otherwise a wrong option would be refused only when its feed begins

@@ -3,6 +3,7 @@
 
 import asyncio
 import csv
+import inspect
 import os
 import re
 import subprocess
@@ -24,9 +25,11 @@ from seorep_async import (
 from seorep_async.export import (
     PullProgress,
     Stage,
+    pull_to,
     stream,
 )
 from seorep_async.export.pieces import BlockFile, opened_in
+from seorep_async.export.request import ARGUMENTS_OF_PULL_TO
 from seorep_async.history.source import pulled_windows
 from seorep_async.sandbox import Sandbox
 from tests.export.accounts import Account, page, served
@@ -234,6 +237,10 @@ async def test_an_error_of_on_progress_ends_the_pull(client: SeoRepClient, out: 
     with pytest.raises(LookupError):
         await pull(client, out, on_progress=fail)
     assert not out.exists()
+
+
+def test_each_argument_can_be_suggested() -> None:
+    assert inspect.getfullargspec(pull_to).kwonlyargs == [*ARGUMENTS_OF_PULL_TO]
 
 
 async def test_groups_and_exclude_may_be_iterators(client: SeoRepClient, out: Path) -> None:
