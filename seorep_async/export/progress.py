@@ -240,7 +240,7 @@ def outcomes_of(
 
 
 class Tracker:
-    """Counts what a pull has done and sent, and reports it to `on_progress`.
+    """Counts what a pull has done and sent, for `on_progress` and against `max_requests`.
 
     Attributes:
         progress: the current state. Its rows and failures count all stages so far.
