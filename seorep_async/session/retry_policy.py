@@ -101,8 +101,8 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
 
 def _outcome_unknown(cause: SeoRepError) -> OutcomeUnknownError:
     problem = f"whether the request was carried out is not known ({cause.message})"
-    advice = "if it creates an object, look for it in the list, by filter or username"
-    message = f"{problem}; {advice}, before you send it again"
+    advice = "get the object that it changes, or look for a new one in the list"
+    message = f"{problem}; before you send it again, {advice}, by filter or username"
     return _caused_by(cause, OutcomeUnknownError, message)
 
 

@@ -84,7 +84,7 @@ async def test_write_that_may_have_happened_is_not_sent_again(
     # A short limit for other answers would turn a slow machine into a lost answer.
     attempt_timeout = 0.2 if cause is AttemptTimeoutError else PATIENT
     session, server = await connect_session(step, attempt_timeout=attempt_timeout)
-    with pytest.raises(OutcomeUnknownError, match="look for it in the list") as caught:
+    with pytest.raises(OutcomeUnknownError, match="look for a new one in the list") as caught:
         await session.send(write(subject="campaign"))
     lost = caught.value.__cause__
     assert isinstance(lost, cause)
@@ -104,7 +104,7 @@ async def test_a_created_object_with_unreadable_answer_is_not_repeated(
     body: bytes, connect: Connect
 ) -> None:
     client, server = await connect(answer(body))
-    with pytest.raises(OutcomeUnknownError, match="look for it in the list"):
+    with pytest.raises(OutcomeUnknownError, match="look for a new one in the list"):
         await client.campaigns.create("https://example.com", "Shoes")
     assert len(server.requests) == 1
 
