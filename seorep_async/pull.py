@@ -275,6 +275,11 @@ class _Run(Generic[R]):
 
     # For the crawl: the methods of `Source` in `paging/crawl.py`
 
+    @property
+    def is_full(self) -> bool:
+        # An id counts as one page here, although it may have more.
+        return len(self._begun) + len(self._outcomes) >= self.crawl.budget
+
     def next_reading(self) -> Reading[R] | None:
         # This also ends ids that will not be read.
         while (item := self._next_item()) is not None:
@@ -355,9 +360,7 @@ class _Run(Generic[R]):
 
     def _next_item(self) -> _Item[R] | None:
         """Return the id to begin next, or None if all have begun or none may begin now."""
-        # A slow consumer leaves no room. An id counts as one page here, although it may have more.
-        has_room = len(self._begun) + len(self._outcomes) < self.crawl.budget
-        if not has_room or not self.key.answered.is_set():
+        if self.is_full or not self.key.answered.is_set():
             return None
         new_item = next(self._new_items, None)
         if new_item is not None:

@@ -83,10 +83,11 @@ class RankingValues:
             # fraction of the time of a look-up.
             json = row.search_language
             if json != last_json:
-                language = self._languages.value_of(b"" + json)
-                # A language with unknown fields is converted again for each row, because users
-                # could change its `extra`.
-                last_json = json if _may_be_shared(language) else None
+                language_json = b"" + json
+                language = self._languages.value_of(language_json)
+                # A language with unknown fields is not remembered, but converted again for each
+                # row, because users could change its `extra`.
+                last_json = json if language_json in self._languages.remembered else None
             row.search_language = language
             # Raw JSON has no hash. `b"" + raw` makes a key faster than `bytes(raw)`.
             location_json = b"" + row.search_location

@@ -24,6 +24,10 @@ Job: TypeAlias = tuple[Reading[T], int]
 class Source(Protocol[T]):
     """Gives a crawl its listings, and takes their results. `_Run` in `pull.py` is one."""
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no listing may begin until the consumer takes a result."""
+
     def next_reading(self) -> Reading[T] | None:
         """Return the listing that begins next, or None to begin none now."""
 
@@ -57,7 +61,8 @@ class Crawl(Generic[T]):
        service.
     3. Page 1 of the next listing that begins.
     4. If there is no other work, a page of the first listing that was passed over. A listing with
-       a page that is being tried again is taken only if every unfinished listing has such a page.
+       a page that is being tried again is taken only if every unfinished listing has such a page,
+       and none will begin as soon as the consumer takes a report.
 
     There is a worker for each permit, plus one for each worker whose request is being tried again.
     With more workers, nearly every request would wait in the queue for its permit, which costs
@@ -118,7 +123,9 @@ class Crawl(Generic[T]):
         if next_reading is not None:
             return next_reading, next_reading.take_number()
         # 4. Without other work, a listing that was passed over.
-        for reading in healthy or self._unfinished:
+        if not healthy and not self._source.is_full:
+            healthy = self._unfinished
+        for reading in healthy:
             if reading.wants_request:
                 return self._take_job(reading)
         return None
@@ -151,10 +158,6 @@ class Crawl(Generic[T]):
                 # If the client is closed now, `_on_worker_end` reports the new reading as failed.
                 self._workers[worker] = reading
             self._retrying.discard(worker)
-            # Let other workers run first: those whose responses have arrived release their permits.
-            # Otherwise this request would wait in the queue for one of these permits, which costs
-            # more CPU time.
-            await asyncio.sleep(0)
             job = self._following(reading)
             # This reference would keep the listing's pages in memory until the next page arrives.
             del reading
@@ -166,10 +169,10 @@ class Crawl(Generic[T]):
         # 1. Without a number of pages, only this worker may read on in the listing.
         if reading.wants_request and reading.last_page is None:
             return self._take_job(reading)
-        # This worker ends if there are enough others.
-        if self._has_room(self.other_workers):
-            return self._next_job()
-        return None
+        # Another worker replaced each one whose request was tried again. One of the two now ends.
+        if len(self._workers) > self._permits and not self._has_room(self.other_workers):
+            return None
+        return self._next_job()
 
     def _has_room(self, workers: int) -> bool:
         """Return whether another worker may start in addition to this number."""

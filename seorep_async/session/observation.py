@@ -201,15 +201,15 @@ class Observer:
             result: the result, the failure, or the exception that ended the attempt.
         """
         response = call.response
+        if response is not None and _recordings.get():
+            self._record(call, response)
+        if self.on_attempt is None or isinstance(result, ConfigurationError):
+            return  # a ConfigurationError is raised before anything is sent
         status = None
         size = 0
         if response is not None:
-            if _recordings.get():
-                self._record(call, response)
             status = response.status
             size = response.size
-        if self.on_attempt is None or isinstance(result, ConfigurationError):
-            return  # a ConfigurationError is raised before anything is sent
         error = result
         cause = None
         if isinstance(result, Failure):

@@ -98,27 +98,20 @@ class ResponseReader:
         with TimeLimit(self._time_limits, seconds_left, seconds_left, extensions=0):
             async with self._turn:
                 if isinstance(decode, PageDecoder) and response.size <= _LARGEST_IN_LOOP:
-                    await self._rest_before(call, response.size)
+                    if self._bytes_since_rest + response.size > _BYTES_BETWEEN_RESTS:
+                        # Let other work run first.
+                        for _ in range(_ITERATIONS_OF_REST):
+                            await asyncio.sleep(0)
+                        self._seconds_left(call)  # raises if the call is out of time
+                        self._bytes_since_rest = 0
+                    # Right after a rest, even a body above the limit is decoded.
+                    self._bytes_since_rest += response.size
                     page = decode.documented(response.body)
                     if page is not None:
                         return page
                     # The rows differ, so the page takes longer.
                     decode = decode.odd
                 return await _in_thread(decode, response.body)
-
-    async def _rest_before(self, call: Call[Any], size: int) -> None:
-        """Let other work run before a body is decoded, if many bytes were decoded since a rest.
-
-        Raises:
-            TimeoutError: the deadline of the call is over, or the client was closed.
-        """
-        if self._bytes_since_rest + size > _BYTES_BETWEEN_RESTS:
-            for _ in range(_ITERATIONS_OF_REST):
-                await asyncio.sleep(0)
-            self._bytes_since_rest = 0
-        self._seconds_left(call)  # raises if the call is out of time
-        # Right after a rest, even a body above the limit is decoded.
-        self._bytes_since_rest += size
 
     def _seconds_left(self, call: Call[Any]) -> float:
         """Return the seconds until the deadline of a call.

@@ -201,7 +201,16 @@ class Session:
         deadline = request.deadline or self.call_timeout.stream_deadline()
         call = Call(request, deadline, self.clock.monotonic())
         try:
-            return await self._send_until_success(call)
+            while True:
+                # Usually a permit is free at once, and no place in the queue is needed.
+                permit = self.share.try_acquire(call.deadline, request.subject, request.lane)
+                if permit is None:
+                    permit = await self._wait_for_permit(call)
+                result = await self._attempt(call, permit)
+                if not isinstance(result, Failure):
+                    self.share.quota.succeed(call.spent)
+                    return result
+                await self._prepare_retry(call, result, permit)
         except SeoRepError as error:
             completed = call.complete(error, self.observer.account)
         except asyncio.CancelledError:
@@ -209,31 +218,6 @@ class Session:
             self.share.quota.give_back(call.spent)
             raise
         raise completed
-
-    async def _send_until_success(self, call: Call[T]) -> T:
-        """Make attempts until one succeeds. Raise the error after which none follows."""
-        request = call.request
-        while True:
-            # Usually a permit is free at once, and no place in the queue is needed.
-            permit = self.share.try_acquire(call.deadline, request.subject, request.lane)
-            if permit is None:
-                permit = await self._wait_for_permit(call)
-            result = await self._attempt(call, permit)
-            if isinstance(result, Failure) and call.was_deleted_before(result):
-                # The object is gone, so this is a success. Its response usually has no body.
-                result = request.decode(b"")
-            if not isinstance(result, Failure):
-                break
-            retry = self._retry_or_raise(call, result, permit)
-            # In a closed client, the next wait would fail and hide this failure.
-            if self.state is not SessionState.OPEN:
-                raise self._closed_error(result)
-            self._pay(call, result, retry)
-            # After a pause for everybody, the retry waits in the queue instead.
-            if not permit.paces_retry:
-                await self._back_off(retry.delay)
-        self.share.quota.succeed(call.spent)
-        return result
 
     async def _wait_for_permit(self, call: Call[Any]) -> Permit:
         """Wait for a permit. Turn the errors of the queue into those for callers."""
@@ -285,6 +269,9 @@ class Session:
             self.observer.report(call, error)
             raise
         self.observer.report(call, result)
+        if isinstance(result, Failure) and call.was_deleted_before(result):
+            # The object is gone, so this is a success. Its response usually has no body.
+            return call.request.decode(b"")
         return result
 
     async def _receive(self, call: Call[Any], permit: Permit) -> Response | Failure:
@@ -308,6 +295,17 @@ class Session:
         if isinstance(outcome, Failure) or self.observer.has_logged_outage:
             self.observer.log_outage(call, outcome, self.share)
         return outcome
+
+    async def _prepare_retry(self, call: Call[Any], failure: Failure, permit: Permit) -> None:
+        """Pay for a retry and back off before it, or raise the last error."""
+        retry = self._retry_or_raise(call, failure, permit)
+        # In a closed client, the next wait would fail and hide this failure.
+        if self.state is not SessionState.OPEN:
+            raise self._closed_error(failure)
+        self._pay(call, failure, retry)
+        # After a pause for everybody, the retry waits in the queue instead.
+        if not permit.paces_retry:
+            await self._back_off(retry.delay)
 
     def _retry_or_raise(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
         """Record a failed attempt. Return its retry, or raise the last error."""

@@ -15,7 +15,9 @@ from seorep_async.errors import ConfigurationError
 T = TypeVar("T")
 
 TICK = 0.03
-"""The seconds between two alarms while attempts are running."""
+"""The seconds between two alarms while an attempt is due soon."""
+_WATCH = 1.0
+"""An attempt is due soon if its time ends within this many seconds."""
 LATE = 0.05
 """An alarm that is later than this, in seconds, means that the loop or the process was stopped."""
 _EXTENSION = 0.15
@@ -65,14 +67,16 @@ class Deadline(msgspec.Struct, frozen=True):
 class TimeLimits:
     """Ends attempts that take too long, and their decoding, like `asyncio.timeout`.
 
-    One alarm checks all of them every `TICK` seconds, because an alarm for each attempt would take
-    10 microseconds.
+    One alarm serves all of them, because an alarm for each attempt would take 10 microseconds. It
+    rings every `TICK` seconds while an attempt is due soon, so that a late ring shows that the loop
+    was blocked.
     """
 
     def __init__(self) -> None:
         self.is_closed: bool = False
         self.running: set[TimeLimit] = set()
         self._alarm: asyncio.TimerHandle | None = None
+        self._next_due = math.inf  # for which the alarm is set
 
     def close(self) -> None:
         """End everything that has a time limit, and leave no alarm behind.
@@ -81,8 +85,7 @@ class TimeLimits:
         on closing.
         """
         self.is_closed = True
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._cancel_alarm()
         for limit in self.running:
             # The alarm may have ended this attempt in the same iteration of the loop.
             if not limit.is_over:
@@ -90,11 +93,18 @@ class TimeLimits:
 
     def start(self, limit: TimeLimit) -> None:
         self.running.add(limit)
-        if self._alarm is None:
-            self._set_alarm(limit.loop)
+        if limit.due < self._next_due:
+            self._cancel_alarm()
+            self._set_alarm(limit.loop, limit.due)
 
-    def _set_alarm(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._alarm = loop.call_later(TICK, self._ring, loop, loop.time() + TICK)
+    def _cancel_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+
+    def _set_alarm(self, loop: asyncio.AbstractEventLoop, next_due: float) -> None:
+        self._next_due = next_due
+        alarm_due = max(loop.time() + TICK, next_due - _WATCH)
+        self._alarm = loop.call_at(alarm_due, self._ring, loop, alarm_due)
 
     def _ring(self, loop: asyncio.AbstractEventLoop, alarm_due: float) -> None:
         """End the attempts that are due. `alarm_due` is the planned time of this alarm."""
@@ -109,9 +119,9 @@ class TimeLimits:
                 limit.due = now + _EXTENSION
             elif not limit.is_over:
                 limit.expire()
-        self._alarm = None
-        if self.running:
-            self._set_alarm(loop)
+        self._next_due = min((limit.due for limit in self.running), default=math.inf)
+        if self._next_due < math.inf:
+            self._set_alarm(loop, self._next_due)
 
 
 class TimeLimit:
