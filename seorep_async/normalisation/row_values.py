@@ -39,13 +39,8 @@ class Memo:
         self.remembered: dict[Any, Any] = {}
         self._convert = convert
 
-    def value_of(self, wire: str | bytes) -> Any:
-        """Return a remembered or a new value. Remember it if it is short and may be shared."""
-        # Another thread may clear the memo at any time.
-        try:
-            return self.remembered[wire]
-        except KeyError:
-            pass
+    def new_value(self, wire: str | bytes) -> Any:
+        """Convert a value. Remember it if it is short and may be shared."""
         value = self._convert(wire)
         if len(wire) <= _LONGEST_KEY and _may_be_shared(value):
             # Another thread then only converts some values again.
@@ -76,32 +71,38 @@ class RankingValues:
         Other strings stay: `shorten` moves them to `extra`.
         """
         locations = self._locations.remembered
+        languages = self._languages.remembered
         tags = self._tags.remembered
+        flags = _FLAGS
         last_json = None
         for row in rows:
             # Neighbouring rows nearly always have the same language, and comparing its JSON takes a
             # fraction of the time of a look-up.
             json = row.search_language
             if json != last_json:
-                language_json = b"" + json
-                language = self._languages.value_of(language_json)
-                # A language with unknown fields is not remembered, but converted again for each
-                # row, because users could change its `extra`.
-                last_json = json if language_json in self._languages.remembered else None
+                last_json = json
+                try:
+                    language = languages[b"" + json]
+                except KeyError:
+                    # A language with unknown fields is never remembered, but converted again for
+                    # each row, because users could change its `extra`.
+                    language = self._languages.new_value(b"" + json)
+                    last_json = None
             row.search_language = language
             # Raw JSON has no hash. `b"" + raw` makes a key faster than `bytes(raw)`.
-            location_json = b"" + row.search_location
-            tags_json = b"" + row.tags
-            flag = row.primary_keyword
             try:
-                row.search_location = locations[location_json]
-                row.tags = tags[tags_json]
-                row.primary_keyword = _FLAGS[flag]
+                row.search_location = locations[b"" + row.search_location]
             except KeyError:
-                # At least one of these values is new, or the flag is another string.
-                row.search_location = self._locations.value_of(location_json)
-                row.tags = self._tags.value_of(tags_json)
-                row.primary_keyword = _FLAGS.get(str(flag).lower(), flag)
+                row.search_location = self._locations.new_value(b"" + row.search_location)
+            try:
+                row.tags = tags[b"" + row.tags]
+            except KeyError:
+                row.tags = self._tags.new_value(b"" + row.tags)
+            try:
+                row.primary_keyword = flags[row.primary_keyword]
+            except KeyError:
+                flag = row.primary_keyword
+                row.primary_keyword = flags.get(str(flag).lower(), flag)
 
     def shorten(self, rows: Sequence[Any]) -> None:
         """Replace date-times with days, and flags that are other strings.
@@ -124,7 +125,7 @@ class RankingValues:
                 try:
                     day = days[text]
                 except KeyError:
-                    day = self._days.value_of(text)
+                    day = self._days.new_value(text)
                 setattr(row, attribute, day)
             date_times += originals.values()
             flag = row.primary_keyword
@@ -152,7 +153,7 @@ class PeriodValues:
             try:
                 date, precision = periods[row.date]
             except KeyError:
-                date, precision = self._periods.value_of(row.date)
+                date, precision = self._periods.new_value(row.date)
             row.date = date
             # Setting a field takes longer than comparing it with its default.
             if precision != "month":

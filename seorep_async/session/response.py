@@ -17,7 +17,7 @@ from seorep_async.session.timeouts import TimeLimit, TimeLimits
 
 T = TypeVar("T")
 
-_LARGEST_ERROR = 4 * 1024
+_LARGEST_ERROR = 4096
 """The maximum size, in bytes, of a body that may be an error. A larger body counts as accepted by
 the service before it is decoded.
 """
@@ -70,15 +70,14 @@ class ResponseReader:
 
         A large body waits for its turn until the deadline of the call.
         """
-        result: T
         try:
-            if response.size <= _LARGEST_ERROR:
-                # `check` has already decoded a small body.
-                result = response.decoded
-            elif response.size <= _LARGEST_AT_ONCE:
+            if response.size > _LARGEST_AT_ONCE:
+                result = await self._decode_large(call, response)
+            elif response.size > _LARGEST_ERROR:
                 result = call.request.decode(response.body)
             else:
-                result = await self._decode_large(call, response)
+                # `check` has already decoded a small body.
+                result = response.decoded
         except SeoRepError as error:
             return self.errors.failure_of_body(error, call.request, response)
         except TimeoutError:
@@ -93,9 +92,8 @@ class ResponseReader:
         # 2. Any other page of a feed, and any very large page: in a thread.
         # 3. A list: in a thread, because its records take ten times as long as rows.
         decode = call.request.decode
-        seconds_left = self._seconds_left(call)
         # The response has arrived, so a stop of the loop does not prolong the wait.
-        with TimeLimit(self._time_limits, seconds_left, seconds_left, extensions=0):
+        with TimeLimit(self._time_limits, self._seconds_left(call), extensions=0):
             async with self._turn:
                 if isinstance(decode, PageDecoder) and response.size <= _LARGEST_IN_LOOP:
                     if self._bytes_since_rest + response.size > _BYTES_BETWEEN_RESTS:

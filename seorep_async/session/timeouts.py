@@ -133,7 +133,11 @@ class TimeLimit:
     """
 
     def __init__(
-        self, limits: TimeLimits, seconds: float, remaining: float, extensions: int = EXTENSIONS
+        self,
+        limits: TimeLimits,
+        seconds: float,
+        remaining: float = math.inf,
+        extensions: int = EXTENSIONS,
     ) -> None:
         self._limits = limits
         self.loop: asyncio.AbstractEventLoop = asyncio.get_running_loop()
