@@ -313,6 +313,14 @@ def opened_in(folder: Path) -> BlockFile:
     Raises:
         ExportError: the folder is not private, or another pull has the file open.
     """
+    # a pull that ends removes its folder, perhaps between the steps of this one
+    with contextlib.suppress(FileNotFoundError, FileExistsError):
+        return _opened_at_once(folder)
+    return _opened_at_once(folder)
+
+
+def _opened_at_once(folder: Path) -> BlockFile:
+    """Open a folder's file, as `opened_in` does, unless another pull interferes."""
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):

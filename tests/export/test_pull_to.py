@@ -25,6 +25,7 @@ from seorep_async import (
 from seorep_async.export import (
     PullProgress,
     Stage,
+    pieces,
     pull_to,
     stream,
 )
@@ -141,6 +142,13 @@ async def test_one_pull_at_a_time_writes_a_target(client: SeoRepClient, out: Pat
         assert caught.value.retryable
     first.close()
     assert (await pull(client, out)).rows == 9
+
+
+def test_a_folder_that_another_pull_removes_is_made_again(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "BlockFile", Mock(side_effect=[FileNotFoundError, "file"]))
+    opened_in(out)
 
 
 async def test_a_fork_during_a_pull_locks_no_later_pull(client: SeoRepClient, out: Path) -> None:
