@@ -61,7 +61,7 @@ class Decoder:
         return self.converter.structure(envelopes.parse(body)["data"], model, "data")
 
 
-decoder_for = lru_cache(maxsize=16)(Decoder)
+decoder_for = lru_cache(16)(Decoder)
 """Return the decoder for an account's engine names. It is shared: making one takes milliseconds."""
 
 

@@ -145,7 +145,7 @@ def raw_page(envelope: dict[str, Any], *, is_feed: bool) -> RawPage:
     extra = dict(envelope)
     data = extra.pop("data")
     expected = "an array"
-    page = RawPage(data, "data", totals=None, totals_path="totals", extra=extra)
+    page = RawPage(data, "data", None, "totals", extra)
     if is_feed and isinstance(data, dict):
         page = _nested_page(data, extra)
     elif is_feed:
@@ -249,9 +249,6 @@ def _count(value: object) -> int | None:
 
 def _whole_number(value: object) -> int | None:
     """Return an integer of 0 or more, or None if the value is not one."""
-    # Checked first, because raising an error costs more than everything else.
-    if value is None:
-        return None
     try:
         count = values.integer(value)
     except ValueError:
@@ -293,7 +290,8 @@ def _error_code(envelope: Mapping[str, Any]) -> int | None:
 def _service_error(envelope: dict[str, Any]) -> StatusError:
     reason = one_line(reason_in(envelope)) or "it gave no reason"
     code = _error_code(envelope)
-    error_type = StatusError if code is None else status_error_type(code)
+    # Without a code, this is the general StatusError.
+    error_type = status_error_type(code or 0)
     return error_type(
         f"the service reported an error in a response that claims success: {reason}", status=200
     )

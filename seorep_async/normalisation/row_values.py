@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,7 +12,6 @@ from seorep_async.models import SearchLanguage, SearchLocation, Tag
 from seorep_async.models.model import NO_EXTRA
 from seorep_async.normalisation import values
 from seorep_async.normalisation.values import DATE_TIMES, MIDNIGHT
-from seorep_async.plain_values import field_types
 
 M = TypeVar("M")
 
@@ -179,21 +178,15 @@ def _tags(json: bytes) -> tuple[Tag, ...]:
 def _object(model: Any, wire: object) -> Any:
     """Make a model whose fields have the same names on the wire."""
     if not isinstance(wire, dict):
-        raise values.refusal("an object", wire)
-    converters = _converters_of(model)
-    fields = {name: convert(wire.pop(name, None)) for name, convert in converters.items()}
-    return model(**fields, extra=wire or NO_EXTRA)
+        raise ValueError("expected an object")
+    *names, _extra = model.__struct_fields__
+    fields = [_CONVERTERS.get(name, _optional_string)(wire.pop(name, None)) for name in names]
+    return model(*fields, wire or NO_EXTRA)
 
 
-@cache
-def _converters_of(model: type) -> dict[str, Callable[[object], Any]]:
-    types = field_types(model).items()
-    return {name: _CONVERTERS[type_] for name, type_ in types if name != "extra"}
+def _optional_string(value: object) -> str | None:
+    return None if value is None else values.string(value)
 
 
-_CONVERTERS: dict[Any, Callable[[object], Any]] = {
-    int: values.integer,
-    str: values.string,
-    str | None: lambda value: None if value is None else values.string(value),
-}
-"""For each type of a field, the function that converts its value on the wire."""
+_CONVERTERS: dict[str, Callable[[object], Any]] = {"id": values.integer, "label": values.string}
+"""The functions that convert fields of objects. All other fields are optional strings."""

@@ -6,13 +6,13 @@ readings:
 
 1. A page of current rows, the hot path: one typed decode, after which raw rows become models.
 2. A page whose rows are all like its first one, such as older rows or rows with integers as
-   strings: one typed decode with the first types that accept this row. The types have fields for
-   unknown names that slices of earlier pages had, so each row may have any of these. Such raw rows
-   are copied to models, others become models.
+   strings: one typed decode with the first types that accept this row. If the first row has unknown
+   fields, there are two cases. If rows of earlier pages often had them, the types have a field for
+   each, and raw rows are copied to models. Otherwise these fields are moved in the JSON
+   (`unknown_fields.py`).
 3. Any other page: its rows arrive as JSON, a slice at a time. A slice is read with the first types
-   that accept its rows. If none do because of unknown fields, the end of each row is parsed and
-   loses these, or else types that ignore them read the slice, and it is parsed as a whole. A slice
-   begins with what worked for the slice before.
+   that accept its rows. If none do because of unknown fields, types that ignore these read the
+   slice, and it is parsed as well.
 
 The reference converter reads rows that all three refuse, and names the bad field.
 """
@@ -27,7 +27,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET
-from msgspec.json import Decoder as JsonDecoder, decode as decode_json
+from msgspec.json import Decoder as JsonDecoder, decode as decode_json, encode as encode_json
 from msgspec.structs import astuple
 
 from seorep_async.models import (
@@ -45,6 +45,7 @@ from seorep_async.normalisation.row_values import (
     PeriodValues,
     RankingValues,
 )
+from seorep_async.normalisation.unknown_fields import MARK, move_unknown_fields
 from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.plain_values import UNFROZEN, field_types
 from seorep_async.settings import EngineNames
@@ -105,8 +106,6 @@ _MAY_BE_FIELD = re.compile(r"\w[\w.-]{0,63}")
 _ABSENT = msgspec.Raw(b"null")
 """The JSON of a part that the envelope lacks. Its identity distinguishes it from a null."""
 
-_decode_object = JsonDecoder(dict).decode
-_encode = msgspec.json.Encoder().encode
 _read_metadata = JsonDecoder(Metadata | None).decode
 
 
@@ -124,7 +123,7 @@ class RowReader(Generic[M]):
     def __init__(self, model: type[M], engine_names: EngineNames) -> None:
         self._model = model
         self._types = field_types(model)
-        self._names = wire_names(model, engine_names)
+        self._names = wire_names(model, engine_names) | {"extra": MARK}
         self._known_names = frozenset(self._names.values())
         self._read_totals = _totals_decoder(wire_names(RankingTotals, engine_names))
         self._values: Any = PeriodValues()
@@ -135,11 +134,9 @@ class RowReader(Generic[M]):
             self._formats = list(_FORMATS)
         # Each decoder is made when a page first needs it.
         self._decoder = lru_cache(16)(self._make_decoder)
-        # Unknown names in slices of earlier pages. The types of other pages have a field for each.
+        # Unknown names that recurred on earlier pages. The types of other pages have a field for
+        # each.
         self._unknown_names: tuple[str, ...] = ()
-        # How the last slice was read. Other threads may change it: each reading of a slice that
-        # does not fail gives the same models.
-        self._read_last: Any = self._read_known
 
     def read_page(self, body: bytes, number: int, subject: Subject) -> Page[M]:
         """Read a page whose rows are alike, or raise one of `REFUSALS`.
@@ -154,16 +151,26 @@ class RowReader(Generic[M]):
             return self._page(self._decoder("current", ())(body), number)
         except REFUSALS:
             pass
+        known_names = self._known_names
         names = self._unknown_names
-        first_row = _encode({"data": [_first_row_of(body)]})
-        row_format, _ = self._decode(first_row, names)
+        moves = 0
+        first_row = _first_row_of(body)
+        if not known_names.union(names).issuperset(first_row):
+            names = ()
+            body, moves = move_unknown_fields(body, first_row, known_names)
+        first_page = encode_json({"data": [_first_row_of(body)]})
+        row_format, _ = self._decode(first_page, names)
         # Current rows without unknown names were already tried. So if the first row is one, a later
         # row was refused, and only its slice needs wider types.
-        if row_format == "current" and not names:
+        if row_format == "current" and not (moves or names):
             raise ValueError("the first row does not show how to read the others")
-        return self._page(
-            self._decoder(row_format, names)(body), number, subject, row_format, names
-        )
+        envelope = self._decoder(row_format, names)(body)
+        # A mark at a wrong place is refused, or lost in another object or under a second mark.
+        extras = [row.extra for row in _content(envelope)[0] if row.extra]
+        if len(extras) != moves or not known_names.isdisjoint(chain(*extras)):
+            raise ValueError("other fields than unknown ones of rows were moved")
+        self._remember_names(extras)
+        return self._page(envelope, number, subject, row_format, names)
 
     def _decode(self, page: bytes, names: tuple[str, ...] | None) -> tuple[str, Any]:
         """Return the narrowest format that accepts all rows of a page, and the decoded envelope."""
@@ -176,63 +183,28 @@ class RowReader(Generic[M]):
 
     def read_rows(self, json_rows: Sequence[msgspec.Raw]) -> list[M]:
         """Read a slice of a page, whose rows may differ, or raise one of `REFUSALS`."""
-        # Slices of a page are often alike, so the reading of the slice before comes first.
-        for read in (self._read_last, self._read_known, self._read_ends, self._read_parsed):
-            try:
-                models = read(json_rows)
-                self._read_last = read
-                return models
-            except REFUSALS:
-                pass
-        raise ValueError("no reading accepts these rows")
+        page = b'{"data":[' + b",".join(json_rows) + b"]}"
+        try:
+            row_format, envelope = self._decode(page, ())
+        except REFUSALS:
+            # The types ignore unknown fields, so these are read from the parsed JSON.
+            row_format, envelope = self._decode(page, None)
+            for index, row in enumerate(envelope.data):
+                fields = decode_json(json_rows[index])
+                extra = {name: fields[name] for name in fields if name not in self._known_names}
+                row.extra = extra or NO_EXTRA
+            self._remember_names([row.extra for row in envelope.data])
+        return self._make_models(envelope.data, row_format)
 
-    def _read_parsed(self, json_rows: Sequence[msgspec.Raw]) -> list[M]:
-        """Read rows with types that ignore unknown fields, and take these from the parsed JSON."""
-        extras = []
-        for json_row in json_rows:
-            fields = _decode_object(json_row)
-            extras.append({name: fields[name] for name in fields if name not in self._known_names})
-        return self._read_known(json_rows, extras, None)
-
-    def _read_ends(self, json_rows: Sequence[msgspec.Raw]) -> list[M]:
-        """Read rows whose unknown fields all come after the last known field of the first row."""
-        *_names, last_name = filter(self._known_names.__contains__, _decode_object(json_rows[0]))
-        mark = _encode(last_name)
-        parts = [(b"" + json_row).rpartition(mark) for json_row in json_rows]
-        ends = b",{".join([mark + end for _beginning, mark, end in parts])
-        extras = decode_json(b"[{" + ends + b"]")
-        known_rows = [
-            b"%b%b:%b}" % (beginning, mark, _encode(extra.pop(last_name)))
-            for (beginning, *_), extra in zip(parts, extras, strict=True)
-        ]
-        # The types refuse unknown fields before the mark, and a mark within another part. Known
-        # fields after the mark are refused here.
-        if not self._known_names.isdisjoint(chain(*extras)):
-            raise ValueError
-        return self._read_known(known_rows, extras)
-
-    def _read_known(
-        self,
-        json_rows: Sequence[bytes | msgspec.Raw],
-        extras: Sequence[Mapping[str, Any]] = (),
-        names: tuple[str, ...] | None = (),
-    ) -> list[M]:
-        """Read rows without their unknown fields, which are in `extras`."""
-        row_format, envelope = self._decode(b'{"data":[' + b",".join(json_rows) + b"]}", names)
-        for index, extra in enumerate(extras):
-            envelope.data[index].extra = extra or NO_EXTRA
-        models = self._make_models(envelope.data, row_format)
-        unknown_names = [*chain(*extras)]
-        # The next slice would be read like this one, and rows without unknown fields need less.
-        if extras and not unknown_names:
-            raise ValueError
+    def _remember_names(self, extras: Sequence[Mapping[str, Any]]) -> None:
+        """Remember the unknown names of some rows if these names recur."""
+        names = [*chain(*extras)]
         # If each row has names of its own, fields for them would only slow later pages. So each
-        # name must occur in two rows on average, unless there is only one row.
-        if len(models) == 1 or len(unknown_names) >= 2 * len(set(unknown_names)):
-            new_names = filter(_MAY_BE_FIELD.fullmatch, unknown_names)
+        # name must occur in two rows on average.
+        if len(names) >= 2 * len(set(names)):
+            new_names = filter(_MAY_BE_FIELD.fullmatch, names)
             all_names = dict.fromkeys(chain(self._unknown_names, new_names))
             self._unknown_names = tuple(all_names)[:_MOST_NAMES]
-        return models
 
     def _page(
         self,
@@ -264,17 +236,15 @@ class RowReader(Generic[M]):
             self._values.shorten(rows)
         if not unknown_names:
             return turn_into_models(rows, self._model)
-        model = self._model
         field_count = len(self._types)
-        # In a raw row, their values come after those of the model's fields.
-        unknown_fields = list(enumerate(unknown_names, field_count))
         models = []
         for row in rows:
             # Access by index takes half the time of `getattr`.
             row_values = astuple(row)
             fields = [*row_values[:field_count]]
             extra = {}
-            for index, name in unknown_fields:
+            # The values of unknown fields come after those of the model's fields.
+            for index, name in enumerate(unknown_names, field_count):
                 # Null differs from a missing field.
                 if row_values[index] is not UNSET:
                     extra[name] = row_values[index]
@@ -282,7 +252,7 @@ class RowReader(Generic[M]):
                 # `extra` is the last field of every model.
                 extra |= fields[-1]
                 fields[-1] = extra
-            models.append(model(*fields))
+            models.append(self._model(*fields))
         return models
 
     def _make_decoder(
@@ -333,12 +303,13 @@ def _end_at_first_row(_type: object, row: object) -> None:
 _find_first_row = JsonDecoder(_envelope(_FirstRow), dec_hook=_end_at_first_row).decode
 
 
-def _first_row_of(body: bytes) -> Any:
-    """Return the first row of a page, or None, which no types accept."""
+def _first_row_of(body: bytes) -> dict[str, Any]:
+    """Return the first row of a page, or raise one of `REFUSALS`."""
     try:
         _find_first_row(body)
     except _FirstRow as end:
-        return end.args[0]
+        return msgspec.convert(end.args[0], dict)
+    raise ValueError("the page has no rows")
 
 
 def _totals_decoder(names: dict[str, str]) -> Callable[[bytes], Any]:

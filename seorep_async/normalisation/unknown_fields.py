@@ -1,0 +1,59 @@
+"""Move the unknown fields in the JSON of rows into one field, which msgspec reads as a dictionary.
+
+`{"id": 1, "a": 2, "b": 3, "name": "x"}` becomes `{"id": 1, MARK: {"a": 2, "b": 3}, "name": "x"}`.
+So each row may have unknown names of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+
+MARK = os.urandom(16).hex()
+"""The name of the field with a row's unknown fields. No service can send it: it is random."""
+
+_STRING = r'"(?:[^"\\]++|\\.)*+"'
+_FLAT = rf'(?:[^][{{}}"]++|{_STRING})*+'
+_NESTED = rf'(?:[^][{{}}"]++|{_STRING}|[\[{{]{_FLAT}[\]}}])*+'
+_VALUE = rf'(?:{_STRING}|[\[{{]{_NESTED}[\]}}]|[^][{{}}",\s]++)'
+"""A value in JSON. It may contain objects and arrays, but these contain no more of them."""
+_FIELD = rf'"[^"]*+"\s*+:\s*+{_VALUE}\s*+'
+_FIELDS = rf"{_FIELD}(?:,\s*+{_FIELD}){{0,7}}?"
+"""Fields of one object. There are eight at most, because hostile JSON would take seconds."""
+
+
+def move_unknown_fields(
+    page: bytes, first_row: Collection[str], known_names: Collection[str]
+) -> tuple[bytes, int]:
+    """Move the unknown fields of all rows that have them in the same place as the first row.
+
+    If rows differ from the first one, other fields may be moved by mistake: known ones, or fields
+    of an object in a row. The caller finds out.
+
+    Args:
+        page: the JSON of the rows.
+        first_row: the names of the fields of the first row. At least one is unknown.
+        known_names: all known names.
+
+    Returns:
+        The new JSON, and the number of moves.
+    """
+    names = [*first_row]
+    places = [place for place, name in enumerate(names) if name not in known_names]
+    first = places[0]
+    last = places[-1]
+    if last - first >= len(places):
+        # Known fields stand between unknown ones.
+        return page, 0
+    # The text before and after the unknown fields: an end of the row, or a known name.
+    before = r"\{(?<!:\{)(?<!: \{)\s*+"
+    if first > 0:
+        before = rf'"{names[first - 1]}"\s*+:\s*+{_VALUE}\s*+,\s*+'
+    after = r"\}"
+    if names[last + 1 :]:
+        after = f'"{names[last + 1]}"'
+    pattern = rf"({before})(?!{after})({_FIELDS})(?=,?\s*+{after})"
+    parts = re.split(pattern.encode(), page)
+    parts[2::3] = [b'"%b":{%b}' % (MARK.encode(), fields) for fields in parts[2::3]]
+    return b"".join(parts), len(parts) // 3
