@@ -109,6 +109,31 @@ _COLUMNS = """
     WHERE schema_name = 'main' AND database_name = current_database()
 """
 """The table, the name, the comment and the type of each column."""
+_EQUAL_VIEWS = """
+    WITH views AS (
+        SELECT
+            view_name,
+            comment,
+            -- depending on the format of the file, DuckDB puts a join into parentheses
+            translate(replace(sql, 'CREATE TEMP VIEW', 'CREATE VIEW'), '()', '') AS definition,
+            (
+                SELECT list((column_name, data_type) ORDER BY column_index)
+                FROM duckdb_columns() AS columns
+                WHERE columns.database_oid = views.database_oid AND table_oid = view_oid
+            ) AS columns
+        FROM duckdb_views() AS views
+        WHERE schema_name = 'main' AND (temporary OR database_name = current_database())
+    )
+    SELECT view_name, max(comment)
+    FROM views
+    GROUP BY view_name, definition, columns
+    HAVING count(*) = 2
+"""
+"""The stored views that are equal to temporary views of the same name, and their comments.
+
+A view that DuckDB 1.4 stored before a column was added to its table raises an error when it is
+read. Its columns differ from those of the temporary view.
+"""
 _PATH = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
 
 Columns: TypeAlias = dict[str, tuple[str | None, str]]
@@ -269,33 +294,61 @@ def reason_in_one_line(error: Exception) -> str:
 
 
 def make_tables(database: duckdb.DuckDBPyConnection) -> None:
-    """Create missing tables and all views, and update comments that differ."""
+    """Create missing tables and views, and update views and comments that differ."""
+    existing = found_columns(database)
+    unchanged_views = set()
+    if VIEWS.keys() <= existing.keys():
+        unchanged_views = _unchanged_views(database)
     # all at once, because a hundred single statements take one and a half times as long
-    database.execute("; ".join(_definitions(found_columns(database))))
+    database.execute("; ".join(_definitions(existing, unchanged_views)))
 
 
-def _definitions(existing: dict[str, Columns]) -> Iterator[str]:
+def _unchanged_views(database: duckdb.DuckDBPyConnection) -> set[str]:
+    """Return the views that another pull stored with the query and comment of this version."""
+    # DuckDB stores a query in its own words, so it has to put ours into words as well
+    for name, query in VIEWS.items():
+        database.execute(f"CREATE TEMP VIEW {name} AS {query}")
+    equal_views = database.execute(_EQUAL_VIEWS).fetchall()
+    for name in VIEWS:
+        database.execute(f"DROP VIEW temp.{name}")
+    return {name for name, comment in equal_views if comment == COMMENTS[name]}
+
+
+def _definitions(existing: dict[str, Columns], unchanged_views: set[str]) -> Iterator[str]:
     """Yield the statements that define tables, views and their comments."""
     for table in all_tables():
         existing_columns = existing.get(table.name, {})
         if not existing_columns:
             yield f"CREATE TABLE {table.name} ({', '.join(map(_definition, table.columns))})"
             yield _comment("TABLE", table.name, table.description)
-        for column in table.columns:
-            # a new column has no comment yet
-            comment, _ = existing_columns.get(column.name, (None, None))
-            # each COMMENT writes to the database, so equal ones are skipped
-            if comment != column.description:
-                yield _comment("COLUMN", f"{table.name}.{column.name}", column.description)
+        yield from _column_comments(table.name, _descriptions(table), existing_columns)
     # each view has the columns of this table, and as_of
-    rankings = table_of(Feed.CAMPAIGN)
+    descriptions = {**_descriptions(table_of(Feed.CAMPAIGN)), "as_of": _AS_OF_DESCRIPTION}
     for name, query in VIEWS.items():
-        yield f"CREATE OR REPLACE VIEW {name} AS {query}"
-        yield _comment("VIEW", name, COMMENTS[name])
+        existing_columns = existing.get(name, {})
+        if name not in unchanged_views:
+            # the new view has no comments
+            existing_columns = {}
+            yield f"CREATE OR REPLACE VIEW {name} AS {query}"
+            yield _comment("VIEW", name, COMMENTS[name])
         # a view does not inherit the comments of its table
-        for column in rankings.columns:
-            yield _comment("COLUMN", f"{name}.{column.name}", column.description)
-        yield _comment("COLUMN", f"{name}.as_of", _AS_OF_DESCRIPTION)
+        yield from _column_comments(name, descriptions, existing_columns)
+
+
+def _descriptions(table: Table) -> dict[str, str]:
+    return {column.name: column.description for column in table.columns}
+
+
+def _column_comments(
+    table_name: str, descriptions: dict[str, str], existing_columns: Columns
+) -> Iterator[str]:
+    """Yield the statements that set the comments of columns, except where they are equal."""
+    for column_name, description in descriptions.items():
+        # a new column has no comment yet
+        comment, _ = existing_columns.get(column_name, (None, None))
+        # each COMMENT writes to the database
+        if comment != description:
+            yield _comment("COLUMN", f"{table_name}.{column_name}", description)
 
 
 def _comment(kind: str, name: str, text: str) -> str:

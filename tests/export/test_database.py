@@ -24,7 +24,8 @@ from seorep_async import (
 )
 from seorep_async.export import PullSummary, database, preview, pull_to
 from seorep_async.export.database_use import use_of
-from seorep_async.export.schema import VIEWS
+from seorep_async.export.replacement import quoted
+from seorep_async.export.schema import COMMENTS, VIEWS, make_tables
 from seorep_async.history import open_history
 from seorep_async.tables.output_tables import all_tables
 from tests.export.accounts import Account, reports_in, served
@@ -489,11 +490,11 @@ async def test_a_log_without_its_database_is_refused(
     assert not service.requests
 
 
-async def test_a_night_counts_though_a_reader_keeps_its_log_open(
+async def test_a_night_counts_though_a_writer_keeps_its_log_open(
     client: SeoRepClient, pulled: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with duckdb.connect(str(pulled)) as ours:
-        ours.execute("BEGIN; FROM pulls")
+        ours.execute("BEGIN; CREATE TABLE mine (a INT)")
         assert (await pull(client, pulled)).ok
     assert "has its new rows, but some are still in x.duckdb.wal" in caplog.text
     assert ask(pulled, "SELECT count(*) FROM pulls") == [(2,)]
@@ -578,3 +579,34 @@ def test_a_database_has_comments_and_views(first_night: Path) -> None:
     assert ask(first_night, query) == [(0,)]
     for name in VIEWS:
         assert ask(first_night, f"SELECT count(*) FROM {name}") == [(2,)]  # noqa: S608
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT 1",
+        "CREATE OR REPLACE VIEW keyword_rankings_latest AS FROM keyword_rankings_by_day; "
+        f"COMMENT ON VIEW keyword_rankings_latest IS {quoted(COMMENTS['keyword_rankings_latest'])}",
+        "COMMENT ON VIEW keyword_rankings_latest IS 'The rows of old'",
+        "COMMENT ON COLUMN keyword_rankings_latest.as_of IS 'old'",
+        "ALTER TABLE keyword_rankings ADD COLUMN mine INT",  # DuckDB 1.4 then reads no old view
+    ],
+)
+def test_only_a_changed_view_is_stored_again(
+    empty_database: Path, tmp_path: Path, statement: str
+) -> None:
+    texts = """
+        SELECT replace(replace(sql, '(', ''), ')', ''), comment, view_oid
+        FROM duckdb_views()
+        WHERE NOT internal
+        UNION ALL
+        SELECT table_name, comment, 0 FROM duckdb_columns() WHERE column_name = 'as_of'
+    """
+    with opened(Path(shutil.copy(empty_database, tmp_path))) as database:
+        before = database.execute(texts).fetchall()
+        database.execute(statement)
+        make_tables(database)
+        after = database.execute(texts).fetchall()
+        assert [row[:2] for row in after] == [row[:2] for row in before]
+        assert after == before or statement != "SELECT 1"
+        database.execute("FROM keyword_rankings_latest LIMIT 0")
