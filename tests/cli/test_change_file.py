@@ -54,6 +54,7 @@ def test_more_changes_than_a_sheet_can_contain_are_refused(
     assert seorep("changes", database, "-o", "fell.csv").code == 0
 
 
+@pytest.mark.usefixtures("only_new_garbage")
 @pytest.mark.parametrize("most_bytes", [100, 6_000])
 @pytest.mark.parametrize("options", [[], ["--by-campaign"]])
 def test_a_full_disk_leaves_no_workbook(

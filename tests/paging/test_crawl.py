@@ -95,6 +95,7 @@ async def test_a_long_report_uses_all_permits_of_shared_limits() -> None:
 
 
 @pytest.mark.virtual
+@pytest.mark.usefixtures("only_new_garbage")
 async def test_a_streamed_pull_keeps_nothing_of_taken_reports() -> None:
     """This is the memory of row 24 of the fault matrix."""
 

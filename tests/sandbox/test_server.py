@@ -46,6 +46,7 @@ async def test_a_sandbox_entered_again_has_its_first_account() -> None:
     assert seen == [5, 5]
 
 
+@pytest.mark.usefixtures("only_new_garbage")
 async def test_the_account_is_freed_on_leaving() -> None:
     accounts = WeakSet[Account]()
 

@@ -53,7 +53,6 @@ def status_under_200(code: int | None) -> bytes:
     [
         (300, 300, StatusError, "permanent"),  # without a Location, it is no redirect
         (400, 400, InvalidRequestError, "permanent"),
-        (422, 422, InvalidRequestError, "permanent"),
         (401, 401, AuthenticationError, "authentication"),
         (403, 403, AuthenticationError, "authentication"),
         (404, 404, ProtocolError, "permanent"),
@@ -62,7 +61,6 @@ def status_under_200(code: int | None) -> bytes:
         (408, 408, InvalidRequestError, "transient"),
         (500, 500, ServerError, "transient"),
         (502, 502, ServerError, "transient"),
-        (520, 520, ServerError, "transient"),
         (503, 503, ServerError, "overload"),
         (429, 429, RateLimitedError, "throttle"),
         (status_under_200(422), 200, InvalidRequestError, "permanent"),
