@@ -38,7 +38,7 @@ def test_the_guide_of_tables_runs_in_a_kernel_without_widgets(
         monkeypatch.setenv("SEOREP_BASE_URL", sandbox.base_url)
         monkeypatch.setenv("SEOREP_API_KEY", sandbox.api_key)
         resources = {"metadata": {"path": str(tmp_path)}}
-        NotebookClient(notebook, timeout=120, resources=resources).execute()
+        NotebookClient(notebook, timeout=500, startup_timeout=500, resources=resources).execute()
     pages = [cell.outputs[-1].data["text/html"] for cell in notebook.cells[-len(LAST_CELLS) :]]
     for page in pages:
         assert "<table" in page

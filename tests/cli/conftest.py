@@ -1,4 +1,3 @@
-import socket
 from pathlib import Path
 
 import pytest
@@ -8,12 +7,10 @@ from tests.cli.running import Seorep
 
 
 @pytest.fixture
-def port(monkeypatch: pytest.MonkeyPatch) -> int:
+def port(monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int) -> int:
     """The port of the embedded sandbox. No other test uses it, so a pull resumes from there."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
-    monkeypatch.setattr(sandbox, "_EMBEDDED_PORT", port)
-    return port
+    monkeypatch.setattr(sandbox, "_EMBEDDED_PORT", unused_tcp_port)
+    return unused_tcp_port
 
 
 @pytest.fixture

@@ -275,7 +275,7 @@ def test_no_refusal_speaks_python_or_repeats_a_secret(
     assert [line for line in refusals if re.search(never, line)] == []
 
 
-@pytest.mark.usefixtures("tables_at_once")
+@pytest.mark.usefixtures("tables_at_once", "port")
 @pytest.mark.parametrize(
     "path",
     [
