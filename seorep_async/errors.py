@@ -7,7 +7,7 @@ All of them derive from `SeoRepError`, can be pickled, and contain no secrets. T
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -247,6 +247,9 @@ def one_line(string: str) -> str:
 
 def short_repr(value: object) -> str:
     """Return the repr of an invalid value, shortened for use in a message."""
+    # The values of a mapping may be passwords.
+    if isinstance(value, Mapping):
+        return f"a value of type {type(value).__name__}"
     try:
         quoted = repr(value)
     except ValueError:  # an integer of thousands of digits

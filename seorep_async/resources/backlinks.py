@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from seorep_async.errors import ConfigurationError
+from seorep_async.errors import ConfigurationError, short_repr
 from seorep_async.models import Backlink
 from seorep_async.paging import Listing
 from seorep_async.resources.arguments import (
@@ -160,7 +160,7 @@ class Backlinks(DeletableEndpoint[Backlink]):
 
 def _check_status(status: object) -> str:
     if not isinstance(status, str) or status not in _STATUSES:
-        problem = f"status must be {' or '.join(map(repr, _STATUSES))}, got {status!r}"
+        problem = f"status must be {' or '.join(map(repr, _STATUSES))}, got {short_repr(status)}"
         raise ConfigurationError(problem, argument="status")
     return status
 
@@ -170,7 +170,8 @@ def _date_string(dates: object) -> str | None:
     if dates is None or isinstance(dates, str):
         return dates
     if not isinstance(dates, tuple | list) or len(dates) != 2:
-        problem = f"date_string must be two dates, first and last, or a string; got {dates!r}"
+        expected = "two dates, first and last, or a string"
+        problem = f"date_string must be {expected}; got {short_repr(dates)}"
         raise ConfigurationError(problem, argument="date_string")
     start, end = (check_date("date_string", date) for date in dates)
     if end < start:

@@ -22,7 +22,7 @@ from typing import (
 
 import msgspec
 
-from seorep_async.errors import ConfigurationError, InvalidRequestError
+from seorep_async.errors import ConfigurationError, InvalidRequestError, short_repr
 from seorep_async.key_check import AcceptedQuery
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
 from seorep_async.normalisation import Decoder, FeedPage, engine_warning
@@ -253,7 +253,7 @@ class Rankings:
         """
         feed = check_feed(feed)
         if on_error not in ("collect", "raise"):
-            problem = f'on_error must be "collect" or "raise", got {on_error!r}'
+            problem = f'on_error must be "collect" or "raise", got {short_repr(on_error)}'
             raise ConfigurationError(problem, argument="on_error")
         require_booleans(ordered=ordered)
         # One day for all reports, even if the pull goes on past midnight.

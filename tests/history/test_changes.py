@@ -368,7 +368,7 @@ def test_these_days_are_compared(
         ({"kind": []}, r"kind must be one of new, .*, got \[\]"),
         ({"kind": "losers"}, "got 'losers'$"),
         ({"kind": "fel"}, "got 'fel'. Did you mean fell"),
-        ({"kind": {}}, "kind must be one of new, .*, got {}"),
+        ({"kind": {}}, "kind must be one of new, .*, got a value of type dict"),
         ({"kind": "risen"}, "kind must be one of new, removed, found, lost, .*, got 'risen'"),
         ({"limit": 0}, "limit must be"),
         ({"campaign": "1"}, "campaign must be"),
