@@ -19,7 +19,7 @@ from seorep_async.errors import (
 from seorep_async.key_check import QUESTION_SECONDS, AcceptedQuery, KeyCheck
 from seorep_async.models import Feed
 from seorep_async.normalisation.envelope import parse
-from seorep_async.paging import Crawl, Listing, NotAwaited, Reading
+from seorep_async.paging import Crawl, Listing, NotAwaited, Query, Reading
 from seorep_async.reports import (
     FailedReport,
     Outcome,
@@ -400,29 +400,19 @@ class _Run(Generic[R]):
         """Ask the service about the key. Meanwhile the pull sends only retries."""
         now = self._session.clock.monotonic()
         deadline = Deadline.of_call(min(self._deadline.at, now + QUESTION_SECONDS))
+        query = self._request.accepted.query
         share = self._session.share
         share.hold(self._lane)
         try:
-            return await self._session.send(self._question(deadline))
+            return await self._session.send(_question(query, deadline))
         except AuthenticationError:
-            if self._succeeded or self._request.accepted.query is None:
+            if self._succeeded or query is None:
                 raise
             # The campaign in the question was accepted in an earlier pull. It may be forbidden by
             # now although the key is good, so the list of campaigns decides.
-            self._request.accepted.query = None
-            return await self._session.send(self._question(deadline))
+            return await self._session.send(_question(None, deadline))
         finally:
             share.release(self._lane)
-
-    def _question(self, deadline: Deadline) -> Request[object]:
-        """Return a request that the service accepted before, or else a request for one campaign."""
-        query = self._request.accepted.query
-        if query is not None:
-            # The lane of the pull is on hold until the response, so the question needs another.
-            page_1: Request[Any] = query.request(1, deadline, Lane())
-            # An error of this request is about the key, not about the campaign in it.
-            return msgspec.structs.replace(page_1, subject=None)
-        return Request("GET", "/v3/campaigns", parse, "limit=1", deadline=deadline)
 
     def _stop(self, item: _Item[R], error: SeoRepError) -> None:
         self.crawl.drop(item.reading)
@@ -433,3 +423,13 @@ class _Run(Generic[R]):
         refusal = self.key.refusal
         status = None if refusal is None else refusal.status
         return AuthenticationError(stopped, status=status)
+
+
+def _question(query: Query[Any] | None, deadline: Deadline) -> Request[object]:
+    """Return a request that the service accepted before, or else a request for one campaign."""
+    if query is None:
+        return Request("GET", "/v3/campaigns", parse, "limit=1", deadline=deadline)
+    # The lane of the pull is on hold until the response, so the question needs another.
+    page_1: Request[Any] = query.request(1, deadline, Lane())
+    # An error of this request is about the key, not about the campaign in it.
+    return msgspec.structs.replace(page_1, subject=None)
