@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from types import AsyncGeneratorType
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, cast
 
 import attrs
 
@@ -69,23 +70,29 @@ class Listing(NotAwaited, Generic[T, R_co]):
     def __await__(self) -> Generator[Any, None, R_co]:
         return self.fetch_all().__await__()
 
-    async def __aiter__(self) -> AsyncGenerator[T, None]:
-        async with aclosing(self.pages()) as pages:
-            async for page in pages:
-                for item in page.items:
-                    yield item
+    def __aiter__(self) -> AsyncGenerator[T, None]:
+        reading = self._streamed_reading()
+        return _Iteration(_items(self._pages(reading)), reading)
 
-    async def pages(self) -> AsyncGenerator[Page[T], None]:
+    def pages(self) -> AsyncGenerator[Page[T], None]:
         """Yield the pages in order.
 
         A bounded number of pages is fetched in advance. If you stop early, their requests are
         cancelled when the generator is garbage-collected, or at once within
         `async with contextlib.aclosing(listing.pages())`.
         """
-        deadline = self._session.call_timeout.stream_deadline()
-        reading = self.reading(deadline)
+        reading = self._streamed_reading()
+        return _Iteration(self._pages(reading), reading)
+
+    def _streamed_reading(self) -> Reading[T]:
+        reading = self.reading(Deadline())
         # Finding the page size costs a request, which pays only if the whole listing is read.
         reading.page_size = None
+        return reading
+
+    async def _pages(self, reading: Reading[T]) -> AsyncGenerator[Page[T], None]:
+        # The time of a stream begins with its first request.
+        reading.deadline = self._session.call_timeout.stream_deadline()
         async with aclosing(self._read(reading)) as pages:
             async for page in pages:
                 yield page
@@ -192,3 +199,36 @@ class Listing(NotAwaited, Generic[T, R_co]):
 
     def __repr__(self) -> str:
         return f"<Listing of {self.query.name}, not fetched: await it, or use `async for`>"
+
+
+async def _items(pages: AsyncGenerator[Page[T], None]) -> AsyncGenerator[T, None]:
+    async with aclosing(pages):
+        async for page in pages:
+            for item in page.items:
+                yield item
+
+
+class _Iteration(AsyncGenerator[T, None]):
+    """An async generator that does not seem to be at its end after an interruption.
+
+    Python closes a generator that was interrupted, for example by a timeout around `anext`. Its
+    next step would look like the end of the listing, although rows are missing.
+    """
+
+    def __init__(self, generator: AsyncGenerator[T, None], reading: Reading[Any]) -> None:
+        self._generator = cast("AsyncGeneratorType[T, None]", generator)
+        self._reading = reading
+
+    def __anext__(self) -> Coroutine[Any, Any, T]:
+        # A generator without a frame has ended.
+        if self._generator.ag_frame is None and not self._reading.is_complete:
+            raise ConfigurationError(
+                "this iteration was interrupted; iterate over the listing anew"
+            )
+        return self._generator.__anext__()
+
+    def asend(self, value: None) -> Coroutine[Any, Any, T]:
+        return self._generator.asend(value)
+
+    def athrow(self, *error: Any) -> Coroutine[Any, Any, T]:
+        return self._generator.athrow(*error)

@@ -309,6 +309,16 @@ async def test_call_timeout_limits_an_awaited_listing(latency: float, pages: lis
     assert service.pages == pages
 
 
+@pytest.mark.parametrize("iterate", [aiter, lambda listing: listing.pages()])
+async def test_an_interrupted_iteration_does_not_seem_to_end(iterate: Callable[..., Any]) -> None:
+    async with simulating(lambda _: None) as (client, _):
+        iteration = iterate(client.campaigns.list())
+        for error in (TimeoutError, ConfigurationError):
+            with pytest.raises(error):
+                async with asyncio.timeout(1):
+                    await anext(iteration)
+
+
 async def test_iterating_has_no_time_limit() -> None:
     consumed = 0
     async with simulating(well_behaved(LIST, 50, 10), call_timeout=100) as (client, _):
