@@ -232,3 +232,6 @@ class _Iteration(AsyncGenerator[T, None]):
 
     def athrow(self, *error: Any) -> Coroutine[Any, Any, T]:
         return self._generator.athrow(*error)
+
+    def aclose(self) -> Coroutine[Any, Any, None]:
+        return self._generator.aclose()

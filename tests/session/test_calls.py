@@ -15,7 +15,7 @@ from seorep_async.errors import (
     DeadlineExceededError,
     ServerError,
 )
-from seorep_async.session import Request
+from seorep_async.session import Deadline, Request
 from tests.session.broken_answers import SLOW
 from tests.session.calls import (
     KEY,
@@ -132,13 +132,13 @@ async def test_an_unusable_borrowed_session_is_refused(
             await SeoRepClient("https://api.example.com", KEY, session=session).open()
 
 
-async def test_borrowed_session_of_another_loop_is_refused() -> None:
-    async def new_session() -> aiohttp.ClientSession:
-        return aiohttp.ClientSession()
-
-    async with await asyncio.to_thread(asyncio.run, new_session()) as session:
+async def test_a_client_opens_only_in_the_loop_of_its_borrowed_session() -> None:
+    async with aiohttp.ClientSession() as session:
+        client = SeoRepClient("https://api.example.com", KEY, session=session)
         with pytest.raises(ConfigurationError, match="another event loop; create it in this one"):
-            await SeoRepClient("https://api.example.com", KEY, session=session).open()
+            await asyncio.to_thread(asyncio.run, client.open())
+        async with client:
+            assert client._session.share.try_acquire(Deadline())
 
 
 @pytest.mark.parametrize("max_attempts", [1, 9])

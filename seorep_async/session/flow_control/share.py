@@ -132,6 +132,8 @@ class Share:
     def open(self) -> None:
         """Start in the running event loop."""
         self._queue.join(self._lanes, self._origin, self._clock)
+        # A client that failed to open can be opened again.
+        self._is_closed = False
 
     def close(self) -> None:
         """Grant no more permits and end all waits. Other clients are not affected."""
