@@ -89,8 +89,9 @@ def test_a_month_may_be_an_enum_member() -> None:
 
 
 async def test_pages_timeouts_and_ids_may_be_integers_of_another_type(connect: Connect) -> None:
-    campaign = {"id": 7, "url": "example.com", "company": "Example"}
-    client, server = await connect(answer(EMPTY_PAGE), answer({"data": campaign}))
+    client, server = await connect(
+        answer(EMPTY_PAGE), answer({"data": {"id": 7, "url": "example.com", "company": "Example"}})
+    )
     seven: Any = Index()
     with client.timeout(seven):
         await client.campaigns.list().page(seven)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 
 import pytest
 
@@ -36,8 +35,8 @@ def left_open(limits: Limits | None) -> SeoRepClient:
         share = client._session.share
         in_flight = share.try_acquire(Deadline())
         refused = share.try_acquire(Deadline())
-        assert in_flight is not None
-        assert refused is not None
+        assert in_flight
+        assert refused
         client.waiting = [asyncio.ensure_future(ask(client)) for _ in range(2)]  # type: ignore[attr-defined]
         await asyncio.sleep(0.01)
         share.take_back(
@@ -72,12 +71,11 @@ def test_an_attempt_of_a_closed_loop_wakes_no_other_loop() -> None:
     limits = Limits(max_concurrency=2, requests_per_second=0.5)
     dead = new_client(limits)
 
-    async def leave() -> Permit | None:
+    async def leave() -> Permit:
         await dead.open()
         return await dead._session.share.acquire(Deadline())
 
     permit = asyncio.run(leave())
-    assert permit is not None
 
     async def use() -> None:
         async with new_client(limits) as client:
@@ -115,7 +113,6 @@ loop.run_until_complete(client.close())
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 def test_a_forked_process_may_not_use_the_client() -> None:
     run = run_python("-c", FORKED_WITH_A_CLIENT)
     assert "is open in the parent process: create another one" in run.stderr
