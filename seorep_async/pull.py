@@ -142,12 +142,13 @@ class Pull(NotAwaited, Generic[R_co]):
         self._running().finish()
 
     def _running(self) -> _Run[R_co]:
-        if self._run is None or not self._run.crawl.is_open:
+        run = self._run
+        if run is None or not run.crawl.is_open:
             raise ConfigurationError(
                 "this pull has ended or was not started: await it, or use "
                 "`async with client.rankings.pull(...) as outcomes:`"
             )
-        return self._run
+        return run
 
     def __await__(self) -> Generator[Any, None, PullOutcomes[R_co]]:
         """Return every outcome, in the order of the ids.

@@ -152,7 +152,7 @@ class Crawl(Generic[T]):
             self.hire()
             try:
                 # The page is not assigned to a variable, because that would keep it in memory.
-                self._receive(reading, number, await reading.fetch(self._session, number))
+                self._receive(reading, number, await reading.fetch(number))
             except SeoRepError as error:
                 reading = await self._fail(reading, error)
                 # If the client is closed now, `_on_worker_end` reports the new reading as failed.
@@ -176,7 +176,7 @@ class Crawl(Generic[T]):
 
     def _has_room(self, workers: int) -> bool:
         """Return whether another worker may start in addition to this number."""
-        return workers < min(self._permits + len(self._retrying), self.budget)
+        return workers < self._permits + len(self._retrying) and workers < self.budget
 
     def _receive(self, reading: Reading[T], number: int, page: Page[T]) -> None:
         """Store a page. Hand the listing to the source once it is complete."""

@@ -116,7 +116,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
     async def first_page(self) -> Page[T]:
         """Fetch page 1 at the page size of a whole reading, for the package's own estimates."""
         deadline = self._session.call_timeout.deadline()
-        return await self.reading(deadline).fetch(self._session, 1)
+        return await self.reading(deadline).fetch(1)
 
     async def fetch_all(self) -> R_co:
         """Fetch everything within `Settings.call_timeout`, as `await listing` does."""
@@ -139,16 +139,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
             lane: the lane of a pull, or None for a single listing.
             position: the listing's position in a crawl.
         """
-        return Reading(
-            self.query,
-            deadline,
-            lane,
-            position,
-            max_pages=self._session.settings.max_pages,
-            # Shared limits may have more permits than the settings.
-            most_ahead=2 * self._session.share.max_concurrency,
-            page_size=self._page_size,
-        )
+        return Reading(self.query, self._session, deadline, lane, position, self._page_size)
 
     async def _read_whole(self, deadline: Deadline) -> R_co:
         """Read everything, if necessary a second time with pages of the default size."""
@@ -173,7 +164,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
     async def _read(self, reading: Reading[T]) -> AsyncGenerator[Page[T], None]:
         """Yield the pages in order, and request the next ones in advance."""
         # Most listings have one page, which needs no task.
-        first_page = await reading.fetch(self._session, reading.take_number())
+        first_page = await reading.fetch(reading.take_number())
         reading.check(first_page)
         yield first_page
         if reading.is_complete:

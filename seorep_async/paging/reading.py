@@ -49,8 +49,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
 
     Attributes:
         deadline, lane, position: see `Query.request`.
-        max_pages: the maximum number of pages, in case the listing never ends.
-        most_ahead: the maximum number of pages requested beyond the last checked page.
+        session: sends its requests.
         page_size: finds the size of all pages when page 1 is requested. If None, the limit in the
             query applies, or else the service's default.
         limit: the size that `page_size` found, or None.
@@ -66,11 +65,10 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
     """
 
     query: Query[T]
+    session: Session
     deadline: Deadline
     lane: Lane | None
     position: int
-    max_pages: int
-    most_ahead: int
     page_size: SizeFinder | None = None
     blamed: SizeFinder | None = None
     limit: int | None = None
@@ -106,11 +104,10 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         """
         return Reading(
             self.query,
+            self.session,
             self.deadline,
             self.lane,
             self.position,
-            self.max_pages,
-            self.most_ahead,
             self.page_size,
             self.blamed,
             earlier_error=error,
@@ -135,8 +132,10 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         if self.ledger.last_page is None:
             # Without a total, each page says whether there is another.
             return self.requested == self.checked
-        # Early pages take memory, and are wasted if the missing page fails.
-        return self.requested < min(self.ledger.last_page, self.checked + self.most_ahead)
+        # Early pages take memory, and are wasted if the missing page fails. Shared limits may have
+        # more permits than the settings.
+        most_ahead = 2 * self.session.share.max_concurrency
+        return self.requested < min(self.ledger.last_page, self.checked + most_ahead)
 
     @property
     def arrived(self) -> int:
@@ -157,11 +156,11 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         """Return the request of a page, with the limit that this listing has now."""
         return self.query.request(number, self.deadline, self.lane, self.position, self.limit)
 
-    def fetch(self, session: Session, number: int) -> Coroutine[Any, Any, Page[T]]:
+    def fetch(self, number: int) -> Coroutine[Any, Any, Page[T]]:
         """Request a page. Page 1 decides the size of all pages."""
         if number == 1 and self.page_size is not None:
             return self.page_size.first_page(self)
-        return session.send(self.request(number))
+        return self.session.send(self.request(number))
 
     def receive(self, number: int, page: Page[T]) -> None:
         """Store a page, and check all pages that are next in order.
@@ -190,7 +189,9 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
             self._complete()
             return
         else:
-            self.ledger = Ledger(page, self.query.key, self.query.subject, self.max_pages)
+            self.ledger = Ledger(
+                page, self.query.key, self.query.subject, self.session.settings.max_pages
+            )
         if not self.ledger.wants_more():
             self.ledger.finish()
             self._complete()
