@@ -60,11 +60,13 @@ DIGESTS = {
 async def test_a_seed_makes_the_same_responses_as_ever(backwards: bool) -> None:
     """So every variety that the seeded account was made for stays in it."""
     account = {"campaigns": 60, "keywords": 200, "users": 60, "seed": 9}
+    digests = {}
     async with calling(**account, shape="mixed", rows="mixed") as call:
-        for path, digest in sorted(DIGESTS.items(), reverse=backwards):
+        for path in sorted(DIGESTS, reverse=backwards):
             query = {"limit": 500, **FEEDS[path]} if path in FEEDS else {}
             reply = await call.send(path, query)
-            assert (path, sha256(reply.body).hexdigest()[:16]) == (path, digest)
+            digests[path] = sha256(reply.body).hexdigest()[:16]
+    assert digests == DIGESTS
 
 
 # --- The feeds
