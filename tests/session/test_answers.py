@@ -324,23 +324,22 @@ NO_SERVICE = "this does not look like the service; check the address"
 
 
 @pytest.mark.parametrize(
-    ("about", "body"),
+    ("path", "message", "body"),
     [
-        (("/v3/campaigns", NO_SERVICE), HTML),
-        (("/v3/campaigns", NO_SERVICE), b"not found"),
-        (("/v3/campaigns", NO_SERVICE), b'{"detail": "Not Found"}'),
-        (("/v3/campaigns/42", NO_SERVICE), HTML),
-        (("/v3/campaigns/42", NO_OBJECT), b""),
-        (("/v3/campaigns/42", NO_OBJECT), b" \n"),
-        (("/v3/campaigns/42", NO_OBJECT), b'"gone"'),
-        (("/v3/campaigns/42", NO_OBJECT), b"[" * 10_000),
-        (("/v3/campaigns/42", NO_OBJECT), b'{"status": "error", "message": "gone"}'),
+        ("/v3/campaigns", NO_SERVICE, HTML),
+        ("/v3/campaigns", NO_SERVICE, b"not found"),
+        ("/v3/campaigns", NO_SERVICE, b'{"detail": "Not Found"}'),
+        ("/v3/campaigns/42", NO_SERVICE, HTML),
+        ("/v3/campaigns/42", NO_OBJECT, b""),
+        ("/v3/campaigns/42", NO_OBJECT, b" \n"),
+        ("/v3/campaigns/42", NO_OBJECT, b'"gone"'),
+        ("/v3/campaigns/42", NO_OBJECT, b"[" * 10_000),
+        ("/v3/campaigns/42", NO_OBJECT, b'{"status": "error", "message": "gone"}'),
     ],
 )
 async def test_404_of_something_else_names_the_wrong_server(
-    about: tuple[str, str], body: bytes, connect: Connect
+    path: str, message: str, body: bytes, connect: Connect
 ) -> None:
-    path, message = about
     client, _ = await connect(answer(body, status=404))
     # a visitor's 404 must not come from a wrong address
     kind = ProtocolError if message == NO_SERVICE else NotFoundError
@@ -431,9 +430,9 @@ async def send(client: SeoRepClient, method: str) -> object:
 
 
 async def test_a_403_may_mean_the_key_until_it_has_worked(connect: Connect) -> None:
-    campaign = {"id": 7, "account_id": 1, "url": "u", "company": "c"}
+    campaign = answer({"data": {"id": 7, "account_id": 1, "url": "u", "company": "c"}})
     forbidden = answer({"status": "error", "message": "no"}, status=403)
-    client, _ = await connect(forbidden, answer({"data": campaign}), forbidden)
+    client, _ = await connect(forbidden, campaign, forbidden)
     with pytest.raises(AuthenticationError, match=r"campaign 7: .*, or was refused; the service"):
         await client.campaigns.get(7)
     await client.campaigns.get(7)

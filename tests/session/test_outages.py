@@ -146,7 +146,8 @@ def test_a_known_limit_outlasts_an_outage_of_503s(limit: str, seconds: float) ->
     assert figures.rate(seconds + 25, seconds + 30) >= 0.75 * rate
 
 
-def test_the_tenth_failure_in_a_row_opens_the_breaker() -> None:
-    breaker = CircuitBreaker()
-    must_open = [breaker.fail(0.0) for _ in range(10)]
-    assert must_open == [False] * 9 + [True]
+@pytest.mark.parametrize(("failures_before", "must_open"), [(8, False), (9, True)])
+def test_the_tenth_failure_in_a_row_opens_the_breaker(
+    failures_before: int, must_open: bool
+) -> None:
+    assert CircuitBreaker(failures=failures_before).fail(0.0) is must_open
