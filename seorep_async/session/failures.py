@@ -57,6 +57,23 @@ class Cause(enum.Enum):
 class Failure:
     """A failed attempt.
 
+    Cause and `sent` decide `is_refusal`, `was_accepted`, `was_turned_away` and
+    `may_have_been_executed`:
+
+                           cause           sent       refusal  accepted  turned away  executed
+        429                throttle        responded  yes      no        yes          no
+        503                overload        responded  yes      no        no (1)       maybe (1)
+        500, 408           transient       responded  no       yes       no           maybe
+        502, 504           transient       maybe      no       no        no           maybe
+        no answer in time  overload        maybe      no       no        no           maybe
+        a cut response     transient       maybe      no       no        no           maybe
+        no connection      transient       no         no       no        yes          no
+        401, 403           authentication  responded  no       yes       no           no
+        400, 404           permanent       responded  no       yes       no           no
+
+    (1) With a Retry-After, a 503 was turned away and not executed. A gateway's page is like a 429,
+    except that it may have been executed.
+
     Attributes:
         error: the caller's error, if this was the last attempt.
         retry_after: seconds that the service asked the client to wait, or None.
