@@ -7,6 +7,7 @@ import enum
 import os
 from collections import Counter
 from collections.abc import Coroutine, Iterable
+from contextlib import suppress
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -88,6 +89,8 @@ class Session:
         self._requests = 0
         self._retries: Counter[str] = Counter()
         self._throttled = 0
+        # The path and query of the last request of a pull that the service accepted.
+        self._accepted_request = ("", "")
 
     # Opening and closing
 
@@ -209,6 +212,8 @@ class Session:
                 result = await self._attempt(call, permit)
                 if not isinstance(result, Failure):
                     self.share.quota.succeed(call.spent)
+                    if request.lane is not None:
+                        self._accepted_request = request.path, request.query
                     return result
                 await self._prepare_retry(call, result, permit)
         except SeoRepError as error:
@@ -303,9 +308,27 @@ class Session:
         if self.state is not SessionState.OPEN:
             raise self._closed_error(failure)
         self._pay(call, failure, retry)
+        if permit.is_probe:
+            await self._repeat_accepted_request(call)
         # After a pause for everybody, the retry waits in the queue instead.
         if not permit.paces_retry:
             await self._back_off(retry.delay)
+
+    async def _repeat_accepted_request(self, call: Call[Any]) -> None:
+        """Repeat a request that the service accepted before, if only refused campaigns are left.
+
+        This follows the failure of a probe. If the service accepts the request again, the breaker
+        closes, and these campaigns are dead or meet a limit. If not, this may be an outage, and
+        their requests wait for its end.
+        """
+        # Each endpoint may have an outage of its own.
+        path, query = self._accepted_request
+        if path != call.request.path or not self.share.claim_repetition(call.request.subject):
+            return
+        # It becomes the next probe, because its subject, None, was not refused.
+        repetition = Request("GET", path, len, query, deadline=call.deadline, max_attempts=1)
+        with suppress(SeoRepError):
+            await self.send(repetition)
 
     def _retry_or_raise(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
         """Record a failed attempt. Return its retry, or raise the last error."""

@@ -228,7 +228,7 @@ def chance_and_outages() -> Iterator[Row]:
 def a_dead_page() -> Iterator[Row]:
     pages = [str(number) for number in range(2000)]
     pages[300] = "dead/1"
-    service = {"says": lambda request: 503 if request.path == "dead/1" else 200}
+    service = {"says": lambda request: 503 if request.query == "dead/1" else 200}
     dead = Case(None, pages, 2000 * 0.02 / 16, service)
     yield Row("one page dead for good: the others", [dead], 1.3, 1.4, lost=1, figure=of_others)
 

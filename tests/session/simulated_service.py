@@ -330,7 +330,7 @@ async def pull(
 
     async def work(number: int, path: str) -> None:
         subject = path.partition("/")[0] if "/" in path else f"campaign {int(path) // 5}"
-        request = Request("GET", path, len, subject=subject, priority=number, lane=lane)
+        request = Request("GET", "/page", len, path, subject=subject, priority=number, lane=lane)
         try:
             await session.send(request)
         except SeoRepError as error:

@@ -72,7 +72,7 @@ async def test_after_an_outage_something_is_accepted_within_a_second(kind: str) 
 
 def test_a_loop_that_stalls_makes_no_burst() -> None:
     def stand_still(request: ApiRequest) -> int:
-        if int(request.path) % 100 == 0:
+        if int(request.query) % 100 == 0:
             here().now += 2
         return 200
 

@@ -156,6 +156,11 @@ class PermitQueue:
             waiter.end(self._grant(waiter.lanes, waiter.subject, now))
         self._cancel_timer()
 
+    @property
+    def ready(self) -> list[Waiter]:
+        """The requests of all clients that may get a permit."""
+        return [waiter for lanes in self._clients for waiter in lanes.ready]
+
     def _next_client(self) -> ClientLanes | None:
         """Return the lanes of the waiting client that was served longest ago."""
         for lanes in self._clients:
@@ -170,8 +175,7 @@ class PermitQueue:
         dead campaign then does not keep the breaker open, and no call uses all its attempts as
         probes.
         """
-        ready = [waiter for lanes in self._clients for waiter in lanes.ready]
-        return min(reversed(ready), key=self._order_of_probes)
+        return min(reversed(self.ready), key=self._order_of_probes)
 
     def _order_of_probes(self, waiter: Waiter) -> tuple[float, float]:
         """Return a sort key: the waiter with the lowest one becomes the probe."""

@@ -124,6 +124,24 @@ class Share:
                 return None
         return seconds
 
+    def claim_repetition(self, subject: str | None) -> bool:
+        """Return whether to repeat an accepted request, after a probe for a subject has failed.
+
+        If that subject and those of all waiting requests were refused, their probes can't
+        distinguish an outage from a few dead campaigns. Each opening of the breaker then allows one
+        repetition. A request that waits alone may have more, because it would otherwise use up its
+        attempts as probes.
+        """
+        breaker = self._queue.pace.breaker
+        others = [waiter.subject for waiter in self._queue.ready]
+        if breaker.has_repeated and others:
+            return False
+        refused = self._queue.pace.refused_subjects
+        if not all(other in refused for other in [self._subject(subject), *others]):
+            return False
+        breaker.has_repeated = True
+        return True
+
     @property
     def latest_failure(self) -> SeoRepError | None:
         """The latest failure of any client with the same limits, if only probes go out."""
