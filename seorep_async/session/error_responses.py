@@ -62,7 +62,7 @@ _NOT_THE_SERVICE = "something in front of the service answered, not the service"
 _PROXY_REFUSED = "the proxy refused the request; check user and password in Settings.proxy"
 _LISTS = ("/v3/campaigns", "/v3/users", "/v3/keywords", "/v3/backlinks")
 """Paths that exist for every key, so a 404 for one of them means that the address is wrong."""
-_UNREAD_ENCODINGS = ("br", "compress", "zstd")
+_UNREAD_ENCODINGS = ("br", "compress", "x-gzip", "zstd")
 """Encodings that the client never asks for and can't decode."""
 _TWO_ATTEMPTS = 2
 """The first attempt and one retry: after a 425 without Retry-After, and after an HTML page with a

@@ -43,6 +43,7 @@ async def test_broken_answer_is_an_error_after_all_attempts(
         ("BR", b"\x0b\x02\x80[]\x03"),
         ("zstd", b"(\xb5/\xfd"),
         ("compress", b"\x1f\x9d\x90"),
+        ("x-gzip", b"\x1f\x8b\x08"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
