@@ -24,6 +24,11 @@ INTERRUPTED = (*PULL, "--max-requests", "3")
 SCRIPT = README.read_text(encoding="utf-8").partition("```sh\n#!/bin/sh\n")[2].partition("```")[0]
 
 
+def days_ago(number: int) -> dt.date:
+    """Return a day as the script counts them, in UTC."""
+    return dt.datetime.now(dt.UTC).date() - dt.timedelta(number)
+
+
 def nightly(
     folder: Path, *, on_sleep: str = "", program: str = "-m seorep_async", **variables: str
 ) -> tuple[Ended, str]:
@@ -58,7 +63,7 @@ def nightly(
 
 
 def test_the_second_night_reports_changes(tmp_path: Path, seorep: Seorep) -> None:
-    yesterday = dt.date.today() - dt.timedelta(1)
+    yesterday = days_ago(1)
     with seorep.account(api_key="k3y with a blank, a $ and a '"):
         assert seorep(*PULL, "--snapshot-date", yesterday, today=yesterday).code == 0
         ended, slept = nightly(tmp_path)
@@ -83,7 +88,7 @@ def test_it_sleeps_only_where_a_retry_may_help(
 
 
 def test_a_named_night_has_its_days_after_a_killed_one(tmp_path: Path, seorep: Seorep) -> None:
-    last_week = dt.date.today() - dt.timedelta(7)
+    last_week = days_ago(7)
     with seorep.account():
         assert seorep(*INTERRUPTED, today=last_week).code == 5
         assert (tmp_path / STAGING).exists()
@@ -141,12 +146,12 @@ import fcntl, sys, time
 with open(sys.argv[1], "rb") as pieces:
     fcntl.flock(pieces, fcntl.LOCK_EX)
     print("locked", flush=True)
-    time.sleep(60)
+    time.sleep(300)
 """
 
 
 def test_it_outlasts_the_pull_of_the_night_before(tmp_path: Path, seorep: Seorep) -> None:
-    yesterday = dt.date.today() - dt.timedelta(1)
+    yesterday = days_ago(1)
     with seorep.account():
         assert seorep(*INTERRUPTED, today=yesterday).code == 5
         other_pull = [sys.executable, "-c", HOLDS_PIECES, str(tmp_path / STAGING / "pieces")]
