@@ -85,7 +85,9 @@ class Crawl(Generic[T]):
 
     def hire(self) -> None:
         """Start one more worker, if there is a page to request and room for a worker."""
-        if not self.is_open or not self._has_room(len(self._workers)):
+        workers = len(self._workers)
+        has_room = workers < self._permits + len(self._retrying) and workers < self.budget
+        if not self.is_open or not has_room:
             return
         job = self._next_job()
         if job is not None:
@@ -170,13 +172,9 @@ class Crawl(Generic[T]):
         if reading.wants_request and reading.last_page is None:
             return self._take_job(reading)
         # Another worker replaced each one whose request was tried again. One of the two now ends.
-        if len(self._workers) > self._permits and not self._has_room(self.other_workers):
+        if len(self._workers) > self._permits + len(self._retrying):
             return None
         return self._next_job()
-
-    def _has_room(self, workers: int) -> bool:
-        """Return whether another worker may start in addition to this number."""
-        return workers < self._permits + len(self._retrying) and workers < self.budget
 
     def _receive(self, reading: Reading[T], number: int, page: Page[T]) -> None:
         """Store a page. Hand the listing to the source once it is complete."""
