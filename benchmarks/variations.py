@@ -33,6 +33,11 @@ def unknown_name(row: Row, chance: random.Random) -> Row:
     return row | {f"serp{chance.randrange(10**9)}": 3}
 
 
+def unknown_name_first(row: Row, chance: random.Random) -> Row:
+    """An unknown field in front, with a name that no other row has."""
+    return {f"serp{chance.randrange(10**9)}": 3} | row
+
+
 def unknown_object(row: Row, chance: random.Random) -> Row:
     """An unknown object in the row."""
     return row | {"serp": {"features": ["map", "video"], "ads": {"top": 3}}}
@@ -72,6 +77,7 @@ OF_LARGE_PAGES: tuple[Variation, ...] = (
     unknown_field,
     unknown_object,
     unknown_name,
+    unknown_name_first,
     times_of_day,
     integers_as_strings,
     missing_field,
