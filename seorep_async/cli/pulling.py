@@ -278,6 +278,8 @@ async def _pull_each(task: _Task, months: _Months, *, by_month: bool) -> PullRun
     left = list(months.left)
     ended_by: BaseException | None = None
     began = time.monotonic()
+    # A run may end after midnight.
+    night = task.arguments.snapshot_date or task.client.now().date()
     try:
         async with show_progress(display, task.console, task.client):
             while left:
@@ -295,7 +297,7 @@ async def _pull_each(task: _Task, months: _Months, *, by_month: bool) -> PullRun
     return PullRun(
         arguments=task.arguments,
         account=task.options["account"] or task.client.account,
-        night=task.arguments.snapshot_date or task.client.now().date(),
+        night=night,
         by_month=by_month,
         engine_names=task.engine_names,
         pulls=pulls,
