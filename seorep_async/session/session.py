@@ -312,7 +312,7 @@ class Session:
             await self._repeat_accepted_request(call)
         # After a pause for everybody, the retry waits in the queue instead.
         if not permit.paces_retry:
-            await self._back_off(retry.delay)
+            await self._back_off(call, retry.delay)
 
     async def _repeat_accepted_request(self, call: Call[Any]) -> None:
         """Repeat a request that the service accepted before, if only refused campaigns are left.
@@ -365,8 +365,13 @@ class Session:
         if lane is not None:
             lane.on_retry()
 
-    async def _back_off(self, seconds: float) -> None:
+    async def _back_off(self, call: Call[Any], seconds: float) -> None:
         """Sleep before a retry. Closing the client ends the sleep."""
+        # Since the decision, an accepted request may have been repeated. That took time, and the
+        # client may have been closed.
+        seconds = min(seconds, call.deadline.at - self.clock.monotonic())
+        if not self.is_open or seconds <= 0:
+            return
         self.share.waited[WaitReason.BACKOFF] += seconds
         sleep = self.spawn(self.clock.sleep(seconds))
         try:

@@ -199,12 +199,17 @@ def test_a_pull_that_outlasts_a_minutes_window_loses_nothing(
 
 
 @pytest.mark.parametrize(
-    ("seconds_down", "is_lost"),
-    [pytest.param(3.0, False, id="for three seconds"), pytest.param(1e9, True, id="for good")],
+    ("seconds_down", "timeout", "closes_after"),
+    [
+        pytest.param(3.0, 90, 90, id="for three seconds"),
+        pytest.param(1e9, 90, 90, id="for good"),
+        pytest.param(1e9, 21.5, 90, id="with a timeout"),
+        pytest.param(1e9, 90, 18, id="until closing"),
+    ],
 )
 @pytest.mark.parametrize("limit", ["50/s,burst=5", "2/s,fixed-window", "1/s,burst=5"])
 async def test_one_dead_campaign_at_a_known_limit_ends_in_time(
-    limit: str, seconds_down: float, is_lost: bool
+    limit: str, seconds_down: float, timeout: float, closes_after: float
 ) -> None:
     service = SimulatedService(limit, latency=0.05)
     async with session_above(service) as session:
@@ -214,9 +219,11 @@ async def test_one_dead_campaign_at_a_known_limit_ends_in_time(
         service.says = lambda request: (
             503 if "dead" in request.query and here().now < began + seconds_down else 200
         )
-        errors = await pull(session, ["dead/0"])
-    assert len(errors) == is_lost
-    assert 3 <= here().now - began <= 90
+        with session.call_timeout.limit(timeout):
+            pulling = asyncio.create_task(pull(session, ["dead/0"]))
+        await asyncio.wait([pulling], timeout=closes_after)
+    assert len(await pulling) == (seconds_down > 3)
+    assert 3 <= here().now - began <= min(timeout, closes_after)
 
 
 @pytest.mark.parametrize("status", [429, 503])
