@@ -297,7 +297,8 @@ def make_tables(database: duckdb.DuckDBPyConnection) -> None:
     """Create missing tables and views, and update views and comments that differ."""
     existing = found_columns(database)
     unchanged_views = set()
-    if VIEWS.keys() <= existing.keys():
+    # the views stay if somebody drops the table that they read
+    if {"keyword_rankings", *VIEWS} <= existing.keys():
         unchanged_views = _unchanged_views(database)
     # all at once, because a hundred single statements take one and a half times as long
     database.execute("; ".join(_definitions(existing, unchanged_views)))
@@ -310,7 +311,8 @@ def _unchanged_views(database: duckdb.DuckDBPyConnection) -> set[str]:
         database.execute(f"CREATE TEMP VIEW {name} AS {query}")
     equal_views = database.execute(_EQUAL_VIEWS).fetchall()
     for name in VIEWS:
-        database.execute(f"DROP VIEW temp.{name}")
+        # a user's schema may also be called temp
+        database.execute(f"DROP VIEW temp.main.{name}")
     return {name for name, comment in equal_views if comment == COMMENTS[name]}
 
 
