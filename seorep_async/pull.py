@@ -238,14 +238,18 @@ class _Run(Generic[R]):
         """Return the next outcome, or None if it has not arrived yet."""
         if self._bug is not None:
             raise self._bug
-        # In an ordered pull, numbers are taken one after the other.
-        number = self.taken
-        if not self._request.ordered:
-            number = next(iter(self._outcomes), -1)  # no id has the number -1
-        outcome = self._outcomes.pop(number, None)
+        outcome = self._outcomes.pop(self._next_number, None)
         if outcome is not None:
             self.taken += 1
         return outcome
+
+    @property
+    def _next_number(self) -> int:
+        """The number of the outcome that is taken next."""
+        # In an ordered pull, numbers are taken one after the other.
+        if self._request.ordered:
+            return self.taken
+        return next(iter(self._outcomes), -1)  # no id has the number -1
 
     def finish(self) -> None:
         """Start no more ids."""
@@ -277,9 +281,8 @@ class _Run(Generic[R]):
     # For the crawl: the methods of `Source` in `paging/crawl.py`
 
     @property
-    def is_full(self) -> bool:
-        # An id counts as one page here, although it may have more.
-        return len(self._begun) + len(self._outcomes) >= self.crawl.budget
+    def awaits_consumer(self) -> bool:
+        return self._is_full and self._next_number in self._outcomes
 
     def next_reading(self) -> Reading[R] | None:
         # This also ends ids that will not be read.
@@ -359,9 +362,15 @@ class _Run(Generic[R]):
             listing = self._request.listing_of(id_)
             yield _Item(number, id_, listing, listing.reading(self._deadline, self._lane, number))
 
+    @property
+    def _is_full(self) -> bool:
+        """Whether no id may begin until an outcome is taken."""
+        # An id counts as one page here, although it may have more.
+        return len(self._begun) + len(self._outcomes) >= self.crawl.budget
+
     def _next_item(self) -> _Item[R] | None:
         """Return the id to begin next, or None if all have begun or none may begin now."""
-        if self.is_full or not self.key.answered.is_set():
+        if self._is_full or not self.key.answered.is_set():
             return None
         new_item = next(self._new_items, None)
         if new_item is not None:

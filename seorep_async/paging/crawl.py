@@ -25,8 +25,8 @@ class Source(Protocol[T]):
     """Gives a crawl its listings, and takes their results. `_Run` in `pull.py` is one."""
 
     @property
-    def is_full(self) -> bool:
-        """Whether no listing may begin until the consumer takes a result."""
+    def awaits_consumer(self) -> bool:
+        """Whether no listing may begin until the consumer takes a result that is there."""
 
     def next_reading(self) -> Reading[T] | None:
         """Return the listing that begins next, or None to begin none now."""
@@ -125,7 +125,7 @@ class Crawl(Generic[T]):
         if next_reading is not None:
             return next_reading, next_reading.take_number()
         # 4. Without other work, a listing that was passed over.
-        if not healthy and not self._source.is_full:
+        if not healthy and not self._source.awaits_consumer:
             healthy = self._unfinished
         for reading in healthy:
             if reading.wants_request:
