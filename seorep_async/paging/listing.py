@@ -200,7 +200,7 @@ async def _items(pages: AsyncGenerator[Page[T], None]) -> AsyncGenerator[T, None
 
 
 class _Iteration(AsyncGenerator[T, None]):
-    """An async generator that does not seem to be at its end after an interruption.
+    """An async generator that does not seem to be at its end after an interruption or an error.
 
     Python closes a generator that was interrupted, for example by a timeout around `anext`. Its
     next step would look like the end of the listing, although rows are missing.
@@ -214,7 +214,7 @@ class _Iteration(AsyncGenerator[T, None]):
         # A generator without a frame has ended.
         if self._generator.ag_frame is None and not self._reading.is_complete:
             raise ConfigurationError(
-                "this iteration was interrupted; iterate over the listing anew"
+                "this iteration ended early, so rows are missing; iterate over the listing anew"
             )
         return self._generator.__anext__()
 

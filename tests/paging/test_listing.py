@@ -224,10 +224,13 @@ async def test_iterating_ends_in_an_error_after_a_wrong_page() -> None:
         campaigns = aiter(client.campaigns.list())
         for id_ in range(1, 11):
             assert (await anext(campaigns)).id == id_
-        # Then, Python would end an ordinary generator, as if there were no more campaigns.
-        for error in (PaginationError, ConfigurationError):
-            with pytest.raises(error):
-                await anext(campaigns)
+        pages = client.campaigns.list().pages()
+        await anext(pages)
+        for iteration in (campaigns, pages):
+            # Then, Python would end an ordinary generator, as if there were no more campaigns.
+            for problem in ("is empty", "ended early"):
+                with pytest.raises(SeoRepError, match=problem):
+                    await anext(iteration)
 
 
 # --- The window
