@@ -10,6 +10,8 @@ import os
 import re
 from collections.abc import Collection
 
+import msgspec
+
 MARK = os.urandom(16).hex()
 """The name of the field with a row's unknown fields. No service can send it: it is random."""
 
@@ -19,8 +21,6 @@ _NESTED = rf'(?:[^][{{}}"]++|{_STRING}|[\[{{]{_FLAT}[\]}}])*+'
 _VALUE = rf'(?:{_STRING}|[\[{{]{_NESTED}[\]}}]|[^][{{}}",\s]++)'
 """A value in JSON. It may contain objects and arrays, but these contain no more of them."""
 _FIELD = rf'"[^"]*+"\s*+:\s*+{_VALUE}\s*+'
-_FIELDS = rf"{_FIELD}(?:,\s*+{_FIELD}){{0,7}}?"
-"""Fields of one object. There are eight at most, because hostile JSON would take seconds."""
 
 
 def move_unknown_fields(
@@ -38,7 +38,12 @@ def move_unknown_fields(
 
     Returns:
         The new JSON, and the number of moves.
+
+    Raises:
+        ValueError: the page is no JSON.
     """
+    # Checking takes a fraction of the time of a search, which could take seconds in other text.
+    msgspec.json.decode(page, type=msgspec.Raw)
     names = [*first_row]
     places = [place for place, name in enumerate(names) if name not in known_names]
     first = places[0]
@@ -48,12 +53,18 @@ def move_unknown_fields(
         return page, 0
     # The text before and after the unknown fields: an end of the row, or a known name.
     before = r"\{(?<!:\{)(?<!: \{)\s*+"
+    field = _FIELD
     if first > 0:
-        before = rf'"{names[first - 1]}"\s*+:\s*+{_VALUE}\s*+,\s*+'
+        name = f'"{names[first - 1]}"'
+        before = rf"{name}\s*+:\s*+{_VALUE}\s*+,\s*+"
+        # If this name recurred, each of its fields would be searched from the ones before it.
+        field = f"(?!{name}){_FIELD}"
     after = r"\}"
     if names[last + 1 :]:
         after = f'"{names[last + 1]}"'
-    pattern = rf"({before})(?!{after})({_FIELDS})(?=,?\s*+{after})"
+    # There are eight fields at most, because hostile JSON would take seconds.
+    fields = rf"{field}(?:,\s*+{field}){{0,7}}?"
+    pattern = rf"({before})(?!{after})({fields})(?=,?\s*+{after})"
     parts = re.split(pattern.encode(), page)
     parts[2::3] = [b'"%b":{%b}' % (MARK.encode(), fields) for fields in parts[2::3]]
     return b"".join(parts), len(parts) // 3

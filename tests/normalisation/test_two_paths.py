@@ -6,6 +6,7 @@ import itertools
 import json
 import tracemalloc
 from collections.abc import Callable, Sequence
+from time import thread_time
 from typing import Any, get_args
 
 import attrs
@@ -13,7 +14,7 @@ import msgspec
 import pytest
 
 from seorep_async.errors import DecodeError, SeoRepError
-from seorep_async.models import KeywordRanking, Page, RankingTotals
+from seorep_async.models import CampaignPeriod, KeywordRanking, Page, RankingTotals
 from seorep_async.normalisation import Decoder, FeedPage, envelope as envelopes
 from seorep_async.normalisation.converter import ModelConverter
 from seorep_async.normalisation.decoder import SLICE
@@ -88,6 +89,11 @@ def types_within(value: Any) -> Any:
     elif attrs.has(type(value)):
         parts = attrs.astuple(value, recurse=False)
     return [type(value), *map(types_within, parts)]
+
+
+def assert_same(page: Any, expected: Any) -> None:
+    assert page == expected
+    assert types_within(page) == types_within(expected)
 
 
 @pytest.mark.parametrize("bodies", [SOME, MANY])
@@ -288,8 +294,7 @@ def test_odd_rows_of_a_long_page_need_no_reference(
     body = as_bytes(envelope(wires, "flat"))
     page = without_reference(body, row)
     expected = by_reference(body, row)
-    assert page == expected
-    assert types_within(page) == types_within(expected)
+    assert_same(page, expected)
 
 
 def with_unknown_last(wire: dict[str, Any], number: int) -> dict[str, Any]:
@@ -342,8 +347,7 @@ def test_unknown_names_may_stand_anywhere_in_a_row(
     body = as_bytes(envelope(wires, "flat"))
     page = without_reference(body, row)
     expected = by_reference(body, row)
-    assert page == expected
-    assert types_within(page) == types_within(expected)
+    assert_same(page, expected)
     assert [list(item.extra) for item in page.items] == [list(i.extra) for i in expected.items]
 
 
@@ -428,8 +432,7 @@ def test_unknown_fields_that_rows_may_lack_are_read_at_once(row: type) -> None:
     decode_page(body)
     page = decode_page.documented(body)
     expected = by_reference(body, row)
-    assert page == expected
-    assert types_within(page) == types_within(expected)
+    assert_same(page, expected)
 
 
 def test_ever_new_names_of_fields_soon_make_no_more_types(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -489,8 +492,7 @@ def test_only_unknown_fields_of_rows_are_moved(first: str, second: str) -> None:
     body = f'{{"data":[{{{first}}},{{{second}}},{{{second}}}]}}'.encode()
     page = by_decoder(body, KeywordRanking, Decoder(EngineNames()))
     expected = by_reference(body, KeywordRanking)
-    assert page == expected
-    assert types_within(page) == types_within(expected)
+    assert_same(page, expected)
 
 
 @pytest.mark.parametrize(
@@ -509,6 +511,23 @@ def test_names_of_each_rows_own_in_one_place_are_read_at_once(
     body = as_bytes(envelope(wires, "nested"))
     page: Any = FeedPage(FastOnly(EngineNames()), row, 1).documented(body)
     assert page == by_reference(body, row)
+
+
+@pytest.mark.parametrize(("end", "limit"), [(b"]}", 16), (b"", 2)], ids=["JSON", "no JSON"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"data": [{"date": "2023-01", "o n": 1, "competitors": 1}, {%b"b": 1}'
+        % (b'"date": [{%b"b": 2}], ' % (b'"date": "a", ' * 50) * 500)
+    ],
+    ids=["recurring names"],
+)
+def test_hostile_rows_are_searched_a_few_times_at_most(body: bytes, end: bytes, limit: int) -> None:
+    start = thread_time()
+    json.loads(body + b"]}")
+    middle = thread_time()
+    FeedPage(decoder(), CampaignPeriod, 1).documented(body + end)
+    assert thread_time() - middle < limit * (middle - start)
 
 
 @pytest.mark.parametrize(
@@ -547,8 +566,7 @@ def test_times_of_day_are_read_as_by_the_reference(text: str) -> None:
     body = as_bytes(envelope([older, older | {"lastResultsDate": text}], "flat"))
     page = by_decoder(body, KeywordRanking, decoder())
     expected = by_reference(body, KeywordRanking)
-    assert page == expected
-    assert types_within(page) == types_within(expected)
+    assert_same(page, expected)
 
 
 @every_feed
