@@ -163,6 +163,9 @@ class Transport:
             progress = watch_progress()
         try:
             with limit:
+                if self._borrowed is not None:
+                    # A session that answers from memory would hold the loop for a whole pull.
+                    await asyncio.sleep(0)
                 return await self._receive(await self._send(request, session))
         except BodyTooLargeError as error:
             return Failure(Sent.MAYBE, Cause.PERMANENT, error)
