@@ -215,12 +215,12 @@ async def test_an_endless_listing_stops_after_max_pages() -> None:
     async with endless as (client, service):
         with pytest.raises(PaginationError, match=r"Settings\.max_pages"):
             await client.campaigns.list()
-    assert service.pages == [1, 2, 3, 4, 5, 6, 7]
+    assert service.pages == [*range(1, 8)]
 
 
 async def test_iterating_ends_in_an_error_after_a_wrong_page() -> None:
-    is_empty = LIST.envelope([], 3, 25)
-    async with simulating(nth(2, is_empty, announcing(LIST, 3, 25))) as (client, _):
+    script = nth(2, LIST.envelope([], 3, 25), announcing(LIST, 3, 25))
+    async with simulating(script) as (client, _):
         campaigns = aiter(client.campaigns.list())
         for id_ in range(1, 11):
             assert (await anext(campaigns)).id == id_

@@ -33,7 +33,6 @@ from tests.session.scripted_server import (
     ScriptedServer,
     Step,
     answer,
-    hang,
     reset,
     then_close,
 )
@@ -74,7 +73,6 @@ def status_under_200(code: int | None) -> bytes:
         (reset, None, ConnectionFailedError, "transient"),
         (then_close(answer(b'{"da', length=90)), None, ConnectionFailedError, "transient"),
         (then_close(b"no HTTP at all\r\n\r\n"), None, ProtocolError, "transient"),
-        (hang, None, AttemptTimeoutError, "overload"),
     ],
 )
 async def test_an_answer_is_an_error_at_once_or_after_all_attempts(
@@ -83,10 +81,7 @@ async def test_an_answer_is_an_error_at_once_or_after_all_attempts(
     seen: list[Attempt] = []
     if isinstance(step, int):
         step = answer(EXCERPT.encode(), status=step)
-    timeout = 0.1 if step is hang else 60
-    client, _ = await connect(
-        forever=step, max_attempts=2, attempt_timeout=timeout, on_attempt=seen.append
-    )
+    client, _ = await connect(forever=step, max_attempts=2, on_attempt=seen.append)
     error = await failure(client, kind)
     assert type(error) is kind
     assert error.status == status

@@ -118,7 +118,7 @@ async def test_a_loop_that_always_stands_still_keeps_no_attempt() -> None:
         stand_still(1.3)
         here().call_later(0.01, again)
 
-    here().call_soon(again)
+    again()
     with pytest.raises(TimeoutError), limit(1.0) as limited:
         await asyncio.sleep(NEVER)
     assert here().now < 12
