@@ -247,8 +247,9 @@ def one_line(string: str) -> str:
 
 def short_repr(value: object) -> str:
     """Return the repr of an invalid value, shortened for use in a message."""
-    # The values of a mapping may be passwords.
-    if isinstance(value, Mapping):
+    # The values of a mapping, or of several in a list, may be passwords.
+    items = value if isinstance(value, list | tuple) else [value]
+    if any(isinstance(item, Mapping) for item in items):
         return f"a value of type {type(value).__name__}"
     try:
         quoted = repr(value)
