@@ -84,8 +84,7 @@ def test_a_checked_argument_is_plain(check: Callable[[], object]) -> None:
 
 
 def test_a_month_may_be_an_enum_member() -> None:
-    days = check_dates(Word.MONTH, Word.MONTH)
-    assert days == (dt.date(2023, 2, 1), dt.date(2023, 2, 28))
+    assert check_dates(Word.MONTH, Word.MONTH) == (dt.date(2023, 2, 1), dt.date(2023, 2, 28))
 
 
 async def test_pages_timeouts_and_ids_may_be_integers_of_another_type(connect: Connect) -> None:

@@ -228,8 +228,7 @@ def test_a_frame_is_filtered_by_dates() -> None:
     assert len(MONTHS.set_index("date").loc["2023"]) == 3
     created = CAMPAIGNS.to_pandas()["date_created"]
     assert list(created >= "2020-01-01") == [True, False]
-    gaps = MONTHS["date"].diff()
-    assert gaps.dt.days.max() == 31
+    assert MONTHS["date"].diff().dt.days.max() == 31
 
 
 def test_a_frame_has_a_type_for_each_kind_of_value() -> None:

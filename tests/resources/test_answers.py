@@ -322,8 +322,7 @@ async def test_rows_of_the_requested_object_are_accepted(connect: Connect) -> No
     beside = {"campaign_id": 7, "campaign": "shoes", "campaignId": "x", "keyword_id": 1}
     metadata = {"total_pages": 1, "total_records": 1}
     client, _ = await connect(answer({"data": [row], "metadata": metadata, **beside}))
-    report = await client.rankings.campaign_by_date(7, *DAYS)
-    assert len(report.rows) == 1
+    assert len((await client.rankings.campaign_by_date(7, *DAYS)).rows) == 1
 
 
 # a range that has not begun
