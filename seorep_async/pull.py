@@ -411,12 +411,14 @@ class _Run(Generic[R]):
         now = self._session.clock.monotonic()
         deadline = Deadline.of_call(min(self._deadline.at, now + QUESTION_SECONDS))
         query = self._request.accepted.query
+        # A report that arrives during the question does not make its campaign one of this pull.
+        is_of_earlier_pull = query is not None and not self._succeeded
         share = self._session.share
         share.hold(self._lane)
         try:
             return await self._session.send(_question(query, deadline))
         except AuthenticationError:
-            if self._succeeded or query is None:
+            if not is_of_earlier_pull:
                 raise
             # The campaign in the question was accepted in an earlier pull. It may be forbidden by
             # now although the key is good, so the list of campaigns decides.
