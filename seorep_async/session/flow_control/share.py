@@ -10,7 +10,7 @@ from functools import partial
 
 from seorep_async.errors import SeoRepError, duration
 from seorep_async.session.clock import Clock
-from seorep_async.session.flow_control.breaker import Circuit, WaitReason
+from seorep_async.session.flow_control.breaker import FAILURES_THAT_OPEN, Circuit, WaitReason
 from seorep_async.session.flow_control.lanes import (
     ClientClosed,
     ClientLanes,
@@ -133,11 +133,15 @@ class Share:
         attempts as probes.
         """
         breaker = self._queue.pace.breaker
-        others = [waiter.subject for waiter in self._queue.ready]
-        if breaker.has_repeated and others:
+        subjects = {waiter.subject for waiter in self._queue.ready}
+        if breaker.has_repeated and subjects:
+            return False
+        subjects.add(self._subject(subject))
+        # So many campaigns are hardly dead. In an outage, a cache may answer the repetition.
+        if len(subjects) >= FAILURES_THAT_OPEN:
             return False
         refused = self._queue.pace.refused_subjects
-        if not all(other in refused for other in [self._subject(subject), *others]):
+        if not all(other in refused for other in subjects):
             return False
         breaker.has_repeated = True
         return True
