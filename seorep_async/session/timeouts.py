@@ -76,7 +76,8 @@ class TimeLimits:
         self.is_closed: bool = False
         self.running: set[TimeLimit] = set()
         self._alarm: asyncio.TimerHandle | None = None
-        self._next_due = math.inf  # for which the alarm is set
+        # When the attempt is due for which the alarm is set.
+        self._next_due = math.inf
 
     def close(self) -> None:
         """End everything that has a time limit, and leave no alarm behind.

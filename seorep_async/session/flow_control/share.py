@@ -137,7 +137,8 @@ class Share:
         if breaker.has_repeated and subjects:
             return False
         subjects.add(self._subject(subject))
-        # So many campaigns are hardly dead. In an outage, a cache may answer the repetition.
+        # So many campaigns are unlikely to be dead at once. In an outage, a cache may answer the
+        # repetition.
         if len(subjects) >= FAILURES_THAT_OPEN:
             return False
         refused = self._queue.pace.refused_subjects
