@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
-
-import msgspec
 
 from seorep_async.errors import (
     AuthenticationError,
@@ -14,16 +11,9 @@ from seorep_async.errors import (
     SeoRepError,
     TransportError,
 )
-from seorep_async.paging import Query
 
 QUESTION_SECONDS = 10.0
 """The time limit for the question, including waits and retries."""
-
-
-class AcceptedQuery(msgspec.Struct, eq=False):
-    """The query of the last report that a client's pulls read. The pulls share this object."""
-
-    query: Query[Any] | None = None
 
 
 class KeyCheck:

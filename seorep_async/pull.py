@@ -16,10 +16,10 @@ from seorep_async.errors import (
     PaginationError,
     SeoRepError,
 )
-from seorep_async.key_check import QUESTION_SECONDS, AcceptedQuery, KeyCheck
+from seorep_async.key_check import QUESTION_SECONDS, KeyCheck
 from seorep_async.models import Feed
 from seorep_async.normalisation.envelope import parse
-from seorep_async.paging import Crawl, Listing, NotAwaited, Query, Reading
+from seorep_async.paging import Crawl, Listing, NotAwaited, Reading
 from seorep_async.reports import (
     FailedReport,
     Outcome,
@@ -44,7 +44,6 @@ class PullRequest(Generic[R]):
 
     Attributes:
         listing_of: makes the listing of an id.
-        accepted: the last query that the service accepted. All pulls of a client share it.
     """
 
     session: Session
@@ -53,7 +52,6 @@ class PullRequest(Generic[R]):
     listing_of: Callable[[int], Listing[R, RankingReport[R]]]
     on_error: Literal["collect", "raise"]
     ordered: bool
-    accepted: AcceptedQuery
 
 
 @attrs.define(slots=False, eq=False, repr=False)
@@ -302,7 +300,6 @@ class _Run(Generic[R]):
     def on_complete(self, reading: Reading[R]) -> None:
         item = self._begun[reading.position]
         self.key.accept()
-        self._request.accepted.query = reading.query
         try:
             report = item.listing.assemble(reading.pages)
         except SeoRepError as error:
@@ -410,19 +407,24 @@ class _Run(Generic[R]):
         """Ask the service about the key. Meanwhile the pull sends only retries."""
         now = self._session.clock.monotonic()
         deadline = Deadline.of_call(min(self._deadline.at, now + QUESTION_SECONDS))
-        query = self._request.accepted.query
+        list_question = Request("GET", "/v3/campaigns", parse, "limit=1", deadline=deadline)
+        question: Request[Any] = list_question
+        accepted = self._session.accepted_request
+        if accepted is not None:
+            # The lane of the pull is on hold until the response, so the question needs another.
+            question = msgspec.structs.replace(accepted, deadline=deadline, lane=Lane())
         # A report that arrives during the question does not make its campaign one of this pull.
-        is_of_earlier_pull = query is not None and not self._succeeded
+        is_of_earlier_pull = accepted is not None and not self._succeeded
         share = self._session.share
         share.hold(self._lane)
         try:
-            return await self._session.send(_question(query, deadline))
+            return await self._session.send(question)
         except AuthenticationError:
             if not is_of_earlier_pull:
                 raise
             # The campaign in the question was accepted in an earlier pull. It may be forbidden by
             # now although the key is good, so the list of campaigns decides.
-            return await self._session.send(_question(None, deadline))
+            return await self._session.send(list_question)
         finally:
             share.release(self._lane)
 
@@ -435,13 +437,3 @@ class _Run(Generic[R]):
         refusal = self.key.refusal
         status = None if refusal is None else refusal.status
         return AuthenticationError(stopped, status=status)
-
-
-def _question(query: Query[Any] | None, deadline: Deadline) -> Request[object]:
-    """Return a request that the service accepted before, or else a request for one campaign."""
-    if query is None:
-        return Request("GET", "/v3/campaigns", parse, "limit=1", deadline=deadline)
-    # The lane of the pull is on hold until the response, so the question needs another.
-    page_1: Request[Any] = query.request(1, deadline, Lane())
-    # An error of this request is about the key, not about the campaign in it.
-    return msgspec.structs.replace(page_1, subject=None)

@@ -23,7 +23,6 @@ from typing import (
 import msgspec
 
 from seorep_async.errors import ConfigurationError, InvalidRequestError, short_repr
-from seorep_async.key_check import AcceptedQuery
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
 from seorep_async.normalisation import Decoder, FeedPage, engine_warning
 from seorep_async.paging import Listing, PageSize, Query, choose_page_size
@@ -136,7 +135,6 @@ class Rankings:
         self._decoder = decoder
         self._account = account
         self._warned = False
-        self._accepted = AcceptedQuery()  # shared by all pulls
         self._page_sizes = {
             feed: PageSize(session, endpoint.path) for feed, endpoint in _ENDPOINTS.items()
         }
@@ -266,7 +264,6 @@ class Rankings:
             listing_of=query.listing,
             on_error=on_error,
             ordered=ordered,
-            accepted=self._accepted,
         )
         return Pull(request)
 

@@ -79,6 +79,13 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         """Whether it changes nothing."""
         return self.method == "GET" and not self.private
 
+    def repetition(self) -> Request[T]:
+        """Return a request for the same page that keeps no pull in memory.
+
+        Its errors do not name the subject, because they are not about it.
+        """
+        return Request(self.method, self.path, self.decode, self.query, secrets=self.secrets)
+
     def __repr__(self) -> str:
         # tracebacks show locals; the rest may be private
         return f"Request({self.method} {self.path})"

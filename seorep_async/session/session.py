@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 import aiohttp
+import msgspec
 
 from seorep_async.errors import ConfigurationError, DeadlineExceededError, SeoRepError
 from seorep_async.session import clock as clocks
@@ -89,8 +90,9 @@ class Session:
         self._requests = 0
         self._retries: Counter[str] = Counter()
         self._throttled = 0
-        # The path and query of the last request of a pull that the service accepted.
-        self._accepted_request = ("", "")
+        # The last request of a pull that the service accepted, without its pull and its subject.
+        # Repeated, it tells whether the key or the service is the cause of later failures.
+        self.accepted_request: Request[Any] | None = None
 
     # Opening and closing
 
@@ -213,7 +215,7 @@ class Session:
                 if not isinstance(result, Failure):
                     self.share.quota.succeed(call.spent)
                     if request.lane is not None:
-                        self._accepted_request = request.path, request.query
+                        self.accepted_request = request.repetition()
                     return result
                 await self._prepare_retry(call, result, permit)
         except SeoRepError as error:
@@ -321,12 +323,14 @@ class Session:
         closes, and these campaigns are dead or meet a limit. If not, this may be an outage, and
         their requests wait for its end.
         """
+        accepted = self.accepted_request
         # Each endpoint may have an outage of its own.
-        path, query = self._accepted_request
-        if path != call.request.path or not self.share.claim_repetition(call.request.subject):
+        if accepted is None or accepted.path != call.request.path:
+            return
+        if not self.share.claim_repetition(call.request.subject):
             return
         # It becomes the next probe, because its subject, None, was not refused.
-        repetition = Request("GET", path, len, query, deadline=call.deadline, max_attempts=1)
+        repetition = msgspec.structs.replace(accepted, deadline=call.deadline, max_attempts=1)
         with suppress(SeoRepError):
             await self.send(repetition)
 
