@@ -283,7 +283,7 @@ class _Run(Generic[R]):
         return self._is_full and self._next_number in self._outcomes
 
     def next_reading(self) -> Reading[R] | None:
-        # This also ends ids that will not be read.
+        """Return the reading of the next id. Ids that will not be read end here."""
         while (item := self._next_item()) is not None:
             if self.key.refusal is not None:
                 self._fail(item, self._stopped_error())
@@ -298,6 +298,7 @@ class _Run(Generic[R]):
         return None
 
     def on_complete(self, reading: Reading[R]) -> None:
+        """Make a report of complete pages, which is the outcome of its id."""
         item = self._begun[reading.position]
         self.key.accept()
         try:
@@ -323,6 +324,7 @@ class _Run(Generic[R]):
         # Ids that are not in progress end in `next_reading`, as the consumer takes outcomes.
 
     def on_failure(self, reading: Reading[R], error: SeoRepError) -> Reading[R] | None:
+        """End an id, defer it, or return another reading of it that may succeed."""
         item = self._begun.get(reading.position)
         if item is None or item.reading is not reading:
             # The id has ended, or another reading has replaced this one.

@@ -213,6 +213,7 @@ class Settings:
             )
 
     def _check_choices(self) -> None:
+        """Refuse a value that is not a member of its setting's enumeration or class."""
         choices: dict[str, type[enum.Enum]] = {
             "request_encoding": RequestEncoding,
             "array_encoding": ArrayEncoding,
@@ -257,6 +258,7 @@ def _hide_arguments(settings_type: type[Settings]) -> None:
 
     @functools.wraps(init)
     def masked_init(self: Settings, **values: Any) -> None:
+        """Mask all strings, refuse unknown settings, and call the generated `__init__`."""
         # the converter turns these secrets into plain strings again
         values = {
             name: Secret.of(value) if isinstance(value, str) else value

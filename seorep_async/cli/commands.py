@@ -129,21 +129,22 @@ def guide(name: str | None) -> None:
     "--month",
     metavar="MONTH",
     type=not_empty,
-    help="Compare the last day of a month, such as 2023-03 or last, with the last day of the month "
-    "before.",
+    help="Compare the last day of a month, such as 2023-03, or the word last, with the last day of "
+    "the month before.",
 )
 @option(
     "--campaign",
     metavar="ID",
     type=campaign_id,
-    help="Compare one campaign, on days when it has rankings. --by-campaign shows ids and "
-    "companies.  [default: all campaigns]",
+    help="Compare one campaign. The days are chosen from those on which it has rankings. "
+    "--by-campaign shows ids and companies.  [default: all campaigns]",
 )
 @option(
     "--group",
     metavar="TITLE",
     type=not_empty,
-    help="Compare the campaigns of a group, on days when they have rankings; case does not matter.",
+    help="Compare the campaigns of a group; case does not matter. The days are chosen from those "
+    "on which they have rankings.",
 )
 @option(
     "--kind",
@@ -270,7 +271,8 @@ def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]
     "--month",
     metavar="MONTH",
     type=not_empty,
-    help="Draw a month, such as 2023-03 or last, beginning with the last day of the month before.",
+    help="Draw a month, such as 2023-03, or the word last, beginning with the last day of the "
+    "month before.",
 )
 @option(
     "--title",
@@ -314,9 +316,8 @@ def report(
     "--account",
     metavar="NAME",
     type=not_empty,
-    help="Check the target as a pull with this --account would, and only this account's nights "
-    "(the days with a pull).  "
-    "[default: all accounts]",
+    help="Check the target as a pull with this --account would, and report only this account's "
+    "nights (the days with a pull).  [default: all accounts]",
 )
 @option(
     "--exit-code",

@@ -90,6 +90,7 @@ def _csv(objects: Sequence[Any], columns: Sequence[str], *, header: bool) -> str
 
 
 def _table(objects: Sequence[Any], columns: Sequence[str]) -> str:
+    """Return a table as wide as the terminal, without borders."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in columns:
         # numbers are right-aligned and not wrapped, because people compare them digit by digit

@@ -258,6 +258,7 @@ async def _serve_agents(
     account: str | None,
     engine_names: tuple[str, str] | None,
 ) -> None:
+    """Answer an agent's client over stdin and stdout until it ends."""
     stdio = require("mcp.server.stdio")
     async with connection.opened() as client:
         server = mcp_server(client, database, account=account, engine_names=engine_names)

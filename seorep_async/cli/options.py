@@ -54,6 +54,7 @@ class Command(click.Command):
     """A command whose help has sections, and which refuses an option that is given twice."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, and add advice to the errors of frequent mistakes."""
         try:
             # Click silently uses the last of two values. During completion a shell may repeat an
             # option, so nothing is refused then.
@@ -248,6 +249,7 @@ def service_options(function: Callable[..., Any]) -> Callable[..., Any]:
         api_key: str | None,
         **values: Any,
     ) -> Any:
+        """Refuse what can't be combined, and call `function` with the service."""
         if api_key is not None:
             raise click.UsageError(_KEY_IN_COMMAND)
         embedded = None
@@ -320,6 +322,7 @@ def format_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def with_format(*arguments: Any, format: str | None, json: bool, **values: Any) -> Any:
+        """Call `function` with one format, made from both options."""
         if json and format not in (None, "json"):
             raise click.UsageError(f"--json and --format {format} can't be combined.")
         resulting_format = "json" if json else format or "table"

@@ -46,12 +46,13 @@ async def in_daemon_thread(step: Callable[..., T], *arguments: Any) -> T:
     # from now on, only the thread ends this future, even if the caller is cancelled
     done.set_running_or_notify_cancel()
 
-    def work() -> None:
+    def run_step() -> None:
+        """Run the step, and end `done` with its result or its error."""
         try:
             done.set_result(step(*arguments))
         except BaseException as error:
             # any error is passed to the waiting caller
             done.set_exception(error)
 
-    threading.Thread(target=work, name="seorep-stdout", daemon=True).start()
+    threading.Thread(target=run_step, name="seorep-stdout", daemon=True).start()
     return await asyncio.wrap_future(done)

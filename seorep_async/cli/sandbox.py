@@ -143,6 +143,7 @@ async def _serve_until_interrupted(sandbox: Sandbox) -> None:
 
 
 def _description(sandbox: Sandbox) -> str:
+    """Return the address and the key of a running sandbox, and commands that use it."""
     user = shlex.quote(f":{sandbox.api_key}")
     key = shlex.quote(sandbox.api_key)
     return f"""\

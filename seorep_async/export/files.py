@@ -297,10 +297,11 @@ class Files(Target):
     def write(self, contents: Contents, folder: Path) -> list[Path]:
         """Write each table to a file, and put all files in place. Return their paths.
 
-        If nothing was received, the older files stay. Otherwise, each feed gets a file, and so does
-        each other table that has rows; the older file of one without rows is removed. The files of
-        feeds are put in place last, so a reader who finds new rows also finds the other new tables;
-        in the result, they come first.
+        If nothing was received, the older files stay. Otherwise every feed gets a file. Any other
+        table gets one only if it has rows; if not, its older file is removed.
+
+        Feeds are put in place last, so that a reader who finds new rows also finds the other new
+        tables. In the result, they come first.
         """
         if not contents.received:
             return []

@@ -127,8 +127,11 @@ async def _get_each(
     campaigns = {}
     last_error: SeoRepError | None = None
 
-    async def work() -> None:
-        """Get campaigns until no id is left. The workers share `remaining_ids`."""
+    async def get_remaining() -> None:
+        """Get campaigns until no id is left. The workers share `remaining_ids`.
+
+        A campaign that can't be fetched is left out, and its error becomes `last_error`.
+        """
         nonlocal last_error
         for campaign_id in remaining_ids:
             await key.require_good_key()
@@ -136,7 +139,7 @@ async def _get_each(
                 campaigns[campaign_id] = await client.campaigns.get(campaign_id)
                 key.accept()
             except AuthenticationError as error:
-                # each other worker may have a request in flight
+                # requests of the other workers may have been accepted before the key was revoked
                 await key.refuse(error, other_requests=len(workers) - 1)
                 last_error = error
             except SeoRepError as error:
@@ -146,7 +149,7 @@ async def _get_each(
         # another worker may still be asking whether the key is good
         await key.require_good_key()
 
-    workers = [asyncio.create_task(work()) for _ in range(client.settings.max_concurrency)]
+    workers = [asyncio.create_task(get_remaining()) for _ in range(client.settings.max_concurrency)]
     try:
         await asyncio.gather(*workers)
     finally:

@@ -1,20 +1,20 @@
-"""The staging file of an export: blocks are appended to it, and their records are its index.
+"""The staging file of an export. Blocks are appended to it, each with an index of its pieces.
 
 A block is written in one step, and synced before the next one begins:
 
-    head     20 bytes: the record's length, the length of all pieces, the record's checksum, and a
+    head     20 bytes: the index's length, the length of all pieces, the index's checksum, and a
              checksum of these three
-    record   JSON, a `Block`: which reports are in the block, and where in its pieces
+    index    JSON, a `Block`: which reports are in the block, and where in its pieces
     pieces   bytes, one piece after the other; a `Format` encoded them
 
 A crash can therefore damage only the last block. When the file is opened, everything is checked:
 
 - The head has a checksum of itself, so its lengths can be trusted.
-- The checksum of a record continues the checksum of the previous record. A block that is missing,
+- The checksum of an index continues the checksum of the previous index. A block that is missing,
   repeated or from another file is therefore noticed.
-- A record has the checksum of each of its pieces.
+- An index has the checksum of each piece.
 
-If the last block is incomplete or has a damaged record or piece, or if the file ends with zeros,
+If the last block is incomplete or has a damaged index or piece, or if the file ends with zeros,
 that part is dropped, and its reports are fetched again. Any other damage is a `DamagedError`.
 The file is locked as long as it is open, so only one pull at a time can use it.
 """
@@ -48,7 +48,7 @@ else:
 PIECES = "pieces"
 """The name of the file in its folder."""
 RECENT = 8
-"""The number of cached records, and of cached pieces. A few suffice, because neighbouring reports
+"""The number of cached indexes, and of cached pieces. A few suffice, because neighbouring reports
 are often in the same piece.
 """
 UNFINISHED = "made-"
@@ -115,7 +115,7 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Block(msgspec.Struct, omit_defaults=True):
-    """The record of a block.
+    """The index of a block.
 
     Attributes:
         pieces: the size and the checksum of each piece.
@@ -137,10 +137,10 @@ class DamagedError(Exception):
 
 
 class _Position(NamedTuple):
-    """The position of a block: its record, its end, and the checksum of all records up to it."""
+    """The position of a block: its index, its end, and the checksum of all indexes up to it."""
 
-    record_start: int = 0
-    record_size: int = 0
+    index_start: int = 0
+    index_size: int = 0
     end: int = 0
     checksum: int = 0
 
@@ -159,7 +159,7 @@ class BlockFile:
         self._path = file
         # the first position stands for the beginning of the file
         self._positions = [_Position()]
-        self._cached_block = lru_cache(RECENT)(self._read_block)
+        self._cached_block = lru_cache(RECENT)(self._read_index)
         changed_at = dt.datetime.fromtimestamp(os.fstat(self._file.fileno()).st_mtime, dt.UTC)
         refusal = ExportError(_IN_USE.format(file.parent, changed_at), file=file, retryable=True)
         try:
@@ -182,7 +182,7 @@ class BlockFile:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def load(self) -> Iterator[Block]:
-        """Check the whole file, and yield the record of each block.
+        """Check the whole file, and yield the index of each block.
 
         The damage that a crash can leave at the end is removed.
 
@@ -194,13 +194,13 @@ class BlockFile:
             start = self._positions[-1].end
             # an incomplete head is padded, which makes its checksum wrong
             head = self._read(start, _HEAD_SIZE).ljust(_HEAD_SIZE, b"\0")
-            record_size, pieces_size, checksum = _HEAD.unpack_from(head)
+            index_size, pieces_size, checksum = _HEAD.unpack_from(head)
             is_head = head.endswith(_HEAD_CHECKSUM.pack(zlib.crc32(head[: _HEAD.size])))
-            record_start = start + _HEAD_SIZE
-            end = record_start + record_size + pieces_size
+            index_start = start + _HEAD_SIZE
+            end = index_start + index_size + pieces_size
             number = len(self._positions)
             # added before the checks, because `block` and `read_piece` need the position
-            self._positions.append(_Position(record_start, record_size, end, checksum))
+            self._positions.append(_Position(index_start, index_size, end, checksum))
             try:
                 if not is_head or end > size:
                     raise DamagedError(f"block {number} has changed since it was written")
@@ -208,11 +208,11 @@ class BlockFile:
                 self._check_pieces(number, block)
             except DamagedError:
                 self._positions.pop()
-                # the next block gets the same number, so the cached record would be wrong
+                # the next block gets the same number, so the cached index would be wrong
                 self._cached_block.cache_clear()
-                # A crash can leave an incomplete head. Or the head is complete, and its block is
-                # cut short or damaged; then no block follows it.
-                is_last = record_start > size or (is_head and end >= size)
+                # A crash leaves either an incomplete head, or a complete head whose block is cut
+                # short or damaged. In both cases nothing follows.
+                is_last = index_start > size or (is_head and end >= size)
                 # a crash may also leave zeros, in space that was reserved but not written
                 if not is_last and not self._is_zero(start, size):
                     raise
@@ -232,13 +232,13 @@ class BlockFile:
     def append(self, block: Block, pieces: Sequence[bytes] = ()) -> int:
         """Append a block, sync it, and return its number. An error leaves the file unchanged."""
         block.pieces = [(len(piece), zlib.crc32(piece)) for piece in pieces]
-        record = msgspec.json.encode(block)
+        index = msgspec.json.encode(block)
         last = self._positions[-1]
-        checksum = zlib.crc32(record, last.checksum)
-        head = _HEAD.pack(len(record), sum(map(len, pieces)), checksum)
+        checksum = zlib.crc32(index, last.checksum)
+        head = _HEAD.pack(len(index), sum(map(len, pieces)), checksum)
         head += _HEAD_CHECKSUM.pack(zlib.crc32(head))
         # written and synced at once, so a crash can leave only a part of this block
-        data = b"".join((head, record, *pieces))
+        data = b"".join((head, index, *pieces))
         try:
             self._file.seek(last.end)
             remaining = memoryview(data)
@@ -252,28 +252,28 @@ class BlockFile:
             with contextlib.suppress(OSError):
                 self._file.truncate(last.end)
             raise
-        position = _Position(last.end + len(head), len(record), last.end + len(data), checksum)
+        position = _Position(last.end + len(head), len(index), last.end + len(data), checksum)
         self._positions.append(position)
         return len(self._positions) - 1
 
     def block(self, number: int) -> Block:
-        """Return the record of a block. If its bytes have changed, raise a DamagedError."""
+        """Return the index of a block. If its bytes have changed, raise a DamagedError."""
         return self._cached_block(number)
 
-    def _read_block(self, number: int) -> Block:
-        """Read and check the record of a block, which `_cached_block` then remembers."""
+    def _read_index(self, number: int) -> Block:
+        """Read and check the index of a block, which `_cached_block` then remembers."""
         position = self._positions[number]
-        record = self._read(position.record_start, position.record_size)
+        index = self._read(position.index_start, position.index_size)
         # each checksum continues the checksum of the previous block
-        if zlib.crc32(record, self._positions[number - 1].checksum) != position.checksum:
+        if zlib.crc32(index, self._positions[number - 1].checksum) != position.checksum:
             raise DamagedError(f"block {number} has changed since it was written")
-        return _decode_block(record)
+        return _decode_block(index)
 
     def read_piece(self, number: int, piece: int) -> bytes:
         """Return a piece of a block."""
         sizes = [size for size, _ in self.block(number).pieces]
         position = self._positions[number]
-        start = position.record_start + position.record_size + sum(sizes[:piece])
+        start = position.index_start + position.index_size + sum(sizes[:piece])
         return self._read(start, sizes[piece])
 
     def _read(self, start: int, size: int) -> bytes:

@@ -314,6 +314,7 @@ class Tracker:
             return None
         # requests of the client's other calls count as well, because they use the same quota
         sent = self._client.stats.attempts - self._attempts_before
+        # retries, and requests in flight, may exceed the maximum
         return max(0, self.max_requests - sent)
 
     def summary(

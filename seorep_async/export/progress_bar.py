@@ -83,7 +83,8 @@ def _notebook_bar() -> Callable[[PullProgress], None] | None:
     display = require("IPython.display").display
     is_displayed = False
 
-    def show(progress: PullProgress) -> None:
+    def update(progress: PullProgress) -> None:
+        """Set the bar and its label, and display both once the number of reports is known."""
         nonlocal is_displayed
         # a pull that fails before the campaigns are listed must leave no empty bar behind
         if not is_displayed and progress.total:
@@ -96,7 +97,7 @@ def _notebook_bar() -> Callable[[PullProgress], None] | None:
             bar.bar_style = "warning" if progress.failures else "success"
         label.value = in_words(progress)
 
-    return show
+    return update
 
 
 def _notebook_line() -> Callable[[PullProgress], None]:
@@ -107,7 +108,8 @@ def _notebook_line() -> Callable[[PullProgress], None]:
     display = require("IPython.display").display
     handle = None
 
-    def show(progress: PullProgress) -> None:
+    def update(progress: PullProgress) -> None:
+        """Replace the line, or display it once the number of reports is known."""
         nonlocal handle
         data = {"text/plain": _text_bar(progress)}
         if handle is not None:
@@ -115,18 +117,18 @@ def _notebook_line() -> Callable[[PullProgress], None]:
         elif progress.total:
             handle = display(data, raw=True, display_id=True)
 
-    return show
+    return update
 
 
 def _terminal_line(stream: TextIO) -> Callable[[PullProgress], None]:
     """Return a function that rewrites a line of a stream."""
 
-    def show(progress: PullProgress) -> None:
+    def rewrite(progress: PullProgress) -> None:
         end = "\n" if progress.stage is Stage.DONE else ""
         stream.write(f"{_CLEAR_LINE}{_text_bar(progress)}{end}")
         stream.flush()
 
-    return show
+    return rewrite
 
 
 def _text_bar(progress: PullProgress) -> str:

@@ -118,7 +118,7 @@ async def pull_to(
         out, force=force, restart=restart, retry_failed=retry_failed, engine_names=names
     )
     try:
-        return await _pulled(client, request, opening, tracker, feed_options(options))
+        return await _pull_into_target(client, request, opening, tracker, feed_options(options))
     except asyncio.CancelledError as error:
         # if the target was already written, the caller gets the summary
         if tracker.written is None:
@@ -127,7 +127,7 @@ async def pull_to(
         return tracker.written
 
 
-async def _pulled(
+async def _pull_into_target(
     client: SeoRepClient,
     request: ExportRequest,
     opening: Opening,
@@ -141,6 +141,8 @@ async def _pulled(
         if staging.request.campaigns == ():
             tracker.start(Stage.DONE, staging.request.feeds[-1])
             return tracker.summary(request)
+        # called with the owners of the campaigns before any report is fetched; refuses another
+        # account
         check_accounts = opened.target.check_accounts
         fetcher = Fetcher(client, options, staging, opened.run, tracker, check_accounts)
         try:

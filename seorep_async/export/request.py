@@ -353,6 +353,7 @@ def _unknown_group(group: str, titles: Mapping[str, str]) -> str:
 
 
 def _snapshot_date(value: object, today: dt.date) -> dt.date:
+    """Check the argument `snapshot_date`. Without one, it is today."""
     if value is None:
         return today
     snapshot_date = check_date("snapshot_date", value)

@@ -86,7 +86,7 @@ class StagedPull:
 
 
 class _Location(NamedTuple):
-    """The location of a report: the number of its block, and its index in the block's records."""
+    """The location of a report: the number of its block, and its place in the block's records."""
 
     block: int
     record_index: int
@@ -168,6 +168,7 @@ class Staging:
         group = _Group(self._format)
 
         def add(part: Sequence[Campaign]) -> None:
+            """Add the rows of some campaigns to the group. Each campaign is one record."""
             ids = [(campaign.id,) for campaign in part]
             sizes = [1] * len(part)
             # the first column is the id, which `_lead` also yields
@@ -324,11 +325,15 @@ class Staging:
                 yield StagedReport(block, records[record_index])
 
     def _ids_of(self, table: Table) -> Iterator[tuple[int, ...]]:
-        """Yield the campaign, or the campaign and the keyword, of each report of a table."""
+        """Yield the ids of each report that a table may have.
+
+        They are `(campaign,)`, or `(campaign, keyword)` if its reports are about keywords.
+        """
         if table is not table_of(Feed.KEYWORD_BY_DATE):
             # `zip` makes a tuple of each id
             yield from zip(self.plan.ids)
             return
+        # only the records of the campaign feed name the keywords
         for _, record in self.records(table_of(Feed.CAMPAIGN)):
             for keyword_id in record.keywords:
                 yield *record.ids, keyword_id

@@ -252,32 +252,34 @@ class Sheet:
 
     @classmethod
     def of(
-        cls, table: Table, names: Iterable[_Names], read: Callable[[], Iterator[Columns]]
+        cls, table: Table, names: Iterable[_Names], parts: Callable[[], Iterator[Columns]]
     ) -> Self:
         """Return the sheet of a table, and add names if the table has only ids.
 
         Args:
             names: the known names of campaigns or keywords.
-            read: returns the rows of the table, in parts; called once for each reading.
+            parts: reads the rows of the table in parts; called once for each reading.
         """
         table_columns = [column.name for column in table.columns]
-        missing_names = [
+        lookups_to_add = [
             lookup
             for lookup in names
             if lookup.id_name in table_columns and lookup.column.name not in table_columns
         ]
-        columns = [*(lookup.column for lookup in missing_names), *table.columns]
+        columns = [*(lookup.column for lookup in lookups_to_add), *table.columns]
         columns.sort(key=lambda column: _sort_position(column.name))
 
-        def parts() -> Iterator[Columns]:
-            for part in read():
+        def parts_with_names() -> Iterator[Columns]:
+            """Yield the parts with the names that their ids have, in the order of `columns`."""
+            for part in parts():
                 values: dict[str, Sequence[Any]] = dict(zip(table_columns, part, strict=True))
-                for lookup in missing_names:
+                for lookup in lookups_to_add:
                     ids = values[lookup.id_name]
                     values[lookup.column.name] = [lookup.by_id.get(id_) for id_ in ids]
                 yield [values[column.name] for column in columns]
 
-        return cls(table, columns, parts, may_be_left_out=not isinstance(table, FeedTable))
+        may_be_left_out = not isinstance(table, FeedTable)
+        return cls(table, columns, parts_with_names, may_be_left_out)
 
     def in_words(self, text: str) -> str:
         """Return a column's name or description in words, if the sheet's headers are words."""
@@ -413,6 +415,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
             for criteria, color in _COLORS.items():
                 color_format = workbook.add_format({"font_color": color})
                 rule = {"type": "cell", "criteria": criteria, "value": 0, "format": color_format}
+                # row 0 is the header; a range without rows would be invalid
                 worksheet.conditional_format(1, position, max(row_count, 1), position, rule)
         cell_format = workbook.add_format(layout | {"num_format": number_format})
         widest = _WIDEST_FROZEN_COLUMN if column.name in _FROZEN else _WIDEST_COLUMN

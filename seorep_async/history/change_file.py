@@ -328,7 +328,10 @@ def _is_winner(change: Change) -> bool:
 
 
 def _sheet(table: Table, rows: Sequence[Any], heading: str) -> Sheet:
+    """Return a sheet of rows that are in memory."""
+
     def parts() -> Iterator[Columns]:
+        """Yield the columns of the rows, or nothing without rows."""
         # one part at most, because the rows are in memory anyway
         if rows and table is _NOT_COMPARED:
             yield list(zip(*rows, strict=True))

@@ -79,7 +79,7 @@ _CAMPAIGNS = f"""
         arg_max(error, snapshot_date) FILTER (as_of = $before) AS error_before,
         arg_max(error, snapshot_date) FILTER (as_of = $after) AS error_after
     FROM reports
-    -- a campaign that was pulled shortly before both days is expected on them
+    -- both days should have every campaign that was pulled shortly before them
     WHERE as_of BETWEEN $since AND $after
         AND ($campaign_ids IS NULL OR campaign_id IN (SELECT unnest($campaign_ids::BIGINT[])))
     GROUP BY campaign_id
@@ -664,7 +664,8 @@ def _error_for_no_earlier_day(
 def reasons_not_to_compare(selection: Selection, days: Days) -> dict[int, str]:
     """Return, for each campaign, why its two days can't be compared, or "" if they can."""
     before, after = days
-    # a campaign with a report since this day is expected on both days
+    # Both days should have every campaign that has a report since two intervals before the first
+    # of them. `min` keeps that date from falling before year 1.
     since = before - min(2 * (after - before), before - dt.date.min)
     rows = selection.execute(_CAMPAIGNS, before=before, after=after, since=since).fetchall()
     reasons_of_campaigns = {}

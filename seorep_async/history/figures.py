@@ -389,9 +389,11 @@ def _changes_by_title(selection: Selection, first_and_last_day: Days) -> dict[st
 
     A missing rank counts as 101, so a lost keyword comes first if it had the best rank.
     """
-    # all lists share the reasons, because finding them reads all rows of two days
+    # Why a campaign can't be compared is the same for all lists of `_MOVES`. Finding it reads many
+    # rows, so it is found once.
     reasons = reasons_not_to_compare(selection, first_and_last_day)
     compared = ComparedDays(selection, first_and_last_day, reasons, notes=())
+    # 3 places, like the default of `seorep changes --moved`
     return {
         title: changes_between(compared, kinds=kinds, limit=_MOST_LISTED, moved=3, only_ranked=True)
         for title, kinds in _MOVES.items()

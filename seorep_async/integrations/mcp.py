@@ -160,6 +160,7 @@ def mcp_server(
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(context: Any, params: Any) -> Any:
+        """Answer a call of a tool, in a task of its own (see `_Calls`)."""
         progress = context.session.report_progress
         call = _answer(agent, params.name, params.arguments or {}, progress)
         answer, is_error = await context.lifespan_context.run(call)
@@ -556,15 +557,18 @@ async def _answer_with_page(
     left_out = []
     pages = page.total_pages
     if pages is not None and page.number < pages:
-        left_out.append(f"page {page.number + 1} of {pages} and on; ask with page")
+        next_page = page.number + 1
+        left_out.append(f"from page {next_page} of {pages} on: call again with page {next_page}")
     if page.number > 1 and not rows:
-        left_out.append(f"all rows: page {page.number} is beyond the last page; ask with page 1")
+        left_out.append(
+            f"all rows: page {page.number} is beyond the last page; call again with page 1"
+        )
     return excerpt(
         names,
         rows,
         left_out=left_out,
-        # even one row may be too long for an answer, but a page has at least one row
-        advice=lambda count: f"ask with limit {max(count, 1)}, page 1 and on",
+        # `count` rows fit: even one may be too long, but a page has at least one row
+        advice=lambda count: f"call again with limit {max(count, 1)}, from page 1",
         page=page.number,
         pages=pages,
         records=page.total_records,

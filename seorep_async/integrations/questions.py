@@ -166,8 +166,9 @@ async def answer_in_process(question: Question) -> str:
     """Answer a question in a separate process, which ends with this call.
 
     Raises:
-        ConfigurationError: the question is wrong, or took too much time or memory.
-        ExportError: a pull writes the database.
+        ConfigurationError: the question is wrong, took too much time or memory, or the database
+            can't be read.
+        RuntimeError: the process failed.
     """
     # -P: no module of the working directory may replace one of ours
     command = [sys.executable, "-P", "-m", __name__]
@@ -187,6 +188,7 @@ async def answer_in_process(question: Question) -> str:
         raise ConfigurationError(
             f"the query took longer than {QUERY_SECONDS:g} seconds; aggregate, or select less"
         )
+    # no reply: something else, probably the memory limit, ended the process
     if not output:
         raise ConfigurationError(_out_of_memory("the process of the query was ended"))
     reply = msgspec.json.decode(output, type=Reply)

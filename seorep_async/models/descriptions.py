@@ -45,7 +45,7 @@ _EXTRA = (
 
 _RANK = (
     "Position of the keyword in {name}. It is not documented on which day {days} the position was "
-    "measured. Nor is the meaning of 0 and null; read either as not ranked."
+    "measured, or what 0 and null mean; read both as not ranked."
 )
 _ADDRESS = f"{{}}. {_ONLY_A_NAME} Null if the service sent none."
 _NEWEST = f"Probably the day of the newest value of {{}}. {_ONLY_A_NAME}"
@@ -66,6 +66,7 @@ def _each(
 
 
 def _bands() -> Descriptions:
+    """Return the descriptions of the counts of keywords, by band of positions."""
     bands: Descriptions = {}
     for band in ("1_3", "4_10", "11_20", "21_50"):
         positions = band.replace("_", " to ")

@@ -116,8 +116,8 @@ class KeywordRanking(Model):
     """
     engine_a_ranking: int | None = None
     """Position of the keyword in the first search engine. It is not documented on which day from
-    start_date to end_date the position was measured. Nor is the meaning of 0 and null; read either
-    as not ranked.
+    start_date to end_date the position was measured, or what 0 and null mean; read both as not
+    ranked.
     """
     engine_a_ranking_change: int | None = None
     """Change of engine_a_ranking from the previous period. In tables, it is null unless it was
@@ -134,8 +134,8 @@ class KeywordRanking(Model):
     """
     engine_a_mobile_ranking: int | None = None
     """Position of the keyword in the first search engine on mobile devices. It is not documented on
-    which day from start_date to end_date the position was measured. Nor is the meaning of 0 and
-    null; read either as not ranked.
+    which day from start_date to end_date the position was measured, or what 0 and null mean; read
+    both as not ranked.
     """
     engine_a_mobile_ranking_change: int | None = None
     """Change of engine_a_mobile_ranking from the previous period. In tables, it is null unless it
@@ -152,8 +152,8 @@ class KeywordRanking(Model):
     """
     engine_a_places_ranking: int | None = None
     """Position of the keyword in the first search engine's local results (places). It is not
-    documented on which day from start_date to end_date the position was measured. Nor is the
-    meaning of 0 and null; read either as not ranked.
+    documented on which day from start_date to end_date the position was measured, or what 0 and
+    null mean; read both as not ranked.
     """
     engine_a_places_ranking_change: int | None = None
     """Change of engine_a_places_ranking from the previous period. In tables, it is null unless it
@@ -166,8 +166,8 @@ class KeywordRanking(Model):
     """
     engine_b_ranking: int | None = None
     """Position of the keyword in the second search engine. It is not documented on which day from
-    start_date to end_date the position was measured. Nor is the meaning of 0 and null; read either
-    as not ranked.
+    start_date to end_date the position was measured, or what 0 and null mean; read both as not
+    ranked.
     """
     engine_b_ranking_change: int | None = None
     """Change of engine_b_ranking from the previous period. In tables, it is null unless it was
@@ -418,21 +418,21 @@ class KeywordPeriod(Model):
     """`day` or `month`, whichever the service sent."""
     engine_a_ranking: int | None = None
     """Position of the keyword in the first search engine. It is not documented on which day of a
-    month the position was measured. Nor is the meaning of 0 and null; read either as not ranked.
+    month the position was measured, or what 0 and null mean; read both as not ranked.
     """
     engine_a_mobile_ranking: int | None = None
     """Position of the keyword in the first search engine on mobile devices. It is not documented on
-    which day of a month the position was measured. Nor is the meaning of 0 and null; read either as
-    not ranked.
+    which day of a month the position was measured, or what 0 and null mean; read both as not
+    ranked.
     """
     engine_a_places_ranking: int | None = None
     """Position of the keyword in the first search engine's local results (places). It is not
-    documented on which day of a month the position was measured. Nor is the meaning of 0 and null;
-    read either as not ranked.
+    documented on which day of a month the position was measured, or what 0 and null mean; read both
+    as not ranked.
     """
     engine_b_ranking: int | None = None
     """Position of the keyword in the second search engine. It is not documented on which day of a
-    month the position was measured. Nor is the meaning of 0 and null; read either as not ranked.
+    month the position was measured, or what 0 and null mean; read both as not ranked.
     """
     engine_a_ranking_url: str | None = None
     """Address that belongs to engine_a_ranking, probably of the ranked page. Only the field's name

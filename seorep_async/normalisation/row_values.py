@@ -179,6 +179,7 @@ def _object(model: Any, wire: object) -> Any:
     """Make a model whose fields have the same names on the wire."""
     if not isinstance(wire, dict):
         raise ValueError("expected an object")
+    # `extra`, the last field, gets the fields that remain in `wire`.
     *names, _extra = model.__struct_fields__
     fields = [_CONVERTERS.get(name, _optional_string)(wire.pop(name, None)) for name in names]
     return model(*fields, wire or NO_EXTRA)

@@ -126,6 +126,7 @@ class RowReader(Generic[M]):
         self._names = wire_names(model, engine_names) | {"extra": MARK}
         self._known_names = frozenset(self._names.values())
         self._read_totals = _totals_decoder(wire_names(RankingTotals, engine_names))
+        # `PeriodValues` or `RankingValues`; continue at their `convert` in `row_values.py`.
         self._values: Any = PeriodValues()
         self._formats = ["current", "current, lax"]
         # Only these rows are older ones if their dates or flags are.

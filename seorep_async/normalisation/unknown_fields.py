@@ -40,9 +40,10 @@ def move_unknown_fields(
         The new JSON, and the number of moves.
 
     Raises:
-        ValueError: the page is no JSON.
+        ValueError: the page is not JSON.
     """
-    # Checking takes a fraction of the time of a search, which could take seconds in other text.
+    # Refuse anything but JSON first: in other text, the search could take seconds. This takes a
+    # fraction of the search's own time.
     msgspec.json.decode(page, type=msgspec.Raw)
     names = [*first_row]
     places = [place for place, name in enumerate(names) if name not in known_names]
@@ -52,6 +53,7 @@ def move_unknown_fields(
         # Known fields stand between unknown ones.
         return page, 0
     # The text before and after the unknown fields: an end of the row, or a known name.
+    # A brace after a colon opens an object within a row.
     before = r"\{(?<!:\{)(?<!: \{)\s*+"
     field = _FIELD
     if first > 0:
@@ -66,5 +68,6 @@ def move_unknown_fields(
     fields = rf"{field}(?:,\s*+{field}){{0,7}}?"
     pattern = rf"({before})(?!{after})({fields})(?=,?\s*+{after})"
     parts = re.split(pattern.encode(), page)
-    parts[2::3] = [b'"%b":{%b}' % (MARK.encode(), fields) for fields in parts[2::3]]
+    # Each match gives three parts: the text since the last match, `before`, and the fields.
+    parts[2::3] = [b'"%b":{%b}' % (MARK.encode(), unknown) for unknown in parts[2::3]]
     return b"".join(parts), len(parts) // 3

@@ -19,7 +19,7 @@ _INVALID_BYTE = re.compile("[\udc80-\udcff]")  # Python's escape of a byte that 
 
 
 def refused(path: str, problem: str) -> DecodeError:
-    """Return the error for an undocumented part of a response."""
+    """Return the error for a part of a response that the client refuses."""
     if path:
         return DecodeError(f"{path}: {problem}", field_path=path)
     return DecodeError(f"the response {problem}")
@@ -33,7 +33,8 @@ def unreadable(body: bytes, error: Exception, path: str) -> DecodeError | Protoc
         ProtocolError if the body is cut short or is not JSON.
     """
     with suppress(ValueError, RecursionError):
-        # A part of a body is complete, and may be a string or a number.
+        # Only a whole body can be cut short, and a complete one ends with } or ]. A part of a body
+        # (with a `path`) may be any value.
         if not path and not body.rstrip().endswith((b"}", b"]")):
             raise ValueError("no end")
         problem = _find_problem(body)

@@ -27,11 +27,14 @@ _NO_DATE = re.compile(r"(0000-00(-00([ T]0?0:00:00)?)?)?")
 """The forms of a missing date: an empty string, or a month, date or date-time of zeros."""
 
 MIDNIGHT = frozenset({"", " 00:00:00", "T00:00:00", " 0:00:00", "T0:00:00"})
-"""The forms of midnight after a date, or after a zero date."""
+"""The text that may follow a date, or a zero date, without a time of day that would be lost."""
 DATE_TIMES = re.compile(
     r"(?:\n(?!0000).{10}[ T](?:[01][0-9]|2[0-3]|[0-9]):[0-5][0-9]:[0-5][0-9])*+"
 )
-"""Lines of date-times, whose dates may be wrong. There may be many, so no match is tried twice."""
+"""Lines of date-times, whose dates may be wrong.
+
+There may be many lines, so the pattern never backtracks into them.
+"""
 
 
 def describe(value: object) -> str:
@@ -84,7 +87,10 @@ def is_boolean(value: object) -> bool:
 
 
 def flag(value: object) -> tuple[bool | None, str | None]:
-    """Accept null, true or false, also as a string in any case. Any other string has no value."""
+    """Accept null, true or false, also as a string in any case.
+
+    For any other string, return None and the string.
+    """
     if value is None:
         return None, None
     if type(value) is str and not is_boolean(value):

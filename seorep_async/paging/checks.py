@@ -76,8 +76,8 @@ class Ledger(Generic[T]):
     def _end_at(self, page: Page[T]) -> None:
         """Treat an empty page as the end, unless records are missing."""
         self._ended = True
-        # If page 1 announced one page or no number of pages, an empty page is not an error yet:
-        # `finish` compares the number of records.
+        # If page 1 announced a single page, or did not say how many there are, an empty page is not
+        # an error yet: `finish` compares the number of records.
         if self.last_page is None or self.last_page == 1:
             return
         # If all announced records have arrived, an empty last page is not a gap.

@@ -154,7 +154,7 @@ class Crawl(Generic[T]):
             self.hire()
             try:
                 # The page is not assigned to a variable, because that would keep it in memory.
-                self._receive(reading, number, await reading.fetch(number))
+                self._store(reading, number, await reading.fetch(number))
             except SeoRepError as error:
                 reading = await self._fail(reading, error)
                 # If the client is closed now, `_on_worker_end` reports the new reading as failed.
@@ -179,11 +179,11 @@ class Crawl(Generic[T]):
             return None
         return self._next_job()
 
-    def _receive(self, reading: Reading[T], number: int, page: Page[T]) -> None:
+    def _store(self, reading: Reading[T], number: int, page: Page[T]) -> None:
         """Store a page. Hand the listing to the source once it is complete."""
         if reading.is_given_up:
             return
-        reading.receive(number, page)
+        reading.store(number, page)
         if reading.is_complete:
             self._source.on_complete(reading)
         elif number == 1 and reading.last_page is not None:

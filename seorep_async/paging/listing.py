@@ -93,7 +93,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
     async def _pages(self, reading: Reading[T]) -> AsyncGenerator[Page[T], None]:
         # The time of a stream begins with its first request.
         reading.deadline = self._session.call_timeout.stream_deadline()
-        async with aclosing(self._read(reading)) as pages:
+        async with aclosing(self._read_ahead(reading)) as pages:
             async for page in pages:
                 yield page
 
@@ -158,10 +158,10 @@ class Listing(NotAwaited, Generic[T, R_co]):
         raise failure
 
     async def _assembled(self, reading: Reading[T]) -> R_co:
-        async with aclosing(self._read(reading)) as pages:
+        async with aclosing(self._read_ahead(reading)) as pages:
             return self.assemble([page async for page in pages])
 
-    async def _read(self, reading: Reading[T]) -> AsyncGenerator[Page[T], None]:
+    async def _read_ahead(self, reading: Reading[T]) -> AsyncGenerator[Page[T], None]:
         """Yield the pages in order, and request the next ones in advance."""
         # Most listings have one page, which needs no task.
         first_page = await reading.fetch(reading.take_number())

@@ -93,7 +93,7 @@ class PageSize:
         patience = max(SHORTEST_PATIENCE, PATIENCE * (now() - started))
         # The second half of the call's time is for pages of the default size.
         ask_until = (now() + reading.deadline.at) / 2
-        if await self._has_turn(patience, ask_until):
+        if await self._wait_for_turn(patience, ask_until):
             try:
                 if self._state is PageSizeState.UNKNOWN:
                     return await self._ask(reading, page, patience, ask_until)
@@ -105,10 +105,12 @@ class PageSize:
             return await self._first_large_page(reading, page)
         return page
 
-    async def _has_turn(self, patience: float, ask_until: float) -> bool:
-        """Wait until no other listing asks the question, or until patience has run out.
+    async def _wait_for_turn(self, patience: float, ask_until: float) -> bool:
+        """Wait until no other listing asks the question, for `patience` seconds.
 
-        Return whether it is this listing's turn to ask. It must then release `_turn`.
+        If the service refuses attempts then, go on waiting, at most until `ask_until`: the further
+        pages would have to wait just as long. Return whether it is this listing's turn to ask. It
+        must then release `_turn`.
         """
         now = self._session.clock.monotonic
         wait_until = min(now() + patience, ask_until)

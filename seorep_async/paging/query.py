@@ -51,12 +51,12 @@ class Query(msgspec.Struct, Generic[T], eq=False):
 
         Args:
             number: the number of the page.
-            deadline: the end of all requests of the listing (`Deadline.of_call`), or a rule for
-                each request (`Deadline.of_stream`).
+            deadline: one deadline for all requests of the listing (`Deadline.of_call`), or a time
+                limit for each (`Deadline.of_stream`).
             lane: the lane of a pull, or None for a single listing.
             position: the listing's position among others. The lowest is read first.
-            limit: the number of records per page that the client has found. With None, the limit
-                in `query` applies, or the service's default.
+            limit: the page size that the client has found. With None, the limit in `query` applies,
+                or the service's default.
         """
         query = f"page={number}"
         if limit is not None:

@@ -38,7 +38,10 @@ class SizeFinder(Protocol):
     """Finds the page size of an endpoint (`page_size.py`)."""
 
     async def first_page(self, reading: Reading[T]) -> Page[T]:
-        """Request page 1 of a listing, and set the page size that the listing keeps."""
+        """Request page 1 of a listing, and set the page size that the listing keeps.
+
+        Continue at `PageSize.first_page` in `page_size.py`.
+        """
 
     def count_failure(self) -> None:
         """Count a listing that failed at the found size and succeeded at the default size."""
@@ -58,7 +61,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         requested: the number of the last requested page.
         checked: the number of the last page that was received and checked.
         early: pages that arrived while a page with a lower number is missing, by number.
-        pages: page 1, and the other checked pages with items. Only `receive` adds to them.
+        pages: page 1, and the other checked pages with items. Only `store` adds to them.
         ledger: checks the pages. None before page 1, and if page 1 `is_whole`.
         is_complete: whether all pages are there and add up.
         is_given_up: whether nobody waits for its pages any more.
@@ -162,7 +165,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
             return self.page_size.first_page(self)
         return self.session.send(self.request(number))
 
-    def receive(self, number: int, page: Page[T]) -> None:
+    def store(self, number: int, page: Page[T]) -> None:
         """Store a page, and check all pages that are next in order.
 
         Raises:

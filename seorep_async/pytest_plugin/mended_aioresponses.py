@@ -2,7 +2,7 @@
 
 The patch relies on internals of both. aioresponses 0.7.9 creates a `ClientResponse` without the
 `stream_writer` that aiohttp 3.14 needs, so every call ends in a TypeError. It also feeds the body
-into a reader of 128 KiB. A test fails when aioresponses itself is fixed.
+into a reader with a limit of 128 KiB. A test fails when aioresponses itself is fixed.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class _Responses(aioresponses.aioresponses):
         """Fail the test, whichever thread sent the request."""
         if threading.get_ident() == self._test_thread:
             pytest.fail(message, pytrace=False)
-        # Another thread runs another event loop, such as FastAPI's TestClient does. pytest's
-        # own exception would end that loop, and its message would be lost. If the application
-        # catches this error, the test still fails at its end.
+        # Another thread runs its own event loop, as FastAPI's TestClient does. pytest's own
+        # exception would end that loop, and its message would be lost. If the application catches
+        # this error, the test still fails at its end.
         self.unmocked_elsewhere.append(message)
         raise AssertionError(message)

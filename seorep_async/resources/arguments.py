@@ -91,6 +91,7 @@ def names_unknown_arguments(method: F, options: Iterable[str] = ()) -> F:
 
     @functools.wraps(method)
     def checked(*arguments: object, **keywords: object) -> object:
+        """Refuse unknown names, mask secrets in `extra_params`, and call the method."""
         for name in keywords:
             if name not in names:
                 # A traceback with locals shows this frame, and a value may be a secret.

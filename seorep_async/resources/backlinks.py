@@ -166,6 +166,7 @@ def _check_status(status: object) -> str:
 
 
 def _date_string(dates: object) -> str | None:
+    """Check the argument `date_string`, and return it as the service expects it."""
     # the reference doesn't define the form of each date, so a string is sent unchanged
     if dates is None or isinstance(dates, str):
         return dates

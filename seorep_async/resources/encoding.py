@@ -60,6 +60,7 @@ def _pairs(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> Iterator[
 
 
 def _string(value: str | float | dt.date) -> str:
+    """Return a value as the service expects it in a query or a form, with any secret unmasked."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dt.date):

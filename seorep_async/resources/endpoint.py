@@ -130,6 +130,7 @@ class Endpoint(Generic[M]):
         plain_values = {name: plain(value) for name, value in expected.items()}
 
         def decode(body: bytes) -> T:
+            """Return the object of a body. Refuse it if a field differs from `expected`."""
             record = self._decoder.single(body, model)
             for name, expected_value in plain_values.items():
                 value = getattr(record, name, None)
@@ -160,7 +161,8 @@ class Endpoint(Generic[M]):
         id = check_id("id", id)
         path = f"{self._path}/{id}{subpath}"
         subject = f"{self._object_name} {id}"
-        # The id is in the path, so `extra_params` may not give another id.
+        # The id is in the path. `build_params` does not send a None, but refuses an `id` in
+        # `extra_params`.
         params = build_params({**(values or {}), "id": None}, extra_params)
         if values is not None and not params:
             problem = f"{subject}: there is nothing to change; give at least one value"

@@ -319,6 +319,9 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
     """A query of a feed, for any number of campaigns or keywords.
 
     Attributes:
+        decoder: the account's decoder.
+        endpoint: the path of the feed, the model of its rows, and the key that identifies a row.
+        account: the name of the account, which each report gets.
         compared: whether the service calculates changes from the previous period.
         params: the encoded query without id and page. It may be private, so it is in no repr.
         secrets: strings of the query that must not appear in an error.
@@ -351,6 +354,7 @@ class FeedQuery(msgspec.Struct, Generic[R], eq=False):
         query = Query(
             path=self.endpoint.path,
             query=f"{kind}_id={id}&{self.params}",
+            # `Query.request` adds the number of the page
             decode=partial(FeedPage, self.decoder, self.endpoint.row, subject=(kind, id)),
             key=self.endpoint.key,
             subject=f"{kind} {id}",
@@ -408,7 +412,8 @@ def feed_params(
         sort_metric=options.get("sort_metric"),
         sort_direction=options.get("sort_direction"),
     )
-    # A parameter that is None is not sent, and `extra_params` may not set it.
+    # A parameter that is None is not sent, and `extra_params` may not set it. The id is None here,
+    # because `FeedQuery.listing` adds it.
     params: dict[str, Any] = dict.fromkeys(
         (f"{feed.object_name}_id", "start_date", "end_date", "page", "filter", "search")
     )

@@ -90,6 +90,7 @@ def _masked(value: Any) -> Any:
         return SecretInteger(number)
     if isinstance(value, Iterable) and not isinstance(value, Mapping | bytes | bytearray):
         return tuple(map(_masked, value))
+    # other types can't be sent: hidden now, refused later
     return _hide(value)
 
 

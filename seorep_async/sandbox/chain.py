@@ -1,7 +1,8 @@
 """The chain of handlers that every request passes.
 
-Their order is: count, limit, latency, faults, refusals as JSON (first the refusal of a wrong key),
-operation. A request over the limit is also answered after the latency.
+A request passes them in this order: the count, the rate limit, the latency, the faults, the
+refusals (of a wrong key first), the operation. A request over the limit gets no further, but its
+answer is delayed as well.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ class Stats:
         most_in_flight: the largest number of requests ever being answered at once.
         per_operation: requests by method and path as the reference writes it (`GET
             /v3/campaigns/:id`); all others are "unknown".
-        faults: requests that met a fault, by its kind.
+        faults: injected faults, by kind.
     """
 
     requests: int = 0
@@ -105,6 +106,7 @@ class Chain:
 
     @web.middleware
     async def _apply_limit(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse a request over the rate limit."""
         limit = self._options.rate_limit
         if limit is None:
             return await handler(request)
@@ -121,6 +123,7 @@ class Chain:
 
     @web.middleware
     async def _wait(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Delay an answer until the latency has passed since the request."""
         clock = asyncio.get_running_loop().time
         started_at = clock()
         # The handler's own time counts: a fault may have taken longer than the latency.
@@ -130,6 +133,7 @@ class Chain:
 
     @web.middleware
     async def _inject_faults(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Replace the answer of a request that was drawn for a fault."""
         kind = self._options.faults.draw(self._options.seed, next(self._numbers))
         if kind is not None:
             self._stats.faults[kind] += 1
@@ -145,6 +149,7 @@ class Chain:
 
     @web.middleware
     async def _answer_refusals(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Check the key, and turn each refusal into a JSON response."""
         try:
             if _password(request) != self._options.api_key.encode():
                 raise Refusal(403, "invalid API key: send it as the Basic password")

@@ -66,6 +66,7 @@ class Options:
     @failing.validator
     @forbidden.validator
     def _check_ids(self, attribute: "Attribute[Any]", campaign_ids: Any) -> None:
+        """Refuse anything but ids of campaigns that the sandbox has."""
         allowed = range(1, self.campaigns + 1)
         if not isinstance(campaign_ids, Collection):
             raise ValueError(
@@ -80,6 +81,7 @@ class Options:
 
     @reports.validator
     def _check_reports(self, attribute: "Attribute[Any]", reports: Mapping[Any, Any]) -> None:
+        """Refuse keys that are not a feed and an id."""
         if not isinstance(reports, Mapping):
             raise ValueError(f"reports must be a dictionary, not {reports!r}")
         for key in reports:

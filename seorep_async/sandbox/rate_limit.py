@@ -157,6 +157,7 @@ class _Bucket:
 
     def __init__(self, limit: RateLimit, per_second: float, now: float) -> None:
         self._per_second = per_second
+        # by default a fifth of a second's requests; without a whole token, none would pass
         self._size = float(limit.burst or max(1.0, per_second / 5))
         self._tokens = self._size
         self._filled_at = now
@@ -182,6 +183,7 @@ class _Window:
 
     def __init__(self, limit: RateLimit, per_second: float, now: float) -> None:
         self._limit = limit
+        # without a slot, no request would pass
         slots = max(1, round(per_second * limit.window))
         self._free_at = deque([now] * slots, maxlen=slots)
         self._started_at = now

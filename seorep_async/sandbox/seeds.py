@@ -197,6 +197,7 @@ def _make_keyword(campaign: RecordData, number: int, drawn: SeededRandom) -> See
     modified = drawn.later(created, days=700)
     tags = tuple(tag for tag in campaign["tags"] if drawn.chance(0.3))
     desktop = _make_trend(drawn, level)
+    # a level is a rank, and so 1 or more
     mobile_level = max(1, level + drawn.below(13) - 6)
     mobile = _make_trend(drawn, mobile_level)
     places = None

@@ -135,6 +135,7 @@ class Sandbox(Options):
         # If asyncio accepts a connection just as its server closes, it warns and leaves the socket
         # open. So stop accepting first, and let the runner learn of the accepted connections: it
         # closes them.
+        # Not every loop has `remove_reader`.
         for listening in listener.sockets:
             with contextlib.suppress(NotImplementedError):
                 asyncio.get_running_loop().remove_reader(listening.fileno())

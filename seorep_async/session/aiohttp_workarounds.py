@@ -69,6 +69,7 @@ def check_before_sending(request: aiohttp.ClientRequest) -> list[asyncio.Transpo
     transports = []
 
     async def send(conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        """Check and record the connection, and send the request as usual."""
         del request.send  # restores the method of the class, without a reference cycle
         refuse_unasked(conn)
         mark_as_sent()
@@ -121,6 +122,7 @@ def own_request(
 
     class OwnRequest(aiohttp.ClientRequest):
         async def send(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+            """Check the connection, add the secret headers, and send the request as usual."""
             refuse_unasked(connection)
             for name, value in headers:
                 self.headers[name] = value
@@ -183,6 +185,7 @@ class _BodyOf204:
         self._is_204 = False
 
     def __call__(self, data: bytes) -> None:
+        """Hold received bytes back until the head is complete, then pass them to the parser."""
         if not self._is_head_complete:
             self._head += data
             head = _HEAD.match(self._head)

@@ -71,8 +71,8 @@ class Failure:
         401, 403           authentication  responded  no       yes       no           no
         400, 404           permanent       responded  no       yes       no           no
 
-    (1) With a Retry-After, a 503 was turned away and not executed. A gateway's page is like a 429,
-    except that it may have been executed.
+    (1) With a Retry-After, a 503 was turned away and not executed. A gateway's page has the row of
+    a 429, except that the request may have been executed.
 
     Attributes:
         error: the caller's error, if this was the last attempt.
@@ -144,11 +144,11 @@ class Failure:
         return self.cause.retryable or self.sent is Sent.MAYBE
 
     def counts_a_third(self, *, others_refused: bool) -> bool:
-        """Return whether the attempt was probably only too early.
+        """Return whether the attempt counts as only a third of a failed one.
 
-        `retry_policy.decide` counts it as a third of a failed attempt. It got a 429, or another
-        refusal with a Retry-After. A 503 without Retry-After may also mean an outage, so it counts
-        as a third only if the rate was refused as well.
+        `retry_policy.decide` does so if the attempt was probably only too early: after a 429, or
+        another refusal with a Retry-After. A 503 without Retry-After may also mean an outage, so it
+        counts as a third only if the rate was refused as well. A gateway's page counts in full.
 
         Args:
             others_refused: see `Share.rate_refused_since`.
@@ -200,11 +200,13 @@ def parse_retry_after(header: str, date: str | None, wall_time: float) -> float 
     """
     header = header.strip()
     if _SECONDS.fullmatch(header):
+        # many digits would be infinite
         return max(0.0, min(float(header), sys.float_info.max))
     moment = seconds_since_epoch(header)
     if moment is None:
         return None
     now = seconds_since_epoch(date or "")
+    # a moment in the past means no wait
     return max(0.0, moment - (wall_time if now is None else now))
 
 

@@ -86,6 +86,7 @@ class ResponseReader:
         return result
 
     async def _decode_large(self, call: Call[T], response: Response) -> T:
+        """Decode a large body, one at a time, in the loop or in a thread."""
         # There are three cases:
         # 1. A page whose rows are alike: in the loop. Nearly all the time is one step of C code,
         #    during which a thread would also hold up the loop.

@@ -266,7 +266,7 @@ class Session:
         call.start(self.clock.monotonic())
         result: T | Failure
         try:
-            outcome = await self._receive(call, permit)
+            outcome = await self._send_once(call, permit)
             if isinstance(outcome, Failure):
                 result = outcome
             else:
@@ -281,7 +281,7 @@ class Session:
             return call.request.decode(b"")
         return result
 
-    async def _receive(self, call: Call[Any], permit: Permit) -> Response | Failure:
+    async def _send_once(self, call: Call[Any], permit: Permit) -> Response | Failure:
         """Send the request once. Return a successful response, or the failure.
 
         The permit ends with the last byte of the response. There is no await between that and the

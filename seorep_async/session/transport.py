@@ -295,6 +295,7 @@ class Transport:
             raise BodyTooLargeError(f"{problem}; {advice}")
 
     def _own_session(self, *, for_writes: bool) -> aiohttp.ClientSession:
+        """Open a session for reads, or one for writes, which uses each connection only once."""
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=for_writes),
             cookie_jar=aiohttp.DummyCookieJar(),

@@ -63,6 +63,7 @@ def record_batch(table: Table, columns: Columns) -> pa.RecordBatch:
 
 
 def _arrow_array(pa: Any, column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
+    """Return the values of a column. Unknown fields and values of any type become JSON text."""
     if column_type is ColumnType.TAGS:
         return _tag_array(pa, values)
     if column_type is ColumnType.FIELDS:
@@ -151,6 +152,7 @@ def _arrow_type(column_type: ColumnType) -> pa.DataType:
 
 
 def _tag_array(pa: Any, values: Sequence[Any]) -> pa.Array:
+    """Return the tags of each row: a list of structs."""
     # built from flat columns, because a list of dictionaries takes ten times as long
     lists_of_tags = once_each(_tag_fields, values)
     offsets = accumulate(map(len, lists_of_tags), initial=0)

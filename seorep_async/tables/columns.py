@@ -45,7 +45,7 @@ class ColumnType(enum.Enum):
 
 
 _COMPARABLE = {ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN, ColumnType.DATE}
-"""Types whose equal values look alike. The numbers 1 and 1.0 are equal, but look different."""
+"""Types whose equal values are also written alike, unlike the numbers 1 and 1.0."""
 _TYPES = {
     int: ColumnType.INTEGER,
     float: ColumnType.NUMBER,
@@ -155,9 +155,9 @@ def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
 
 @cache
 def _model_reader(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[int, type]]]:
-    """Return a function that reads a model's values, the values for None, and the nested models.
+    """Return how to read a model: a function, the values that stand for None, the nested models.
 
-    Each nested model is preceded by the index of its column.
+    The function reads a model's values. Each nested model is preceded by the index of its column.
     """
     absent: list[Any] = []
     nested = []
@@ -192,7 +192,7 @@ def _attributes(model: type) -> dict[str, tuple[Any, bool]]:
     attributes = {}
     types_of_fields = field_types(model)
     for field in attrs.fields(model):
-        # a secret has no repr, and becomes no column
+        # a field with `repr=False` is a secret (`User.password`), and becomes no column
         if not field.repr:
             continue
         hint = types_of_fields[field.name]

@@ -140,6 +140,7 @@ def _row(element: str, columns: Sequence[_HtmlColumn], values: Sequence[object])
 
 
 def _cell(element: str, value: object, side: str) -> str:
+    """Return a cell as HTML. A long text is cut, and its title has all of it."""
     if value is None:
         text = ""
     elif isinstance(value, tuple):

@@ -105,6 +105,7 @@ def table_of(feed: Feed) -> FeedTable:
 def _feed_table(
     feed: Feed, name: str, description: str, model: type, key: tuple[str, ...]
 ) -> FeedTable:
+    """Return the table of a feed: the leading columns, then those of its rows."""
     of_keyword = (_KEYWORD,) if feed is Feed.KEYWORD_BY_DATE else ()
     lead = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *of_keyword, _START, _END)
     columns = (*lead, *columns_of_model(model))

@@ -127,9 +127,10 @@ def _plain_columns(table: Table, columns: Columns) -> list[Sequence[Any]]:
 
 
 class TableList(list[T], Tabular):
-    """A list that is also a table. So are its slices, its copies, and sums of the same kind.
+    """A list that is also a table.
 
-    The kind is the class of the items, or the feed of a pull.
+    Its slices and copies are tables too, and so is its sum with a list of the same kind: the class
+    of the items, or the feed of a pull.
     """
 
     __slots__ = ("_kind",)

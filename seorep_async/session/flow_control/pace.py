@@ -184,7 +184,8 @@ class Pace:
 
     def pause(self, now: float, until: float) -> None:
         """Obey a Retry-After."""
-        # Rule 1: it pauses everybody. Overlapping pauses count once.
+        # Rule 1: it pauses everybody. Overlapping pauses count once, and one that would end before
+        # the present pause adds nothing.
         begins = max(now, self.paused_until)
         self.delivered.paused += max(0.0, until - begins)
         self.paused_until = max(self.paused_until, until)

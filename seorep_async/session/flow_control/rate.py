@@ -52,6 +52,7 @@ class DeliveredRate(msgspec.Struct, eq=False):
         self.since = now
         self.accepted = 0
         self.paused = 0.0
+        # until slow start begins, both rates of `per_second` are counted from `since`
         self.begin_doubling(now)
 
     def begin_doubling(self, now: float) -> None:

@@ -61,6 +61,7 @@ class ExcessRefusals(msgspec.Struct, eq=False):
     def accept(self, *, is_held: bool) -> None:
         if is_held:
             self.accepted_while_held += 1
+        # Accepted attempts are no credit for later refusals.
         if self.excess > 0:
             self.excess = max(0.0, self.excess - self.tolerated)
 
@@ -73,14 +74,15 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         return self.excess > _TOO_MANY
 
     def end_hold(self) -> None:
-        """Decide, before a cut, whether the refusals at the last held rate were random."""
+        """Set the share of refusals to tolerate, before a cut, and start counting anew."""
         attempts = self.accepted_while_held + self.refused_while_held
+        # A shorter hold proves little: the attempts that it lacks count as accepted.
         share = self.refused_while_held / max(ATTEMPTS_OF_HOLD, attempts)
         did_not_help = self.share_before > 0 and share > _HELPED_BELOW * self.share_before
         if share > _USUALLY_TOLERATED and (self.are_random or did_not_help):
-            # Rule 7: the previous cut did not make refusals rarer, or they were already taken for
-            # random. Tolerate 1.5 times their share, which counts as at most 30 %, in addition to
-            # the usual share.
+            # Rule 7: these refusals are random, because the previous cut did not make them rarer,
+            # or they were tolerated already. Tolerate the usual share plus 1.5 times theirs, which
+            # counts as at most 30 %.
             random_share = min(_LARGEST_RANDOM_SHARE, share)
             self.tolerated = _USUALLY_TOLERATED + _TOLERANCE_FACTOR * random_share
         else:

@@ -49,7 +49,7 @@ class ConcurrencyWindow(msgspec.Struct, eq=False):
         # An attempt that was in flight when the window last shrank is already accounted for.
         if started <= self.shrunk_at:
             return
-        # Rule 2: a timeout reduces the window to 70 %.
+        # Rule 2: a timeout reduces the window to 70 %, but at least one attempt may be in flight.
         self.size = max(1.0, self.size * _DECREASE)
         self.shrunk_at = now
 
