@@ -254,6 +254,7 @@ def _masked(string: Any) -> Any:
 
 
 def _base_url_of(access: Access, settings: Settings) -> BaseURL:
+    """Check an address. The error names its origin."""
     base_url: Any = access.base_url
     refusal = base_url_problem(base_url, allow_insecure_http=settings.allow_insecure_http)
     if refusal is not None:

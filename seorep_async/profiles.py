@@ -143,13 +143,13 @@ def find_access(  # noqa: C901, a branch for each case of its docstring
         return access_of(default_name, load_profile(default_name))
     # A profile never supplies the missing one, because it may belong to another account.
     if api_key is None:
-        raise _half_given("base_url", sources, API_KEY)
+        raise _half_given_error("base_url", sources, API_KEY)
     if base_url is None:
-        raise _half_given("api_key", sources, BASE_URL)
+        raise _half_given_error("api_key", sources, BASE_URL)
     return Access(base_url=base_url, api_key=Secret.of(api_key), sources=sources)
 
 
-def _half_given(
+def _half_given_error(
     argument: str, sources: Mapping[str, str], missing_variable: str
 ) -> ConfigurationError:
     """Return the error for an address without a key, or for a key without an address."""
@@ -289,6 +289,7 @@ def _parsed(file: Path) -> tuple[dict[str, object], str]:
 
 
 def _with_masked_secrets(tables: dict[str, object]) -> dict[str, object]:
+    """Mask the secrets of all profiles, in place."""
     for table in tables.values():
         if isinstance(table, dict):
             for name in _SECRET_FIELDS:
@@ -298,6 +299,7 @@ def _with_masked_secrets(tables: dict[str, object]) -> dict[str, object]:
 
 
 def _why_unreadable(error: Exception) -> str:
+    """Return the reason why the file can't be read, for a message."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8"
     if isinstance(error, OSError):
@@ -368,6 +370,7 @@ def _setting_value(name: str, value: object) -> object:
 
 
 def _engine_names(value: object) -> EngineNames:
+    """Read three names that are separated by commas."""
     tokens = str(value).split(",")
     fields_of_names = attrs.fields_dict(EngineNames)
     if len(tokens) != len(fields_of_names):

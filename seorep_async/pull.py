@@ -140,6 +140,7 @@ class Pull(NotAwaited, Generic[R_co]):
         self._running().finish()
 
     def _running(self) -> _Run[R_co]:
+        """Return the run, or raise an error if the pull was not started or has ended."""
         run = self._run
         if run is None or not run.crawl.is_open:
             raise ConfigurationError(
@@ -161,6 +162,7 @@ class Pull(NotAwaited, Generic[R_co]):
         return self._collected().__await__()
 
     async def _collected(self) -> PullOutcomes[R_co]:
+        """Run the whole pull, and return the outcomes in the order of the ids."""
         async with self:
             outcomes = {outcome.id: outcome async for outcome in self}
         refusal = self.key_refusal

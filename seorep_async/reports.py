@@ -267,6 +267,7 @@ class PullOutcomes(TableList[Outcome[R]]):
         return isinstance(item, FailedReport)
 
     def _rows_of_reports(self, skip_failures: bool) -> _Rows:
+        """Return the rows of all reports. Raise the first failure unless failures are skipped."""
         if not skip_failures and self.failures:
             error = self.failures[0].error
             # The same error may be raised several times, but needs only one note.

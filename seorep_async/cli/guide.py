@@ -58,6 +58,7 @@ def _facts_of_table(table: Table) -> dict[str, object]:
 
 
 def _table_in_words(table: Table) -> str:
+    """Return a table and its columns as lines, with a * before each column of the key."""
     lines = [f"{table.name}: {table.description}", ""]
     for column in table.columns:
         mark = "*" if column.name in table.key else " "

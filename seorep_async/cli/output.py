@@ -77,7 +77,7 @@ def _expected_os_error(error: OSError) -> Exception:
     """Replace a system error that is not a bug with a readable one."""
     # click wrote help or a version to a full disk
     if error.errno == errno.ENOSPC:
-        return _unwritable(error)
+        return _failed_write(error)
     try:
         Path.cwd()
     except FileNotFoundError:
@@ -140,7 +140,7 @@ def write(text: str) -> None:
                 os.set_blocking(stream.fileno(), True)
             rest = rest[written or 0 :]
     except OSError as error:
-        raise _unwritable(error) from None
+        raise _failed_write(error) from None
 
 
 def write_if_read(text: str) -> None:
@@ -155,7 +155,7 @@ def _harmless(character: str) -> str:
     return "\N{REPLACEMENT CHARACTER}"
 
 
-def _unwritable(error: OSError) -> Exception:
+def _failed_write(error: OSError) -> Exception:
     """Close stdout after a failed write, and return the exception to raise."""
     # Python must not try to write the rest when it exits
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -301,6 +301,7 @@ def _page_sizes_in_words(page_sizes: Mapping[str, int]) -> str:
 
 
 def _rows_in_words(run: PullRun) -> str:
+    """Return the number of rows, and with several feeds also the number for each."""
     total = f"{run.rows:,}"
     feeds = run.pulls[0].feeds
     if len(feeds) == 1:
@@ -525,6 +526,7 @@ def _preview_lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _requests_in_words(facts: Mapping[str, Any]) -> str:
+    """Return the estimated number of requests, and how it was estimated."""
     parts = [f"about {facts['requests']:,}"]
     if facts["runs"] > 1:
         parts.append(f"in {facts['runs']} runs")

@@ -300,7 +300,7 @@ class Database(Target):
         """Log that this pull waits. Until `wait` is closed, new readers in this process wait."""
         _log.warning("%s is open in %s; waiting up to %d s", self.path, holder, WAIT_SECONDS)
         if holder == THIS_PROGRAM:
-            wait.enter_context(use.awaited())
+            wait.enter_context(use.waiting())
 
     def _opened(
         self, stack: ExitStack, use: DatabaseUse, *, to_write: bool
@@ -319,7 +319,7 @@ class Database(Target):
         file = ":memory:" if is_new and not to_write else self.path
         with use.opening:
             database = _connect(file, is_new=is_new)
-            stack.enter_context(use.written())
+            stack.enter_context(use.writing())
             return stack.enter_context(database)
 
     @contextmanager

@@ -34,7 +34,7 @@ class DatabaseUse:
         self.waiting_pulls: int = 0
 
     @contextmanager
-    def written(self) -> Iterator[None]:
+    def writing(self) -> Iterator[None]:
         """Keep readers out, because they would take the pull for a connection of the caller."""
         self.is_written = True
         try:
@@ -43,7 +43,7 @@ class DatabaseUse:
             self.is_written = False
 
     @contextmanager
-    def awaited(self) -> Iterator[None]:
+    def waiting(self) -> Iterator[None]:
         """Keep new readers out while a pull waits for the present ones to end."""
         with self.opening:
             self.waiting_pulls += 1

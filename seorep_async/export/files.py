@@ -172,7 +172,7 @@ def has_content(file: Path) -> bool:
     return file.exists() and file.stat().st_size > 0
 
 
-def overwriting(out: Path, file: Path, problem: str) -> ConfigurationError:
+def refusal_to_replace(out: Path, file: Path, problem: str) -> ConfigurationError:
     """Return the error for a file that may not be replaced, because somebody may need it."""
     return refusal(out, f"{file.name} {problem}; name another file, or replace it with force=True")
 
@@ -237,6 +237,7 @@ def shortened(name: str) -> str:
     data = name.encode()
     if len(data) <= _LONGEST_NAME:
         return name
+    # 9 bytes are for the hyphen and the checksum
     start = data[: _LONGEST_NAME - 9].decode(errors="ignore")
     return f"{start}-{zlib.crc32(data):08x}"
 
@@ -277,7 +278,7 @@ class Files(Target):
             file = self.file(table)
             check_file(self.out, file)
             if not self.force and has_content(file) and not self._is_from_a_pull(file):
-                raise overwriting(self.out, file, "exists, and no pull wrote it")
+                raise refusal_to_replace(self.out, file, "exists, and no pull wrote it")
 
     def _is_from_a_pull(self, file: Path) -> bool:
         """Return whether a file begins with the columns of a pull's table."""

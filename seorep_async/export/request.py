@@ -401,6 +401,7 @@ def _digests(options: FeedOptions) -> dict[str, str]:
 
 
 def _digest(value: object) -> str:
+    """Return half of a SHA-256, which is enough to tell values apart."""
     as_json = json.dumps(value, sort_keys=True, default=_json_of_any)
     return hashlib.sha256(as_json.encode()).hexdigest()[:32]
 

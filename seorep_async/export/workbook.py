@@ -28,8 +28,8 @@ from seorep_async.export.files import (
     Target,
     check_file,
     has_content,
-    overwriting,
     put,
+    refusal_to_replace,
     sync_file,
     sync_folder,
 )
@@ -150,9 +150,9 @@ class WorkbookFile(Target):
             return
         names = {column.name for column in pulls_table().columns[:COMMON_COLUMNS]}
         if not names <= self.replaced_pull_as_strings().keys():
-            raise overwriting(self.out, self.path, "exists, and no pull wrote it")
+            raise refusal_to_replace(self.out, self.path, "exists, and no pull wrote it")
         if was_changed(self.path):
-            raise overwriting(self.out, self.path, "was changed since a pull wrote it")
+            raise refusal_to_replace(self.out, self.path, "was changed since a pull wrote it")
 
     def replaced_pull(self) -> Mapping[str, Any]:
         return read_sheet(self.path, pulls_table().name) if has_content(self.path) else {}
@@ -495,6 +495,7 @@ def _write_string(worksheet: Any, row: int, column: int, text: str, *_: Any) -> 
 
 def _note_options(description: str) -> dict[str, Any]:
     """Return the size of a note that shows a whole description."""
+    # about 40 letters fit in a line of 280 pixels, and more lines are needed at long words
     lines = math.ceil(len(description) / 40) + 1
     return {"author": "", "width": 280, "height": 18 * lines, "font_size": 9}
 

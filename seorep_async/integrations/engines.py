@@ -131,10 +131,10 @@ def pull_table(
     if not isinstance(api_key_env, str) or not os.environ.get(api_key_env):
         # a caller may have passed the key instead of a name, so it is not shown
         name = API_KEY if api_key_env == API_KEY else "that api_key_env names"
-        raise _not_set(name, "api_key_env")
+        raise _not_set_error(name, "api_key_env")
     # the client's own message would advise a stored profile, but profiles are not read here
     if base_url is None and not os.environ.get(BASE_URL):
-        raise _not_set(BASE_URL, "base_url")
+        raise _not_set_error(BASE_URL, "base_url")
     table = _run(partial(_pull, table_pull, base_url, api_key_env, settings, account))
     if on_error == "rows":
         _warn_of_failures(table, checked_feed)
@@ -183,7 +183,7 @@ def _warn_of_failures(table: pa.Table, feed: Feed) -> None:
         _log.warning("%s: %s failed, such as %s: %s", part, reports, row["error"], row["message"])
 
 
-def _not_set(name: str, argument: str) -> ConfigurationError:
+def _not_set_error(name: str, argument: str) -> ConfigurationError:
     """Return the error for a variable that this machine, one of many workers, lacks."""
     problem = f"the environment variable {name} is not set on this machine ({platform.node()})"
     return ConfigurationError(problem, argument=argument)

@@ -84,6 +84,7 @@ def _fields_in_repr(model: Any) -> tuple[list[str], list[str]]:
 
 
 def _plain(value: Any) -> Any:
+    """Return a value made of dictionaries, lists and the values of enums."""
     if isinstance(value, Model):
         return value.to_dict()
     if isinstance(value, enum.Enum):

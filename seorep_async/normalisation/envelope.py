@@ -288,6 +288,7 @@ def _error_code(envelope: Mapping[str, Any]) -> int | None:
 
 
 def _service_error(envelope: dict[str, Any]) -> StatusError:
+    """Return the error that an envelope reports. Its type depends on the code in the envelope."""
     reason = one_line(reason_in(envelope)) or "it gave no reason"
     code = _error_code(envelope)
     # Without a code, this is the general StatusError.

@@ -117,6 +117,7 @@ class RankingValues:
             originals = {}
             for attribute, name in self._dates:
                 text = getattr(row, attribute) or ""
+                # The text after the day.
                 if text[10:] not in MIDNIGHT:
                     originals[name] = text
                     # Only its day is remembered, because times of day may all differ.

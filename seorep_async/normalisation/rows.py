@@ -268,13 +268,13 @@ class RowReader(Generic[M]):
         """
         wire_types: Any = _FORMATS[row_format]
         types = {name: wire_types.get(self._types[name], self._types[name]) for name in self._names}
-        type_ = _envelope(raw_row_struct(self._model, types, self._names, unknown_names))
+        type_ = _envelope_type(raw_row_struct(self._model, types, self._names, unknown_names))
         if row_format.endswith("lax"):
             return partial(_decode_lax, JsonDecoder(type_, strict=False).decode)
         return JsonDecoder(type_).decode
 
 
-def _envelope(row: Any) -> Any:
+def _envelope_type(row: Any) -> Any:
     """Return the type of pages of either shape, which refuses unknown fields anywhere."""
     struct = partial(msgspec.defstruct, forbid_unknown_fields=True, gc=False)
     # Totals and metadata stay JSON, because they are strict even if the rows are not.
@@ -301,7 +301,7 @@ def _end_at_first_row(_type: object, row: object) -> None:
 
 
 # msgspec calls the hook with each value that should be a `_FirstRow`, and so with the first row.
-_find_first_row = JsonDecoder(_envelope(_FirstRow), dec_hook=_end_at_first_row).decode
+_find_first_row = JsonDecoder(_envelope_type(_FirstRow), dec_hook=_end_at_first_row).decode
 
 
 def _first_row_of(body: bytes) -> dict[str, Any]:

@@ -111,6 +111,7 @@ def _problem_within(value: Any) -> _Problem | None:
 
 
 def _problem_of_number(digits: str) -> _Problem | None:
+    """Return the problem with a number, or None. The decoder calls this with each number."""
     try:
         msgspec.json.decode(digits)
     except msgspec.ValidationError:

@@ -108,7 +108,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
         """
         plain_number = plain_integer(number)
         if plain_number is None or plain_number < 1:
-            problem = f"page must be an integer from 1, got {short_repr(number)}"
+            problem = f"number must be an integer from 1, got {short_repr(number)}"
             raise ConfigurationError(problem, argument="number")
         deadline = self._session.call_timeout.deadline()
         return await self._session.send(self.query.request(plain_number, deadline))

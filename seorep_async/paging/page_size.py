@@ -219,7 +219,7 @@ class PageSize:
     def _confirm(self, page: Page[Any]) -> None:
         """Count a report that was not cut. Only the longest so far are counted.
 
-        A longer report starts the count anew.
+        A longer report starts the count again.
         """
         records = _announced(page)
         if records > self._longest:

@@ -272,13 +272,19 @@ def required_strings(**values: object) -> dict[str, str]:
 
 
 def optional_strings(**values: object) -> dict[str, str | None]:
-    """Return strings by name. None means that an argument is left out."""
-    strings = {}
+    """Return strings by name. None means that an argument is left out.
+
+    They are checked here, because a parameter may have another name than its argument.
+    """
+    strings: dict[str, str | None] = {}
     for name, value in values.items():
-        if value is not None and not isinstance(value, str):
+        if value is None:
+            strings[name] = None
+        elif isinstance(value, str):
+            strings[name] = _checked_string(name, value)
+        else:
             problem = f"{name} must be a string, got {described(value)}"
             raise ConfigurationError(problem, argument=name)
-        strings[name] = value
     return strings
 
 

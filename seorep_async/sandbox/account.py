@@ -96,6 +96,7 @@ class Account:
         self, seed: int, campaigns: int, keywords: int, users: int = 0, backlinks: int = 0
     ) -> None:
         self.key: int = mix(seed)
+        # four digits
         self.account_id: int = 1000 + mix(self.key) % 9000
         self._keyword_count = keywords
         self._backlink_count = backlinks

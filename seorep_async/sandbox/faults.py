@@ -95,6 +95,7 @@ class Faults:
 
 
 def _read_share(kind: str, value: str) -> float:
+    """Read a share such as 5% or 0.05."""
     try:
         if value.endswith("%"):
             return float(value[:-1]) / 100

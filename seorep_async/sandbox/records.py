@@ -234,6 +234,7 @@ class UserEndpoints(RecordEndpoints):
     def values(
         self, service: SandboxService, request: ApiRequest, record: RecordData
     ) -> RecordData:
+        """Return the values to store. Refuse the username of another user."""
         # A password is never stored.
         values = {name: value for name, value in request.sent.items() if name != "password"}
         if "username" not in values:

@@ -85,6 +85,7 @@ def _read_day(value: str) -> str:
 
 
 def _read_days(value: str) -> tuple[str, str]:
+    """Read the first and the last day of a range, in this order."""
     days = _RANGE.fullmatch(value)
     if not days:
         raise ValueError

@@ -250,6 +250,7 @@ def _phrase_of(campaign: RecordData, number: int) -> tuple[str, dict[str, int | 
 
 
 def _make_trend(drawn: SeededRandom, level: int, best: int = 1) -> Trend:
+    """Draw the wave around a level."""
     swing = drawn.below(12)
     speed = 5 + drawn.below(40)
     phase = drawn.below(256)
@@ -274,6 +275,7 @@ def make_user(key: int, account_id: int, user_id: int) -> RecordData:
     role, access = _ROLES[-1]
     if user_id > 1:
         role, access = drawn.pick(_ROLES)
+    # hired five days apart within eight years, each at a time within eight hours
     days = user_id * 5 % 2900
     hired = _HIRED + timedelta(days=days, seconds=drawn.below(28_800))
     return {

@@ -158,6 +158,7 @@ class TimeLimit:
 
     def is_very_late(self, seconds: float) -> bool:
         """Return whether far more than `seconds` has passed, because the loop was blocked."""
+        # a busy loop is always a little late
         return self.loop.time() - self._started > 1.25 * seconds
 
     def expire(self) -> None:

@@ -124,6 +124,7 @@ def _head_cell(column: _HtmlColumn) -> str:
 
 
 def _with_numbers(caption: str, shown_count: int, row_count: int, *, has_totals: bool) -> str:
+    """Return a caption with the numbers of rows that there are and that are shown."""
     words = f"{caption}: {counted(row_count, 'row')}"
     if shown_count < row_count:
         words += f", the first {shown_count} shown"

@@ -108,7 +108,7 @@ def by_this_program(use: ExitStack, database: Path) -> None:
 
 
 def by_a_pull(use: ExitStack, database: Path) -> None:
-    use.enter_context(use_of(database).written())
+    use.enter_context(use_of(database).writing())
     by_this_program(use, database)
 
 

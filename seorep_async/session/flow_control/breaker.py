@@ -128,6 +128,7 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         if self.response_time == math.inf:
             self.response_time = seconds
         else:
+            # smoothed like TCP's round-trip time
             self.response_time += (seconds - self.response_time) / 8
         self.failures = 0
         # Rule 4: only an attempt that started after the breaker opened can close it.

@@ -74,7 +74,7 @@ class ExcessRefusals(msgspec.Struct, eq=False):
         return self.excess > _TOO_MANY
 
     def end_hold(self) -> None:
-        """Set the share of refusals to tolerate, before a cut, and start counting anew."""
+        """Set the share of refusals to tolerate, before a cut, and begin to count again."""
         attempts = self.accepted_while_held + self.refused_while_held
         # A shorter hold proves little: the attempts that it lacks count as accepted.
         share = self.refused_while_held / max(ATTEMPTS_OF_HOLD, attempts)
