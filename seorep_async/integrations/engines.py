@@ -348,7 +348,7 @@ class _TablePull:
 
 
 def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
-    """Run a coroutine and wait for it. Ctrl-C cancels it."""
+    """Run a coroutine and wait for it. Ctrl-C or another error in the meantime cancels it."""
     loop = None
     with contextlib.suppress(RuntimeError):  # no loop runs
         loop = asyncio.get_running_loop()
@@ -368,7 +368,8 @@ def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
         running = executor.submit(context.run, asyncio.run, cancellable())
         try:
             return running.result()
-        except KeyboardInterrupt:
-            for cancel in cancels:
-                cancel()
-            raise
+        finally:
+            # Ctrl-C, or a time limit whose signal handler raises an error
+            if running.running():
+                for cancel in cancels:
+                    cancel()
