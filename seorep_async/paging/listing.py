@@ -213,10 +213,15 @@ class _Iteration(AsyncGenerator[T, None]):
     def __anext__(self) -> Coroutine[Any, Any, T]:
         # A generator without a frame has ended.
         if self._generator.ag_frame is None and not self._reading.is_complete:
-            raise ConfigurationError(
-                "this iteration ended early, so rows are missing; iterate over the listing anew"
-            )
+            return self._refuse_to_end()
         return self._generator.__anext__()
+
+    async def _refuse_to_end(self) -> NoReturn:
+        # Raised by a coroutine, because `anext(iteration, default)` crashes Python if `__anext__`
+        # itself raises.
+        raise ConfigurationError(
+            "this iteration ended early, so rows are missing; iterate over the listing anew"
+        )
 
     def asend(self, value: None) -> Coroutine[Any, Any, T]:
         return self._generator.asend(value)

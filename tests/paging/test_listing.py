@@ -229,8 +229,9 @@ async def test_iterating_ends_in_an_error_after_a_wrong_page() -> None:
         for iteration in (campaigns, pages):
             # Then, Python would end an ordinary generator, as if there were no more campaigns.
             for problem in ("is empty", "ended early"):
+                # With a default, Python would crash if `__anext__` raised before its first await.
                 with pytest.raises(SeoRepError, match=problem):
-                    await anext(iteration)
+                    await anext(iteration, None)
 
 
 # --- The window
