@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-import msgspec
-
 from seorep_async.models import Page
 from seorep_async.normalisation import FeedPage, ModelPage
+from seorep_async.secret import PrivateStruct
 from seorep_async.session import Deadline, Lane, Request
 
 T = TypeVar("T")
@@ -20,7 +19,7 @@ pages, so the listing is then read again with pages of the default size.
 """
 
 
-class Query(msgspec.Struct, Generic[T], eq=False):
+class Query(PrivateStruct, Generic[T]):
     """The query of a listing.
 
     Attributes:

@@ -20,8 +20,6 @@ from typing import (
     overload,
 )
 
-import msgspec
-
 from seorep_async.errors import ConfigurationError, InvalidRequestError, short_repr
 from seorep_async.models import CampaignPeriod, Feed, KeywordPeriod, KeywordRanking, Page
 from seorep_async.normalisation import Decoder, FeedPage, engine_warning
@@ -44,6 +42,7 @@ from seorep_async.resources.arguments import (
     unknown_argument,
 )
 from seorep_async.resources.encoding import ParamValue, encode_query
+from seorep_async.secret import PrivateStruct
 from seorep_async.session import Session
 from seorep_async.settings import FeedSearchParam, require_booleans
 
@@ -315,7 +314,7 @@ class Rankings:
             _log.warning("%s", warning, extra={"account": self._account})
 
 
-class FeedQuery(msgspec.Struct, Generic[R], eq=False):
+class FeedQuery(PrivateStruct, Generic[R]):
     """A query of a feed, for any number of campaigns or keywords.
 
     Attributes:

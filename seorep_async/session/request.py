@@ -14,6 +14,7 @@ from seorep_async.errors import (
     NotFoundError,
     SeoRepError,
 )
+from seorep_async.secret import PrivateStruct
 from seorep_async.session.failures import Failure
 from seorep_async.session.flow_control import Lane
 from seorep_async.session.timeouts import Deadline
@@ -31,7 +32,7 @@ _IDEMPOTENT_METHODS = ("GET", "PUT", "DELETE")
 
 
 # a msgspec struct, because an attrs object takes ten times as long to create for every request
-class Request(msgspec.Struct, Generic[T], eq=False):
+class Request(PrivateStruct, Generic[T]):
     """A request, with how to send it and how to read its response.
 
     Attributes:
@@ -91,7 +92,7 @@ class Request(msgspec.Struct, Generic[T], eq=False):
         return f"Request({self.method} {self.path})"
 
 
-class Response(msgspec.Struct, eq=False):
+class Response(PrivateStruct):
     """A complete response of any status, with its body decompressed.
 
     Attributes:

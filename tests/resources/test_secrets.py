@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 import pytest
+from rich.pretty import pretty_repr
 
 from seorep_async import (
     ArrayEncoding,
@@ -266,6 +267,7 @@ async def test_a_numeric_password_repeated_by_the_service_is_not_shown(connect: 
 
 def test_a_secret_string_shows_itself_to_no_repr() -> None:
     CANARY.assert_not_in(f"{Secret(PASSWORD)!r} {[Secret(PASSWORD)]}")
+    CANARY.assert_not_in(pretty_repr(Secret(PASSWORD), max_string=len(PASSWORD) - 1))
     assert Secret(PASSWORD) == PASSWORD
 
 

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Iterator
 
 import pytest
+from rich.pretty import pretty_repr
 
 from tests.session.calls import KEY
 
@@ -59,6 +60,9 @@ class Canary:
                 frames = frames.tb_next
             summary = traceback.TracebackException(type(link), link, frames, capture_locals=True)
             self.assert_not_in("".join(summary.stack.format()))
+            # rich and structlog show locals in a way of their own
+            for frame, _line in traceback.walk_tb(frames):
+                self.assert_not_in(pretty_repr(dict(frame.f_locals), max_string=80))
             self.assert_not_in(pickle.dumps(link).decode("latin-1"))
 
 
