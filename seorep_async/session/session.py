@@ -238,28 +238,16 @@ class Session:
                 is_retry=call.attempts > 0,
             )
         except WaitTimeout as timeout:
-            error = self._timeout_error(call, timeout.seconds, timeout.reason)
+            error = self._timeout_error(call, str(timeout))
             # The cause remains the last failure, not the `WaitTimeout`.
             raise error from error.__cause__
         except ClientClosed:
             raise self._closed_error(call.failure) from None
 
-    def _timeout_error(
-        self, call: Call[Any], seconds: float, reason: WaitReason | None
-    ) -> DeadlineExceededError:
-        """Return the error for a call that timed out.
-
-        Args:
-            call: the call.
-            seconds: the length of its last wait for a permit.
-            reason: the reason for that wait, or None.
-        """
+    def _timeout_error(self, call: Call[Any], wait: str) -> DeadlineExceededError:
+        """Return the error for a call that timed out after a last `wait` for a permit, in words."""
         cause = self.share.latest_failure if call.failure is None else call.failure.error
-        return deadline_exceeded(
-            cause,
-            was_sent=call.attempts > 0,
-            wait=self.share.wait_in_words(seconds, reason),
-        )
+        return deadline_exceeded(cause, was_sent=call.attempts > 0, wait=wait)
 
     async def _attempt(self, call: Call[T], permit: Permit) -> T | Failure:
         """Make one attempt, read the response, and report the attempt."""
@@ -354,7 +342,7 @@ class Session:
             settings=self.settings,
         )
         if decision is None:
-            decision = self._timeout_error(call, permit.seconds_waited, permit.reason)
+            decision = self._timeout_error(call, permit.wait)
         if isinstance(decision, SeoRepError):
             raise decision
         return decision

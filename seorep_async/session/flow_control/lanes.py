@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 import msgspec
 
-from seorep_async.session.flow_control.breaker import WaitReason
 from seorep_async.session.flow_control.refusals import Subject
 from seorep_async.session.timeouts import Deadline
 
@@ -28,17 +27,7 @@ class ClientClosed(Exception):
 
 
 class WaitTimeout(Exception):
-    """A request got no permit in time.
-
-    Attributes:
-        seconds: how long it waited.
-        reason: why it waited.
-    """
-
-    def __init__(self, seconds: float, reason: WaitReason) -> None:
-        super().__init__(seconds, reason)
-        self.seconds = seconds
-        self.reason = reason
+    """A request got no permit in time. The message describes its wait (`Permit.wait`)."""
 
 
 class Permit(msgspec.Struct, eq=False):
@@ -49,8 +38,7 @@ class Permit(msgspec.Struct, eq=False):
         started: when it was granted.
         is_probe: whether the attempt tests if the service accepts anything again.
         subject: the subject of the attempt.
-        seconds_waited: how long the request waited for it.
-        reason: why the request waited, or None if it did not.
+        wait: how long the request waited for it and for what, in words. Empty after a short wait.
         paces_retry: whether a refused request returns to the queue at once, because the pace
             decides when it goes. If it slept through the pause, others would take its place, and
             it would be refused again and again.
@@ -60,8 +48,7 @@ class Permit(msgspec.Struct, eq=False):
     started: float
     is_probe: bool
     subject: Subject | None
-    seconds_waited: float = 0.0
-    reason: WaitReason | None = None
+    wait: str = ""
     paces_retry: bool = False
 
 

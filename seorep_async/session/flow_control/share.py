@@ -238,10 +238,10 @@ class Share:
                 timer.cancel()
         if isinstance(outcome, Exception):
             raise outcome
+        wait = self._wait_in_words(seconds, reason)
         if outcome is None or self._comes_too_late(outcome, deadline, now):
-            raise WaitTimeout(seconds, reason)
-        outcome.seconds_waited = seconds
-        outcome.reason = reason
+            raise WaitTimeout(wait)
+        outcome.wait = wait
         return outcome
 
     def _comes_too_late(self, permit: Permit, deadline: Deadline, now: float) -> bool:
@@ -308,13 +308,13 @@ class Share:
         fields = {"account": self._account}
         _log.warning("%sa request has waited %s; nothing was sent", prefix, waited, extra=fields)
 
-    def wait_in_words(self, seconds: float, reason: WaitReason | None) -> str:
-        """Return how long an attempt waited and for what, in words, or an empty string."""
+    def _wait_in_words(self, seconds: float, reason: WaitReason) -> str:
+        """Return how long a request waited and for what, in words. Empty after a short wait."""
         if seconds <= _SHORTEST_WAIT:
             return ""
         return f"after a wait of {duration(seconds)} for {self._awaited(reason)}"
 
-    def _awaited(self, reason: WaitReason | None) -> str:
+    def _awaited(self, reason: WaitReason) -> str:
         """Return what a request waits for, in words."""
         rate = self._queue.pace.rate
         if reason is WaitReason.PAUSE:
