@@ -84,6 +84,15 @@ class PullArguments:
         # None lets the service's own number apply
         return {"page_size": None if self.page_size == "default" else self.page_size}
 
+    @property
+    def flags(self) -> dict[str, Any]:
+        """The flags that `pull_to` and `preview` take as well."""
+        return {
+            "restart": self.restart,
+            "retry_failed": self.retry_failed,
+            "force": self.force,
+        }
+
     def target(self, window: Days) -> str:
         """Return the target. Without `-o`, it is a file named after the feed and the period."""
         if self.out is not None:

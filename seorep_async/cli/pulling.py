@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-import attrs
 import click
 from rich.console import Console
 
@@ -19,11 +18,10 @@ from seorep_async.cli.engine_names import find_engine_names, known_engine_names
 from seorep_async.cli.errors import ExitCode, UsageError, option_of
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, failed, messages, write
-from seorep_async.cli.progress import Display, logged, show_progress
+from seorep_async.cli.progress import logged, show_progress
 from seorep_async.cli.pull import Days, PullArguments
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.cli.summary import PullRun, month_of
-from seorep_async.client import SeoRepClient
 from seorep_async.errors import ExportError, PullPausedError, SeoRepError
 from seorep_async.export import (
     OnProgress,
@@ -51,8 +49,6 @@ _CONTENTS = (
     "snapshot_date",
 )
 """The options that say what an export contains."""
-_FLAGS = ("restart", "retry_failed", "force")
-"""The options that `pull_to` and `preview` take as well."""
 _ESTIMATED_MONTHS = 2
 """The number of months to estimate. Later months are like the second, so they get its estimate."""
 
@@ -68,43 +64,6 @@ class NoCampaignsError(UsageError):
         if names:
             problem = f"no campaign matches {' and '.join(map(option_of, names))}"
         super().__init__(f"{problem}: nothing is written")
-
-
-@attrs.frozen
-class _Task:
-    """The parts of a run that are the same for each month.
-
-    Attributes:
-        target: the path of the target, or `-`.
-        options: the library's arguments.
-        console: shows everything except failures.
-        engine_names: names of engine A and B for the headers of a workbook, or None.
-    """
-
-    arguments: PullArguments
-    client: SeoRepClient
-    target: str
-    options: ExportOptions
-    console: Console
-    engine_names: tuple[str, str] | None
-
-    @property
-    def flags(self) -> dict[str, Any]:
-        """The flags among the options of this run."""
-        return {name: True for name in _FLAGS if getattr(self.arguments, name)}
-
-
-@attrs.frozen
-class _Months:
-    """The remaining windows of a run in order, and the number of skipped windows.
-
-    Attributes:
-        lacking: the feeds of complete months that lack reports.
-    """
-
-    left: list[Days]
-    skipped: int = 0
-    lacking: Sequence[PulledWindow] = ()
 
 
 def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> ExitCode:
@@ -130,29 +89,32 @@ async def _run(
     warnings: Sequence[str],
     engine_names: tuple[str, str] | None,
 ) -> ExitCode:
-    """Preview or pull with an open client, report, and return the exit code.
-
-    Args:
-        warnings: the warnings that were logged; the list grows while the pull runs.
-    """
+    """Preview or pull with an open client, report, and return the exit code."""
     async with connection.opened(**arguments.settings) as client:
-        # several months share one target
-        target = arguments.target(windows[0])
-        options = _export_options(arguments)
-        task = _Task(arguments, client, target, options, console, engine_names)
-        months = _Months(list(windows))
-        by_month = len(windows) > 1
-        if by_month or arguments.skip_complete:
-            months = await _months_left(task, windows)
-        if arguments.dry_run and months.left:
-            previews = await _preview_each(task, months.left)
-            facts = summary.facts_of_previews(arguments, months.left, previews, months.skipped)
+        pull_run = PullRun(
+            arguments=arguments,
+            client=client,
+            source=connection.label,
+            # several months share one target
+            target=arguments.target(windows[0]),
+            options=_export_options(arguments),
+            engine_names=engine_names,
+            by_month=len(windows) > 1,
+            night=arguments.snapshot_date or client.now().date(),
+            windows=windows,
+            warnings=warnings,
+        )
+        if pull_run.by_month or arguments.skip_complete:
+            await _skip_complete_months(pull_run)
+        if arguments.dry_run and pull_run.windows:
+            previews = await _preview_each(pull_run)
+            facts = summary.facts_of_previews(pull_run, previews)
             text = summary.preview_in_words(facts, connection.label)
             await in_daemon_thread(write, as_json(facts) if arguments.json else text)
             code = ExitCode.OK
         else:
-            pull_run = await _pull_each(task, months, by_month=by_month)
-            code = await _report(pull_run, connection.label, console, warnings)
+            await _pull_each(pull_run, console)
+            code = await _report(pull_run, console)
         # no signal may change the exit code while connections are closed
         signals.ignore()
         return code
@@ -171,27 +133,26 @@ def _export_options(arguments: PullArguments) -> ExportOptions:
 # --- Which months
 
 
-async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
-    """Find the months to pull: first an unfinished month, then the months never pulled before.
+async def _skip_complete_months(run: PullRun) -> None:
+    """Skip complete months, and sort the others: first an unfinished month, then the new ones.
 
     Months with failures come last; the month pulled longest ago is the first of them. Otherwise, a
     campaign that always fails would use up the requests of each night.
     """
-    request, staged, accounts = await _look_at_target(task, windows[0])
-    task.options["account"] = request.account
+    request, staged, accounts = await _look_at_target(run)
+    run.options["account"] = request.account
     unfinished = None
     if staged is not None and not staged.ended:
         unfinished = (staged.start_date, staged.end_date)
     pulled: Mapping[tuple[dt.date, dt.date, Feed], PulledWindow] = {}
     # The order of months matters only if complete ones are left out. An empty file, or a database
     # of a person's own tables, can't be read as a history, but has no complete month either.
-    if task.arguments.skip_complete and request.account in accounts:
-        read = partial(pulled_windows, task.target, request.account, request.selection)
+    if run.arguments.skip_complete and request.account in accounts:
+        read = partial(pulled_windows, run.target, request.account, request.selection)
         pulled = await asyncio.to_thread(read, compared=request.compared)
     left = []
-    lacking = []
     started_at = {}
-    for window in windows:
+    for window in run.windows:
         pulled_feeds = [
             pulled[*window, feed] for feed in request.feeds if (*window, feed) in pulled
         ]
@@ -203,29 +164,30 @@ async def _months_left(task: _Task, windows: Sequence[Days]) -> _Months:
         is_complete = has_every_feed and all(feed.is_complete for feed in pulled_feeds)
         # a month that was started over must be finished, although an earlier pull was complete
         if is_complete and window != unfinished:
-            lacking += [feed for feed in pulled_feeds if feed.failed_reports]
+            run.months_skipped += 1
+            run.lacking += [feed for feed in pulled_feeds if feed.failed_reports]
         else:
             left.append(window)
     # a pull gives the same warning, but here there is none
     if not left:
         accounts[request.account].warn_of_other_options(request)
-    left.sort(key=lambda window: (window != unfinished, started_at[window]))
-    return _Months(left, skipped=len(windows) - len(left), lacking=lacking)
+    run.windows = sorted(left, key=lambda days: (days != unfinished, started_at[days]))
 
 
 async def _look_at_target(
-    task: _Task, window: Days
+    run: PullRun,
 ) -> tuple[ExportRequest, StagedPull | None, Mapping[str, KnownAccount]]:
     """Return three things: the request, the staged pull, and the accounts in the target.
 
     The request has the account's name in the target. With `--restart`, staged reports are removed.
     """
-    arguments = task.arguments
+    arguments = run.arguments
     # removed now, because the run after a failure may omit --restart
     only_look = arguments.dry_run or not arguments.restart
-    opening = Opening(task.target, restart=arguments.restart, only_look=only_look)
-    request = ExportRequest.of(task.client, arguments.campaign_ids, window, task.options)
-    async with opened_target(task.client, request, opening) as opened:
+    opening = Opening(run.target, restart=arguments.restart, only_look=only_look)
+    window = run.windows[0]
+    request = ExportRequest.of(run.client, arguments.campaign_ids, window, run.options)
+    async with opened_target(run.client, request, opening) as opened:
         target = opened.target
         accounts = target.accounts if isinstance(target, Database) else {}
         return target.request, opened.staging.earlier_pull, accounts
@@ -234,16 +196,16 @@ async def _look_at_target(
 # --- The dry run
 
 
-async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullPreview]:
+async def _preview_each(run: PullRun) -> dict[str, PullPreview]:
     """Return an estimate of each pull, by the name of its month.
 
     The first pull may be partly staged. The pulls after the second are like the second.
     """
-    arguments = task.arguments
+    arguments = run.arguments
     previews: dict[str, PullPreview] = {}
     last = None
-    out = None if arguments.to_stdout else task.target
-    for window in windows:
+    out = None if arguments.to_stdout else run.target
+    for window in run.windows:
         is_alike = len(previews) >= _ESTIMATED_MONTHS
         if arguments.retry_failed:
             # Each month has its own failures, so each is estimated. But while an unfinished pull is
@@ -251,12 +213,12 @@ async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullP
             is_alike = last is not None and last.staged is not None and not last.staged.ended
         if last is None or not is_alike:
             last = await preview(
-                task.client,
+                run.client,
                 arguments.campaign_ids,
                 *window,
                 out=out,
-                **task.flags,
-                **task.options,
+                **arguments.flags,
+                **run.options,
             )
         # with --retry-failed, an estimate without campaigns means that none has failed
         if not last.campaigns and not arguments.retry_failed:
@@ -271,44 +233,22 @@ async def _preview_each(task: _Task, windows: Sequence[Days]) -> dict[str, PullP
 # --- The pull
 
 
-async def _pull_each(task: _Task, months: _Months, *, by_month: bool) -> PullRun:
+async def _pull_each(run: PullRun, console: Console) -> None:
     """Pull the remaining windows one after another, until one ends the run early."""
-    display = Display()
-    pulls: list[PullSummary] = []
-    left = list(months.left)
-    ended_by: BaseException | None = None
     began = time.monotonic()
-    # A run may end after midnight.
-    night = task.arguments.snapshot_date or task.client.now().date()
     try:
-        async with show_progress(display, task.console, task.client):
-            while left:
-                if by_month:
-                    number = len(pulls) + 1
-                    display.label = f"{month_of(left[0])}, {number} of {len(months.left)}: "
-                pulls.append(await _pull_one(task, left[0], display))
-                del left[0]
-                if left:
+        async with show_progress(run.display, console, run.client):
+            for number, window in enumerate(run.windows, 1):
+                if run.by_month:
+                    run.display.label = f"{month_of(window)}, {number} of {len(run.windows)}: "
+                run.pulls.append(await _pull_one(run, window))
+                if run.windows_left:
                     _raise_late_cancel()
     except asyncio.CancelledError:
-        ended_by = KeyboardInterrupt()
+        run.ended_by = KeyboardInterrupt()
     except (SeoRepError, NoCampaignsError) as error:
-        ended_by = error
-    return PullRun(
-        arguments=task.arguments,
-        account=task.options["account"] or task.client.account,
-        night=night,
-        by_month=by_month,
-        engine_names=task.engine_names,
-        pulls=pulls,
-        windows_left=left,
-        months_skipped=months.skipped,
-        lacking=months.lacking,
-        stats=task.client.stats,
-        seconds=time.monotonic() - began,
-        ended_by=ended_by,
-        position=display.position,
-    )
+        run.ended_by = error
+    run.seconds = time.monotonic() - began
 
 
 def _raise_late_cancel() -> None:
@@ -318,87 +258,85 @@ def _raise_late_cancel() -> None:
         raise asyncio.CancelledError
 
 
-async def _pull_one(task: _Task, window: Days, display: Display) -> PullSummary:
+async def _pull_one(run: PullRun, window: Days) -> PullSummary:
     """Pull one window into the target, or to stdout."""
-    arguments = task.arguments
+    arguments = run.arguments
 
     def show(state: PullProgress) -> None:
         if state.total == 0 and state.stage is Stage.LISTING:
             raise NoCampaignsError(arguments)
-        display.state = state
+        run.display.state = state
 
     if arguments.to_stdout:
-        return await _stream(task, window, show)
+        return await _stream(run, window, show)
     requests_left = None
     if arguments.max_requests is not None:
         # the budget is for the whole run, so earlier months have used a part of it
-        requests_left = arguments.max_requests - task.client.stats.attempts
+        requests_left = arguments.max_requests - run.stats.attempts
         if requests_left <= 0:
             raise PullPausedError("stopped at --max-requests")
     return await pull_to(
-        task.client,
+        run.client,
         arguments.campaign_ids,
         *window,
-        out=task.target,
+        out=run.target,
         max_requests=requests_left,
-        engine_names=task.engine_names,
+        engine_names=run.engine_names,
         on_progress=show,
-        **task.flags,
-        **task.options,
+        **arguments.flags,
+        **run.options,
     )
 
 
-async def _stream(task: _Task, window: Days, show: OnProgress) -> PullSummary:
+async def _stream(run: PullRun, window: Days, show: OnProgress) -> PullSummary:
     """Write the rows of one window to stdout as they arrive."""
 
     async def write_part(data: bytes) -> None:
         # a slow reader must not delay the requests
         await in_daemon_thread(write, data.decode())
 
-    format: Any = task.arguments.format or "csv"
+    format: Any = run.arguments.format or "csv"
     pulled = await stream(
-        task.client,
-        task.arguments.campaign_ids,
+        run.client,
+        run.arguments.campaign_ids,
         *window,
         write=write_part,
         format=format,
         on_progress=show,
-        **task.options,
+        **run.options,
     )
     # the header was written, but no campaign was found
     if not pulled.campaigns:
-        raise NoCampaignsError(task.arguments)
+        raise NoCampaignsError(run.arguments)
     return pulled
 
 
 # --- The report
 
 
-async def _report(
-    pull_run: PullRun, source: str, console: Console, warnings: Sequence[str]
-) -> ExitCode:
+async def _report(run: PullRun, console: Console) -> ExitCode:
     """Report a run in words on stderr, and on request as JSON on stdout.
 
     If stdout can't be written, the target is still complete.
     """
-    code = pull_run.code
-    error = pull_run.ended_by
-    summary.show_early_end(pull_run, console)
-    if pull_run.arguments.json:
+    code = run.code
+    error = run.ended_by
+    summary.show_early_end(run, console)
+    if run.arguments.json:
         try:
-            await in_daemon_thread(write, as_json(summary.facts_of(pull_run, warnings)))
+            await in_daemon_thread(write, as_json(summary.facts_of(run)))
         except ExportError as unwritten:
             # the exit code of a failed pull says more than this error
             code = code or failed(unwritten)
         except (asyncio.CancelledError, click.exceptions.Exit):
             pass  # the reader has stopped, but the export succeeded, so this is not an error
     # months that were pulled before the error are in the database, so they are reported
-    summary.show_failures(pull_run)
-    if pull_run.pulls or not pull_run.windows_left:
-        summary.show_summary(pull_run, source, console, warnings)
-    was_paused_between_months = isinstance(error, PullPausedError) and pull_run.by_month
+    summary.show_failures(run)
+    if run.pulls or not run.windows_left:
+        summary.show_summary(run, console)
+    was_paused_between_months = isinstance(error, PullPausedError) and run.by_month
     if isinstance(error, Exception) and not was_paused_between_months:
         code = failed(error)
-    if pull_run.arguments.summary_line:
-        messages().print(summary.closing_line(pull_run, code))
+    if run.arguments.summary_line:
+        messages().print(summary.closing_line(run, code))
     return code

@@ -18,10 +18,13 @@ from rich.text import Text
 
 from seorep_async.cli.errors import ExitCode, code_of, facts_of_error, in_shell_words
 from seorep_async.cli.output import messages
+from seorep_async.cli.progress import Display
 from seorep_async.cli.pull import Days, PullArguments
+from seorep_async.client import SeoRepClient
 from seorep_async.errors import PullPausedError, counted, duration, one_line
 from seorep_async.export import PullFailure, PullPreview, PullSummary
 from seorep_async.export.progress import fails_again, id_in_text
+from seorep_async.export.request import ExportOptions
 from seorep_async.history.source import PulledWindow, listed
 from seorep_async.session import Stats
 
@@ -44,35 +47,53 @@ _WAIT = re.compile("(?<=the call timed out).*(?=; last error)")
 """The time that a report waited in an outage. It differs between reports."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.define(kw_only=True)
 class PullRun:
-    """A run: one pull, or one for each month. It may have ended early.
+    """A run: one pull, or one for each month. It may end early.
 
     Attributes:
-        account, night: as requested. The pulls may have others, from a database or an earlier run.
-        by_month: whether each month has its own pull.
+        source: the service, in words.
+        target: the path of the target, or `-`.
+        options: the library's arguments.
         engine_names: names of engine A and B for the headers of a workbook, or None.
-        windows_left: the first and last day of each remaining pull, in order.
+        by_month: whether each month has its own pull.
+        night: as requested, or the day on which the run began. A pull of an earlier run that is
+            resumed has its own.
+        windows: the first and last day of each pull, in order.
+        warnings: the warnings that were logged; the list grows while the run lasts.
         months_skipped: months that were complete before.
         lacking: the feeds of skipped months that lack reports; a retry would fail again.
-        stats: the cost of the run, unfinished pulls included.
-        ended_by: the error or the interrupt that ended it early, or None.
-        position: the progress of the last pull in words, or an empty string.
+        pulls: the completed pulls.
+        ended_by: the error or the interrupt that ended the run early, or None.
+        display: the progress of the last pull.
     """
 
     arguments: PullArguments
-    account: str
-    night: dt.date
-    by_month: bool
+    client: SeoRepClient
+    source: str
+    target: str
+    options: ExportOptions
     engine_names: tuple[str, str] | None
-    pulls: Sequence[PullSummary]
-    windows_left: Sequence[Days]
-    months_skipped: int
-    lacking: Sequence[PulledWindow]
-    stats: Stats
-    seconds: float
-    ended_by: BaseException | None
-    position: str
+    by_month: bool
+    night: dt.date
+    windows: Sequence[Days]
+    warnings: Sequence[str]
+    months_skipped: int = 0
+    lacking: list[PulledWindow] = attrs.field(factory=list)
+    pulls: list[PullSummary] = attrs.field(factory=list)
+    ended_by: BaseException | None = None
+    seconds: float = 0.0
+    display: Display = attrs.field(factory=Display)
+
+    @property
+    def account(self) -> str:
+        """The account's name as requested. A pull may have another, which the database has."""
+        return self.options["account"] or self.client.account
+
+    @property
+    def windows_left(self) -> Sequence[Days]:
+        """The windows whose pulls are not complete."""
+        return self.windows[len(self.pulls) :]
 
     @property
     def code(self) -> ExitCode:
@@ -83,6 +104,11 @@ class PullRun:
         if code is ExitCode.OK and self.lacking:
             return ExitCode.REFUSED
         return code
+
+    @property
+    def stats(self) -> Stats:
+        """The cost of the run, unfinished pulls included."""
+        return self.client.stats
 
     @property
     def received(self) -> bool:
@@ -157,7 +183,7 @@ def show_early_end(run: PullRun, console: Console) -> None:
     """If a run ended early, print how far it came and how to continue."""
     months_left = f"; {counted(len(run.windows_left), 'month is', 'months are')} left"
     if isinstance(run.ended_by, KeyboardInterrupt):
-        position = months_left if run.by_month else run.position
+        position = months_left if run.by_month else run.display.position
         advice = ""
         if not run.arguments.to_stdout:
             advice = "\nRepeat the command to resume. With --restart, it would start over."
@@ -168,7 +194,7 @@ def show_early_end(run: PullRun, console: Console) -> None:
     elif isinstance(run.ended_by, PullPausedError):
         requests = counted(run.stats.attempts, "request")
         console.print(
-            f"Paused at --max-requests, after {requests}{run.position}{months_left}. "
+            f"Paused at --max-requests, after {requests}{run.display.position}{months_left}. "
             "Repeat the command to go on."
         )
     else:
@@ -227,13 +253,8 @@ def _reason_of(failure: PullFailure) -> str:
     return one_line(message)
 
 
-def show_summary(run: PullRun, source: str, console: Console, warnings: Sequence[str] = ()) -> None:
-    """Print what was pulled, into which files, and the next step if there were failures.
-
-    Args:
-        source: the service, in words.
-        warnings: sentences that were printed already.
-    """
+def show_summary(run: PullRun, console: Console) -> None:
+    """Print what was pulled, into which files, and the next step if there were failures."""
     if not run.pulls:
         console.print("Nothing to pull: no month needs another pull.")
         _show_next_step(run, console)
@@ -245,8 +266,8 @@ def show_summary(run: PullRun, source: str, console: Console, warnings: Sequence
             "everything."
         )
         return
-    console.print(Text.assemble((_headline(run), "bold"), f" from {one_line(source)}"))
-    notes = dict.fromkeys(note for pull in run.pulls for note in pull.notes if note not in warnings)
+    console.print(Text.assemble((_headline(run), "bold"), f" from {one_line(run.source)}"))
+    notes = {note: None for pull in run.pulls for note in pull.notes if note not in run.warnings}
     if run.engine_names is None and run.arguments.is_workbook:
         notes["engine_a and engine_b have no names yet: --engines 'Google, Bing' gives them"] = None
     lines: list[tuple[str, str | Text]] = [("Note", one_line(note)) for note in notes]
@@ -380,9 +401,10 @@ def closing_line(run: PullRun, code: ExitCode) -> str:
             counts = f"{counts}, {facts_of_error(run.ended_by)['kind']}"
             # a refused key is the cause of all failures so far
             if run.code is not ExitCode.AUTHENTICATION:
-                counts += run.position
-    windows = [(pull.start_date, pull.end_date) for pull in run.pulls] + list(run.windows_left)
-    period = f", {min(windows)[0]} to {max(windows)[1]}" if windows else ""
+                counts += run.display.position
+    period = ""
+    if run.windows:
+        period = f", {min(run.windows)[0]} to {max(run.windows)[1]}"
     subject = f"{one_line(account)}, night of {night}{period}"
     return f"{_now()}: {subject}: {counts}; exit code {code:d}"
 
@@ -407,14 +429,14 @@ def _now() -> str:
 # --- As JSON
 
 
-def facts_of(run: PullRun, warnings: Sequence[str]) -> dict[str, Any]:
+def facts_of(run: PullRun) -> dict[str, Any]:
     """Return the facts of a run: of its pull, of its months, or of the error that ended it."""
     error = None if run.ended_by is None else facts_of_error(run.ended_by)
     if not run.by_month and error is not None:
         return {"error": error}
     is_retry = run.arguments.retry_failed
     if not run.by_month and run.pulls:
-        return _facts_of_pull(run.pulls[0], is_retry) | {"warnings": list(warnings)}
+        return _facts_of_pull(run.pulls[0], is_retry) | {"warnings": list(run.warnings)}
     facts = _facts_of_end(run.code, error)
     # a dry run gets here only if all months are complete
     if run.arguments.dry_run:
@@ -425,7 +447,7 @@ def facts_of(run: PullRun, warnings: Sequence[str]) -> dict[str, Any]:
         "requests": run.stats.attempts,
         "rows": run.rows,
         "failures": run.missing_reports,
-        "warnings": list(warnings),
+        "warnings": list(run.warnings),
         "pulls": [_facts_of_pull(pull, is_retry) for pull in run.pulls],
     }
 
@@ -463,13 +485,9 @@ def _facts_of_failure(failure: PullFailure) -> dict[str, Any]:
 # --- A dry run
 
 
-def facts_of_previews(
-    arguments: PullArguments,
-    windows: Sequence[Days],
-    previews: Mapping[str, PullPreview],
-    months_skipped: int,
-) -> dict[str, Any]:
+def facts_of_previews(run: PullRun, previews: Mapping[str, PullPreview]) -> dict[str, Any]:
     """Return the facts of a dry run for JSON: of one pull, or of all months together."""
+    arguments = run.arguments
     first = next(iter(previews.values()))
     requests = sum(preview.requests for preview in previews.values())
     # without --max-requests, one run is enough
@@ -480,8 +498,8 @@ def facts_of_previews(
     facts = {
         "dry_run": True,
         "feeds": arguments.feeds,
-        "start_date": min(first_day for first_day, _ in windows),
-        "end_date": max(last_day for _, last_day in windows),
+        "start_date": min(first_day for first_day, _ in run.windows),
+        "end_date": max(last_day for _, last_day in run.windows),
         "account": first.account,
         "snapshot_date": arguments.snapshot_date,
         "files": [str(file) for file in first.files],
@@ -492,7 +510,7 @@ def facts_of_previews(
         "notes": list(first.notes),
         "runs": math.ceil(requests / requests_of_run),
         "staged": staged,
-        "months_skipped": months_skipped,
+        "months_skipped": run.months_skipped,
     }
     if len(previews) > 1:
         facts["months"] = {month: preview.requests for month, preview in previews.items()}

@@ -138,10 +138,10 @@ def test_a_refused_key_is_not_a_number_of_failures_in_a_log() -> None:
         account="acme",
         night=DAY,
         pulls=(),
-        windows_left=[(dt.date(2023, month, 1), dt.date(2023, month, 28)) for month in (1, 2)],
+        windows=[(dt.date(2023, month, 1), dt.date(2023, month, 28)) for month in (1, 2)],
         ended_by=AuthenticationError("refused"),
         code=ExitCode.AUTHENTICATION,
-        position=" at 14 of 15 reports, with 14 failures so far",
+        display=SimpleNamespace(position=" at 14 of 15 reports, with 14 failures so far"),
     )
     line = closing_line(run, run.code)
     period = "2023-01-01 to 2023-02-28"
