@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import calendar
 import csv
 import datetime as dt
 import functools
@@ -129,8 +128,8 @@ class PullArguments:
 
     def _from_to(self, today: dt.date) -> Days:
         """Return the days of --from and --to, or their defaults."""
-        last_day = self.end or _end_of_last_month(today)
-        first_day = self.start or _first_day_of_months(_DEFAULT_MONTHS, last_day)
+        last_day = self.end or default_window(today)[1]
+        first_day = self.start or _first_day(_month_of(last_day) - _DEFAULT_MONTHS + 1)
         if last_day < first_day:
             advice = "; swap them" if self.end else ", the end of last month; give --to as well"
             raise click.UsageError(f"--from {first_day} is after --to {last_day}{advice}.")
@@ -191,55 +190,56 @@ def default_window(today: dt.date) -> Days:
     return _last_days(_DEFAULT_MONTHS, "m", today)
 
 
-# --- Days
+# --- Days. Months are numbers, counted from January of year 0, so that subtraction crosses years.
+
+
+def _month_of(date: dt.date) -> int:
+    return date.year * 12 + date.month - 1
+
+
+def _days_of_months(first: int, last: int) -> Days:
+    """Return the first day of a month, and the last day of the same or a later month."""
+    return _first_day(first), _first_day(last + 1) - dt.timedelta(1)
+
+
+def _first_day(month: int) -> dt.date:
+    year, index = divmod(month, 12)
+    return dt.date(year, index + 1, 1)
 
 
 def _last_days(number: int, unit: str, today: dt.date) -> Days:
     """Return the first and last of the days, weeks or full months before today."""
     if unit == "m":
-        last_day = _end_of_last_month(today)
-        return _first_day_of_months(number, last_day), last_day
+        this_month = _month_of(today)
+        return _days_of_months(this_month - number, this_month - 1)
     days = number * 7 if unit == "w" else number
     return today - dt.timedelta(days), today - dt.timedelta(1)
-
-
-def _end_of_last_month(today: dt.date) -> dt.date:
-    return today.replace(day=1) - dt.timedelta(1)
-
-
-def _first_day_of_months(number: int, last_day: dt.date) -> dt.date:
-    """Return the first day of a period of months that ends with the month of `last_day`."""
-    # months are counted from January of year 0, so that subtraction crosses years
-    last_month = last_day.year * 12 + last_day.month - 1
-    year, month = divmod(last_month - number + 1, 12)
-    return dt.date(year, month + 1, 1)
 
 
 def _windows_of_months(value: str, today: dt.date) -> list[Days]:
     """Read a month, or a range of months."""
     first, dots, end = value.partition("..")
     last = end if dots else first
-    months = [_window_of_month(first, today)]
-    final_month = _window_of_month(last, today)
-    if final_month < months[0]:
+    first_month = _read_month(first, today)
+    last_month = _read_month(last, today)
+    if last_month < first_month:
         raise click.UsageError(f"--month {value}: the first month is after the last; swap them.")
-    while months[-1] < final_month:
-        _, last_day = months[-1]
-        months.append(_whole_month(last_day + dt.timedelta(1)))
+    windows = [_days_of_months(month, month) for month in range(first_month, last_month + 1)]
     if last == "this":
         # future days have no rankings
-        months[-1] = final_month[0], today
-    return months
+        windows[-1] = _first_day(last_month), today
+    return windows
 
 
-def _window_of_month(value: str, today: dt.date) -> Days:
-    """Return the first and the last day of a month: `2023-03`, `this` or `last`."""
+def _read_month(value: str, today: dt.date) -> int:
+    """Read a month: `2023-03`, `this` or `last`."""
+    this_month = _month_of(today)
     if value == "this":
-        return _whole_month(today)
+        return this_month
     if value == "last":
-        return _whole_month(_end_of_last_month(today))
+        return this_month - 1
     try:
-        return _whole_month(day(f"{value}-01"))
+        return _month_of(day(f"{value}-01"))
     except click.BadParameter:
         raise click.UsageError(
             f"--month: {value!r} is neither a month (2023-03, this, last) nor a range of a pull "
@@ -262,24 +262,17 @@ def _likely_month(value: str) -> str:
 
 def last_days_of_months(value: str, today: dt.date) -> Days:
     """Read a month. Return the last day of the month before it, and its own last day."""
-    first_day, last_day = _window_of_month(value, today)
-    return first_day - dt.timedelta(1), last_day
+    month = _read_month(value, today)
+    return _first_day(month) - dt.timedelta(1), _first_day(month + 1) - dt.timedelta(1)
 
 
 def _period(window: Days) -> str:
     """Return a period for the name of a file: a month, or the first and the last day."""
     first_day, last_day = window
-    _, days_of_month = calendar.monthrange(last_day.year, last_day.month)
-    if first_day == last_day.replace(day=1) and last_day.day == days_of_month:
+    month = _month_of(first_day)
+    if window == _days_of_months(month, month):
         return first_day.isoformat().removesuffix("-01")
     return f"{first_day}_{last_day}"
-
-
-def _whole_month(date: dt.date) -> Days:
-    first_day = date.replace(day=1)
-    # 31 days after a first day, it is always the next month
-    next_month = (first_day + dt.timedelta(31)).replace(day=1)
-    return first_day, next_month - dt.timedelta(1)
 
 
 def read_period(value: str) -> tuple[int, str]:
