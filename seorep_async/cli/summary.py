@@ -490,7 +490,7 @@ def facts_of_previews(run: PullRun, previews: Mapping[str, PullPreview]) -> dict
     arguments = run.arguments
     first = next(iter(previews.values()))
     requests = sum(preview.requests for preview in previews.values())
-    # without --max-requests, one run is enough
+    # without --max-requests, one run is enough; a pull that is complete needs 0 requests
     requests_of_run = arguments.max_requests or requests or 1
     staged = None
     if first.staged is not None:

@@ -18,7 +18,7 @@ import attrs
 from seorep_async.errors import ConfigurationError, ExportError, suggestion
 from seorep_async.export.database_use import DatabaseUse, use_of
 from seorep_async.export.files import (
-    Retry,
+    RetryableFailures,
     Target,
     check_file,
     check_row_options,
@@ -228,7 +228,7 @@ class Database(Target):
             if not account.ids.isdisjoint(account_ids)
         ]
 
-    def find_retry(self) -> Retry:
+    def find_retry(self) -> RetryableFailures:
         """Find the campaigns that failed in earlier pulls of this night and these days.
 
         There is something to retry only if one of these pulls requested all that is requested now.
@@ -248,7 +248,7 @@ class Database(Target):
         }
         with self._connected() as database:
             if not {"pulls", "failures"} <= found_columns(database).keys():
-                return Retry()
+                return RetryableFailures()
             pulls = _ask(database, _PULLS_OF_FEEDS, parameters)
             failures = _ask(database, _FAILED_CAMPAIGNS, parameters)
         # Pulls are sorted, the latest first. The rows that stay are from the last pull that
@@ -258,8 +258,8 @@ class Database(Target):
         for row_options, has_requested_all in pulls:
             first_error = first_error or check_row_options(request, row_options)
             if has_requested_all:
-                return Retry([campaign_id for (campaign_id,) in failures], first_error)
-        return Retry()
+                return RetryableFailures([campaign_id for (campaign_id,) in failures], first_error)
+        return RetryableFailures()
 
     @contextmanager
     def _connected(self, *, to_write: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -28,7 +28,7 @@ from seorep_async.export.lookups import (
     look_up,
     refuse_future_period,
 )
-from seorep_async.export.pieces import Failure
+from seorep_async.export.pieces import StagedFailure
 from seorep_async.export.progress import PullFailure, Stage, Tracker
 from seorep_async.export.request import ExportRequest, Plan
 from seorep_async.export.staging import LeadIds, Staging
@@ -76,7 +76,7 @@ def _retrieve_error(future: asyncio.Future[Any]) -> None:
         future.exception()
 
 
-class Group:
+class OutcomeGroup:
     """Collects outcomes of a feed. Stores them when there are many rows, and at short intervals."""
 
     def __init__(
@@ -99,7 +99,7 @@ class Group:
         self._weight = 0
         self._end = asyncio.Event()
 
-    async def __aenter__(self) -> Group:
+    async def __aenter__(self) -> OutcomeGroup:
         self._timer = asyncio.create_task(self._store_at_intervals())
         return self
 
@@ -289,7 +289,7 @@ class Fetcher:
         fetched = outcomes_of_feed(self.client, request, feed, needed, self.options, self.tracker)
         # if an error ends this block, the pull is closed first, and the group stores the rest
         async with (
-            Group(self.run, self.staging, feed, self.tracker, needed) as group,
+            OutcomeGroup(self.run, self.staging, feed, self.tracker, needed) as group,
             aclosing(fetched) as outcomes,
         ):
             async for outcome in outcomes:
@@ -390,7 +390,7 @@ class OrderedFetcher:
         """Add a failure for each campaign of a report."""
         (requested_feed,) = self.request.feeds
         # the ids are not among these facts
-        facts = Failure.of((), error).facts
+        facts = StagedFailure.of((), error).facts
         keyword_id = id_ if feed is Feed.KEYWORD_BY_DATE else None
         for campaign_id in owners[id_]:
             failure = PullFailure(requested_feed, campaign_id, keyword_id, *facts)

@@ -47,7 +47,7 @@ def refusal(out: object, problem: str) -> ConfigurationError:
 
 
 @attrs.frozen
-class Retry:
+class RetryableFailures:
     """The failures of earlier pulls that a request with `retry_failed` can retry.
 
     Attributes:
@@ -113,7 +113,7 @@ class Target:
             }
         )
 
-    def find_retry(self) -> Retry:
+    def find_retry(self) -> RetryableFailures:
         """Look for a complete pull of the same request, after which nothing is left to retry.
 
         Otherwise `campaign_ids` is None: only the staging folder knows which reports failed.
@@ -123,8 +123,8 @@ class Target:
         # a workbook leaves empty columns out
         if all(pull.get(name, "") == value for name, value in complete_pull.items()):
             # no campaign failed; the column `reading` has the row options
-            return Retry([], check_row_options(self.request, pull.get("reading")))
-        return Retry()
+            return RetryableFailures([], check_row_options(self.request, pull.get("reading")))
+        return RetryableFailures()
 
     def row_files(self) -> list[Path]:
         """Return the files of the feeds' rows. A relative path of the caller's stays relative."""
@@ -355,6 +355,7 @@ def replacing(out: Path, path: Path) -> Iterator[Path]:
     try:
         # A folder of its own, because xlsxwriter also creates temporary files. On Windows, a virus
         # scanner may keep one of them open after the file was replaced.
+        # with a longer prefix, the name of the folder might be too long for the file system
         prefix = f".{path.name[-50:]}."
         with TemporaryDirectory(
             prefix=prefix, dir=path.parent, ignore_cleanup_errors=True

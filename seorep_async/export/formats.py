@@ -52,7 +52,7 @@ class StagedReport(NamedTuple):
 
 
 @attrs.frozen
-class Source:
+class TableSource:
     """The rows of one table of a pull, either values or staged reports; the other is empty.
 
     Attributes:
@@ -137,7 +137,7 @@ class Text(Format):
     def header(self, table: Table) -> bytes:
         return b""
 
-    def write(self, file: Path, source: Source) -> int:
+    def write(self, file: Path, source: TableSource) -> int:
         """Write a whole table to a file, and return the number of its rows."""
         row_count = 0
         with open(file, "wb", _WRITE_BUFFER) as opened:
@@ -161,7 +161,7 @@ class Text(Format):
         raise NotImplementedError
 
 
-def slices_of(source: Source) -> Iterator[tuple[StagedReport, bytes]]:
+def slices_of(source: TableSource) -> Iterator[tuple[StagedReport, bytes]]:
     """Yield each staged report of text with its bytes of the piece."""
     # neighbouring reports are often in the same piece, which is read only once
     read = lru_cache(RECENT)(source.read)
@@ -226,7 +226,7 @@ class WorkbookRows(JsonLines):
     needs: ClassVar[tuple[str, ...]] = ("xlsxwriter", "openpyxl")
     most_rows: ClassVar[int | None] = SHEET_ROWS
 
-    def parts(self, source: Source) -> Iterator[Columns]:
+    def parts(self, source: TableSource) -> Iterator[Columns]:
         """Yield the values of a table by column, in parts of a few thousand rows."""
         table = source.table
         # a source has either `parts` or staged reports; without reports, the loop finds nothing
@@ -279,7 +279,7 @@ class Arrow(Format):
         first_rows = accumulate(sizes, initial=0)
         return batch.serialize().to_pybytes(), list(zip(first_rows, sizes, strict=False))
 
-    def tables(self, source: Source) -> Iterator[pa.Table]:
+    def tables(self, source: TableSource) -> Iterator[pa.Table]:
         """Yield the rows of a table in parts of about `_ROW_GROUP` rows. No report is divided."""
         pa = require("pyarrow")
         # of `parts` and `reports`, one is empty
@@ -295,15 +295,16 @@ class Arrow(Format):
         reports = (report for report in source.reports if report.record.rows)
         for group in in_groups(reports, lambda report: report.record.rows, _ROW_GROUP):
             yield pa.Table.from_batches(
-                read_batch(run.block, run.piece).slice(run.first, run.rows) for run in _runs(group)
+                read_batch(part.block, part.piece).slice(part.first, part.rows)
+                for part in _row_ranges(group)
             )
 
-    def reader(self, source: Source) -> pa.RecordBatchReader:
+    def reader(self, source: TableSource) -> pa.RecordBatchReader:
         """Return a reader of a table's rows, for DuckDB."""
         schema = arrow_schema(source.table)
         return require("pyarrow").RecordBatchReader.from_batches(schema, self._batches(source))
 
-    def _batches(self, source: Source) -> Iterator[pa.RecordBatch]:
+    def _batches(self, source: TableSource) -> Iterator[pa.RecordBatch]:
         """Yield the rows for DuckDB. Record an error, because DuckDB passes on only its text."""
         try:
             for table in self.tables(source):
@@ -321,7 +322,7 @@ class Parquet(Arrow):
     ending = ".parquet"
     needs: ClassVar[tuple[str, ...]] = ("pyarrow.parquet",)
 
-    def write(self, file: Path, source: Source) -> int:
+    def write(self, file: Path, source: TableSource) -> int:
         """Write a whole table to a file, and return the number of its rows."""
         parquet = require("pyarrow.parquet")
         row_count = 0
@@ -347,7 +348,7 @@ class Parquet(Arrow):
 
 
 @attrs.define
-class _Run:
+class _RowRange:
     """Adjacent rows of one piece."""
 
     block: int
@@ -356,17 +357,17 @@ class _Run:
     rows: int
 
 
-def _runs(reports: Iterable[StagedReport]) -> list[_Run]:
-    """Return the rows of reports as few runs, because a slice costs the same, however long."""
-    runs: list[_Run] = []
+def _row_ranges(reports: Iterable[StagedReport]) -> list[_RowRange]:
+    """Return the rows of reports as few ranges, because a slice costs the same, however long."""
+    ranges: list[_RowRange] = []
     last_end = None
     for block, record in reports:
         if (block, record.piece, record.first) == last_end:
-            runs[-1].rows += record.rows
+            ranges[-1].rows += record.rows
         else:
-            runs.append(_Run(block, record.piece, record.first, record.rows))
+            ranges.append(_RowRange(block, record.piece, record.first, record.rows))
         last_end = (block, record.piece, record.first + record.rows)
-    return runs
+    return ranges
 
 
 def format_of(ending: str) -> Format | None:

@@ -117,12 +117,12 @@ async def _get_each(
 ) -> tuple[list[Campaign], SeoRepError | None]:
     """Get each campaign, several in parallel. Raise as soon as the service refuses the key."""
 
-    async def send_question() -> object:
+    async def request_one_campaign() -> object:
         with client.timeout(QUESTION_SECONDS):
             return await client.campaigns.list(limit=1).page(1)
 
     # after several 403s in a row, it asks whether the service still accepts the key
-    key = KeyCheck(send_question)
+    key = KeyCheck(request_one_campaign)
     remaining_ids = iter(ids)
     campaigns = {}
     last_error: SeoRepError | None = None

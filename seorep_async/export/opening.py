@@ -17,7 +17,7 @@ from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, SeoRepError, short_repr
 from seorep_async.export.database import Database
 from seorep_async.export.fetch import Background
-from seorep_async.export.files import Files, Retry, refusal
+from seorep_async.export.files import Files, RetryableFailures, refusal
 from seorep_async.export.formats import Arrow, Parquet, Text, WorkbookRows, format_of
 from seorep_async.export.lookups import concerns_all
 from seorep_async.export.pieces import drop_staged, errors_of
@@ -65,7 +65,7 @@ async def opened_target(
         with errors_of(folder):
             # The staged pull may be of any of these. If none is staged, the last one begins.
             resumable_requests = [request]
-            retry = Retry()
+            retry = RetryableFailures()
             if opening.retry_failed:
                 retry = await run(target.find_retry)
             if retry.campaign_ids is not None:

@@ -91,7 +91,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     keywords: tuple[int, ...] = ()
 
 
-class Failure(msgspec.Struct, frozen=True, array_like=True):
+class StagedFailure(msgspec.Struct, frozen=True, array_like=True):
     """The reason why a report is missing.
 
     `ids` identify the report, as in `Record`. They are empty if the list of campaigns could not be
@@ -105,7 +105,7 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
     attempts: int | None
 
     @classmethod
-    def of(cls, ids: tuple[int, ...], error: SeoRepError) -> Failure:
+    def of(cls, ids: tuple[int, ...], error: SeoRepError) -> StagedFailure:
         return cls(ids, type(error).__name__, error.message, error.status, error.attempts)
 
     @property
@@ -126,7 +126,7 @@ class Block(msgspec.Struct, omit_defaults=True):
 
     pieces: list[tuple[int, int]] = []
     records: dict[str, list[Record]] = {}
-    failures: dict[str, list[Failure]] = {}
+    failures: dict[str, list[StagedFailure]] = {}
     request: ExportRequest | None = None
     plan: Plan | None = None
     ended: bool = False

@@ -22,15 +22,15 @@ import attrs
 from seorep_async.errors import ConfigurationError, ExportError, SeoRepError
 from seorep_async.export.formats import (
     Format,
-    Source,
     StagedReport,
+    TableSource,
     in_groups,
 )
 from seorep_async.export.pieces import (
     Block,
     BlockFile,
-    Failure,
     Record,
+    StagedFailure,
     drop_unfinished,
     errors_of,
     opened_in,
@@ -114,7 +114,7 @@ class Staging:
         self.rows: Counter[str] = Counter()
         # both by the name of the table, then by the ids of the report
         self._stored: defaultdict[str, dict[tuple[int, ...], _Location]] = defaultdict(dict)
-        self._failed: defaultdict[str, dict[tuple[int, ...], Failure]] = defaultdict(dict)
+        self._failed: defaultdict[str, dict[tuple[int, ...], StagedFailure]] = defaultdict(dict)
         self.earlier_pull: StagedPull | None = None
         self.refusal: ConfigurationError | None = None
 
@@ -183,7 +183,7 @@ class Staging:
         failures = {}
         if error is not None:
             # without ids, because the whole list failed
-            failures[table.name] = [Failure.of((), error)]
+            failures[table.name] = [StagedFailure.of((), error)]
         block = Block(request=self.request, plan=plan, records=group.records, failures=failures)
         self._append(block, group.pieces)
 
@@ -211,7 +211,7 @@ class Staging:
         block = Block(records=group.records)
         failures = []
         for id_, error in all_errors:
-            failures += [Failure.of(ids, error) for ids in lead_ids[id_]]
+            failures += [StagedFailure.of(ids, error) for ids in lead_ids[id_]]
         if failures:
             block.failures = {name: failures}
         self._append(block, group.pieces)
@@ -302,7 +302,7 @@ class Staging:
         """Record that the pull has ended with failures."""
         self._append(Block(ended=True))
 
-    def failures(self, table: Table) -> dict[tuple[int, ...], Failure]:
+    def failures(self, table: Table) -> dict[tuple[int, ...], StagedFailure]:
         """Return why reports of a table failed, by their ids: the campaign, and any keyword."""
         return self._failed[table.name]
 
@@ -338,7 +338,7 @@ class Staging:
             for keyword_id in record.keywords:
                 yield *record.ids, keyword_id
 
-    def failed_reports(self) -> Iterator[tuple[FeedTable, int, int | None, Failure]]:
+    def failed_reports(self) -> Iterator[tuple[FeedTable, int, int | None, StagedFailure]]:
         """Yield each failed report: its table, its campaign, its keyword, and the reason.
 
         The keyword is None for a report of a whole campaign, or if the campaign's keywords could
@@ -346,7 +346,9 @@ class Staging:
         """
         for feed in self.request.feeds:
             table = table_of(feed)
-            of_campaigns: defaultdict[int, list[tuple[int | None, Failure]]] = defaultdict(list)
+            of_campaigns: defaultdict[int, list[tuple[int | None, StagedFailure]]] = defaultdict(
+                list
+            )
             if feed is Feed.KEYWORD_BY_DATE:
                 # without a campaign's report, its keywords are unknown
                 for (campaign_id,), failure in self.failures(table_of(Feed.CAMPAIGN)).items():
@@ -575,7 +577,7 @@ class Contents:
     def request(self) -> ExportRequest:
         return self.staging.request
 
-    def source_of(self, table: Table) -> Source:
+    def source_of(self, table: Table) -> TableSource:
         """Return the rows of one table for a format.
 
         Pulls, failures and totals are made here. All other tables come from staged reports.
@@ -593,7 +595,7 @@ class Contents:
         # each row counts 1
         groups = in_groups(rows, lambda _: 1, _ROWS_AT_ONCE)
         parts = (list(zip(*group, strict=True)) for group in groups)
-        return Source(table, parts, reports, self._read)
+        return TableSource(table, parts, reports, self._read)
 
     def _read(self, block: int, piece: int) -> bytes:
         if self.stop.is_set():

@@ -1,4 +1,4 @@
-"""The campaigns that a question concerns, and their ranking days."""
+"""The campaigns that a comparison or a report is about, and their ranking days."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _SETTINGS = {
 }
 _RETRY_SECONDS = 0.1
 WAIT_SECONDS = 10.0
-"""The time that `changes`, `report` and other questions wait while a pull writes the database."""
+"""The time that `changes`, `report` and other readers wait while a pull writes the database."""
 
 RANKING_DAYS = """
     SELECT DISTINCT least(end_date, greatest(start_date, snapshot_date)) AS as_of
@@ -309,7 +309,7 @@ class PulledWindow:
 
 @contextmanager
 def opened(database: str | os.PathLike[str]) -> Generator[History, None, None]:
-    """Open a database for a question of this package. DuckDB's errors become an `ExportError`."""
+    """Open a database to read it. DuckDB's errors become an `ExportError`."""
     duckdb = require("duckdb")
     try:
         with open_history(database, wait_seconds=WAIT_SECONDS) as history:

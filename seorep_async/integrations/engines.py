@@ -273,7 +273,7 @@ class _TablePull:
         """Pull a feed for some ids, and store each report for all campaigns that own the id.
 
         Raises:
-            AuthenticationError: the key was refused, or a campaign if failures are not rows.
+            AuthenticationError: the key was refused; or, unless failures are rows, one campaign.
         """
         valid_ids, errors = listed_ids(owners)
         for id_, error in errors.items():

@@ -16,7 +16,7 @@ from seorep_async.normalisation.values import DATE_TIMES, MIDNIGHT
 M = TypeVar("M")
 
 _MOST_VALUES = 4096
-"""The maximum number of values in a memo."""
+"""The maximum number of values that a `Memo` remembers."""
 
 _LONGEST_KEY = 1024
 """The longest value to remember. Longer values rarely recur, and would fill the memory."""

@@ -66,7 +66,7 @@ class FormattedFact:
     row: FeedRow
 
 
-class FeedEndpoint:
+class SandboxFeed:
     """A feed: its facts in two row formats. `filter` and `search` look in the field `searched`."""
 
     name: str
@@ -221,7 +221,7 @@ _KEYWORD_MONTH_FIELDS = ("date", *RANKINGS, *_RANKING_URLS, *VOLUMES)
 _OLDER_KEYWORD_CHANGES = [name for name in CHANGES if "Mobile" not in name]
 
 
-class CampaignFeed(FeedEndpoint):
+class CampaignFeed(SandboxFeed):
     """A row for each keyword of a campaign."""
 
     name = "campaign"
@@ -234,7 +234,7 @@ class CampaignFeed(FeedEndpoint):
         return keywords_of_campaign(account.keywords(subject_id), span, compare)
 
 
-class CampaignByDateFeed(FeedEndpoint):
+class CampaignByDateFeed(SandboxFeed):
     """A row for each month of a campaign."""
 
     name = "campaign-by-date"
@@ -248,7 +248,7 @@ class CampaignByDateFeed(FeedEndpoint):
         return months_of_campaign(account.keywords(subject_id), span, compare)
 
 
-class KeywordByDateFeed(FeedEndpoint):
+class KeywordByDateFeed(SandboxFeed):
     """A row for each month of a keyword."""
 
     name = "keyword-by-date"

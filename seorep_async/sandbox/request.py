@@ -190,7 +190,7 @@ class ApiRequest:
         return self._values[name]
 
     @property
-    def question(self) -> Hashable:
+    def result_key(self) -> Hashable:
         """The values of all fields that select and order the result; `page` and `limit` don't."""
         return tuple(value for name, value in self._values.items() if name not in PAGE)
 

@@ -22,8 +22,8 @@ class SandboxService:
         self.account: Account = Account(
             options.seed, options.campaigns, options.keywords, options.users, options.backlinks
         )
-        # Recent results by their questions: for a feed, its encoded rows and totals; for a list,
-        # its ids.
+        # Recent results, by operation and `ApiRequest.result_key`: for a feed, its encoded rows and
+        # totals; for a list, its ids.
         self._recent: dict[Hashable, tuple[Sequence[Any], Any]] = {}
 
     def campaign(self, campaign_id: int) -> RecordData:
@@ -47,7 +47,7 @@ class SandboxService:
 
         A page beyond the end has no rows. The rows and totals of all pages are found once.
         """
-        rows, totals = self._result((name, request.question), find)
+        rows, totals = self._result((name, request.result_key), find)
         limit = request["limit"] or self.options.default_limit
         limit = min(limit, self.options.max_limit)
         # Rounded up.
@@ -62,11 +62,11 @@ class SandboxService:
         self._recent.clear()
 
     def _result(
-        self, question: Hashable, find: Callable[[], tuple[Sequence[T], Any]]
+        self, key: Hashable, find: Callable[[], tuple[Sequence[T], Any]]
     ) -> tuple[Sequence[T], Any]:
-        """Return the recent result of the same question, or find it."""
-        result = self._recent.pop(question, None) or find()
-        self._recent[question] = result  # the most recent is the last
+        """Return the recent result with the same key, or find it."""
+        result = self._recent.pop(key, None) or find()
+        self._recent[key] = result  # the most recent is the last
         # A result without rows takes memory as well.
         sizes = [1 + len(rows) for rows, _ in self._recent.values()]
         if len(sizes) > 1 and sum(sizes) > _MOST_ROWS:

@@ -247,8 +247,12 @@ class ErrorReader:
     def _quoted(
         self, string: str, request: Request[Any], longest: int, *, is_cut: bool = False
     ) -> str:
-        """Return a string as one line of at most `longest` bytes, without secrets."""
-        # Scrub before cutting, because half a key could remain at the cut.
+        """Return a string as one line of at most `longest` bytes, without secrets.
+
+        `is_cut` says whether the string is only the beginning of another.
+        """
+        # Scrub before cutting to `longest`, because half a key could remain at the cut. Much more
+        # than `longest` need not be scrubbed: runs of spaces and secrets are shortened on the way.
         beginning = string[: 8 * longest]
         is_cut = is_cut or len(beginning) < len(string)
         line = one_line(self.scrub(beginning, request, cut=is_cut))

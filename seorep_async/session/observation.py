@@ -17,7 +17,7 @@ from seorep_async.errors import ConfigurationError, duration, short_repr
 from seorep_async.session.failures import Failure
 from seorep_async.session.flow_control import Share
 from seorep_async.session.request import Call, Request, Response
-from seorep_async.session.timeouts import Block, Blocks
+from seorep_async.session.timeouts import ContextBlock, ContextBlocks
 
 N = TypeVar("N", int, float)
 
@@ -30,7 +30,9 @@ _SECRET_HEADERS = re.compile(
 _log = logging.getLogger("seorep_async")
 _OUTAGE_SECONDS = 5.0
 """An outage that has lasted for this time is logged."""
-_recordings: ContextVar[Blocks[list[RawAnswer]]] = ContextVar("seorep_async_recordings", default=())
+_recordings: ContextVar[ContextBlocks[list[RawAnswer]]] = ContextVar(
+    "seorep_async_recordings", default=()
+)
 """The blocks of `client.record_answers()` around the current code, of all clients."""
 
 
@@ -164,9 +166,9 @@ class Observer:
         self._scrub = scrub
         self.has_logged_outage: bool = False
 
-    def record_answers(self) -> Block[list[RawAnswer]]:
+    def record_answers(self) -> ContextBlock[list[RawAnswer]]:
         """Collect the responses to all requests sent inside a block."""
-        return Block(_recordings, self, [])
+        return ContextBlock(_recordings, self, [])
 
     def _record(self, call: Call[Any], response: Response) -> None:
         """Add a response to the recordings of this client's blocks around the current code."""

@@ -178,14 +178,14 @@ class TimeLimit:
             raise TimeoutError from error
 
 
-class Block(Generic[T]):
+class ContextBlock(Generic[T]):
     """A `with` block that also applies to tasks started inside it.
 
     Unlike a block of `contextlib`, it is not a decorator: on an `async def`, the block would end
     before the function runs.
     """
 
-    def __init__(self, variable: ContextVar[Blocks[T]], owner: object, value: T) -> None:
+    def __init__(self, variable: ContextVar[ContextBlocks[T]], owner: object, value: T) -> None:
         self._variable = variable
         self.owner = owner
         self.value = value
@@ -208,8 +208,8 @@ class Block(Generic[T]):
         )
 
 
-Blocks: TypeAlias = tuple[Block[T], ...]
-_limits: ContextVar[Blocks[float]] = ContextVar("seorep_async_call_timeouts", default=())
+ContextBlocks: TypeAlias = tuple[ContextBlock[T], ...]
+_limits: ContextVar[ContextBlocks[float]] = ContextVar("seorep_async_call_timeouts", default=())
 """The blocks of `client.timeout()` around the current code, of all clients."""
 
 
@@ -220,9 +220,9 @@ class CallTimeout:
         self._seconds = seconds
         self._monotonic = monotonic
 
-    def limit(self, seconds: float) -> Block[float]:
+    def limit(self, seconds: float) -> ContextBlock[float]:
         """Limit every call that begins inside a block, or in a task started there."""
-        return Block(_limits, self, seconds)
+        return ContextBlock(_limits, self, seconds)
 
     def deadline(self) -> Deadline:
         """Return the deadline of a call that begins now."""
