@@ -15,6 +15,7 @@ from seorep_async.cli.options import (
     Service,
     campaign_id,
     command,
+    complete_file,
     count,
     day_or_month,
     format_options,
@@ -106,11 +107,19 @@ def guide(name: str | None) -> None:
   seorep changes rankings.duckdb --kind fell --exit-code > fell.txt
   test $? = 10 && mail -s "Ranks fell" me@example.com < fell.txt""",
 )
-@click.argument("databases", type=not_empty, nargs=-1, required=True, metavar="DATABASE")
+@click.argument(
+    "databases",
+    type=not_empty,
+    nargs=-1,
+    required=True,
+    metavar="DATABASE",
+    shell_complete=complete_file,
+)
 @option(
     "-o",
     "--out",
     metavar="FILE",
+    shell_complete=complete_file,
     type=not_empty,
     help="Write the changes, or their counts by campaign, to a file that ends in .xlsx (Excel) or "
     ".csv.",
@@ -239,11 +248,12 @@ def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]
   seorep report rankings.duckdb --month last -o march.html
   seorep report rankings.duckdb --group Retail --from 2023-01-01 -o q1.html""",
 )
-@click.argument("database", type=not_empty)
+@click.argument("database", type=not_empty, shell_complete=complete_file)
 @option(
     "-o",
     "--out",
     metavar="FILE",
+    shell_complete=complete_file,
     required=True,
     help="File of the page, which ends in .html. An existing file is replaced only if seorep "
     "report wrote it.",
@@ -308,6 +318,7 @@ def report(
     "-o",
     "--out",
     metavar="FILE",
+    shell_complete=complete_file,
     type=not_empty,
     help="Also check this target: free space, the versions of the libraries that it needs, and "
     "whether it is open elsewhere.",
@@ -377,6 +388,7 @@ def api(
 @option(
     "--history",
     metavar="FILE",
+    shell_complete=complete_file,
     required=True,
     help="Database (.duckdb) of seorep pull; it need not exist yet.",
 )

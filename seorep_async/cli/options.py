@@ -217,6 +217,10 @@ def not_empty(value: str) -> str:
     return value
 
 
+complete_file = click.Path().shell_complete
+"""Lets the shell complete the name of a file, which click does only for its own type of a path."""
+
+
 # --- The options shared by the commands that talk to the service, and by those that list objects
 
 

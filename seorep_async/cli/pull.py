@@ -18,6 +18,7 @@ from seorep_async.cli.options import (
     Service,
     campaign_id,
     command,
+    complete_file,
     count,
     day,
     import_object,
@@ -373,6 +374,7 @@ _display_option = functools.partial(option, section="What is shown")
     "-o",
     "--out",
     metavar="FILE",
+    shell_complete=complete_file,
     type=not_empty,
     help="Target: a file that ends in .csv, .xlsx (Excel), .jsonl, .parquet or .duckdb; or - for "
     "stdout.  "

@@ -162,10 +162,9 @@ def test_the_sandbox_has_an_option_for_every_attribute() -> None:
 
 def test_the_defaults_of_the_sandbox_are_its_own() -> None:
     own = Sandbox(port=8765)
-    defaults = {name: option.default for name, option in options_of("sandbox").items()}
-    for name, default in defaults.items():
-        if isinstance(default, str):
-            assert READERS[name].read(default) == getattr(own, name)
+    for name, option in options_of("sandbox").items():
+        if isinstance(option.default, str):
+            assert READERS[name].read(option.default) == getattr(own, name)
 
 
 def test_choices_of_the_sandbox_are_its_own() -> None:
@@ -195,3 +194,5 @@ def test_a_shell_completes_an_option_that_was_given() -> None:
     completion = ShellComplete(command, {}, "seorep", "_SEOREP_COMPLETE")
     words = ["pull", "--last", "30d", "--last", "3m"]
     assert "--sandbox" in {item.value for item in completion.get_completions(words, "--sand")}
+    (file,) = completion.get_completions(["changes"], "ra")
+    assert file.type == "file"
