@@ -49,6 +49,7 @@ class KeyCheck:
     def accept(self) -> None:
         """Record that the service accepted a request."""
         self._forbidden_in_a_row = 0
+        # It stays 0 while the key counts as good.
         self._successes_until_key_is_good = max(0, self._successes_until_key_is_good - 1)
 
     async def refuse(self, error: AuthenticationError, other_requests: int) -> None:

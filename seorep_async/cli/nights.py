@@ -1,4 +1,7 @@
-"""The nights of a database, for `seorep doctor`: which are missing, and which lack reports."""
+"""The nights of a database, for `seorep doctor`: which are missing, and which lack reports.
+
+A night is the snapshot date of an account's pull.
+"""
 
 from __future__ import annotations
 

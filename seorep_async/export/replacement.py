@@ -1,6 +1,6 @@
 """The rows of a database that a pull replaces: SQL statements, which also run in DuckDB's shell.
 
-A pull replaces these rows:
+A night is the snapshot date of an account's pull. A pull replaces these rows:
 
 - **The campaign feed and totals**: rows of the same night and the same dates, of reports that
   succeeded.

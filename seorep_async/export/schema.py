@@ -1,6 +1,7 @@
 """The tables and views of a database of pulls, and the reasons to refuse a database.
 
-`history` reads the same database, so it uses the checks and the views of this file.
+A night is the snapshot date of an account's pull. `history` reads the same database, so it uses the
+checks and the views of this file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The campaigns that a comparison or a report is about, and their ranking days."""
+"""The campaigns that a comparison or a report is about, and their ranking days.
+
+A ranking day is the last day of a pull's window, or the night of the pull (its snapshot date) if
+that is earlier.
+"""
 
 from __future__ import annotations
 

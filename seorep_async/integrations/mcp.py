@@ -336,6 +336,7 @@ async def _campaigns(agent: _Agent, arguments: CampaignsArguments, _: object) ->
 
 
 async def _rankings(agent: _Agent, arguments: RankingsArguments, _: object) -> str:
+    """Answer with a page of a campaign's rankings, from the service."""
     columns = _ranking_columns(arguments.columns)
     listing = agent.client.rankings.campaign(
         arguments.campaign_id,
@@ -365,6 +366,7 @@ def _ranking_columns(names: Sequence[str] | None) -> Sequence[str]:
 
 
 async def _changes(agent: _Agent, arguments: ChangesArguments, _: object) -> str:
+    """Answer with the changes between two days, from the database, in a separate process."""
     options = msgspec.structs.asdict(arguments)
     by_campaign = options.pop("by_campaign")
     question = ChangesQuestion(

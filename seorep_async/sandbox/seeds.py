@@ -309,6 +309,7 @@ def make_backlink(key: int, campaign: RecordData, backlink_id: int) -> RecordDat
     notes = ""
     if drawn.chance(0.3):
         notes = "Agreed by e-mail, check again in a year"
+    # a page is worth no more than its site; 1 is the lowest authority
     page_authority = max(1, authority - drawn.below(15))
     page_name = slug(product) or "post"
     return {

@@ -55,7 +55,8 @@ class ConcurrencyWindow(msgspec.Struct, eq=False):
 
     def keep_to(self, in_flight: int, now: float) -> None:
         """Shrink to the attempts in flight, because our process can't open another connection."""
-        # Rule 2: too many open files, for example, keep the window to the attempts in flight.
+        # Rule 2: too many open files, for example, keep the window to the attempts in flight, but
+        # at least one may always be.
         self.size = max(1.0, min(self.size, float(in_flight)))
         self.increase = _INCREASE_WITHOUT_ROOM
         self.shrunk_at = now
