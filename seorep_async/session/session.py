@@ -100,6 +100,12 @@ class Session:
         if self.state is not SessionState.NEW:
             problem = f"this client is {self.state.value} already; create a new one"
             raise ConfigurationError(problem)
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            # for example, pytest's plugin of anyio also runs each test with trio
+            problem = "no event loop of asyncio is running; with anyio, use its backend asyncio"
+            raise ConfigurationError(problem) from None
         self.share.open()
         try:
             self._transport.open()
@@ -107,7 +113,6 @@ class Session:
             # A client that failed to open is never closed, so it leaves the queue here.
             self.share.close()
             raise
-        self._loop = asyncio.get_running_loop()
         self.state = SessionState.OPEN
         _opened_sessions.add(self)
         return self

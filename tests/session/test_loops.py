@@ -50,6 +50,12 @@ def left_open(limits: Limits | None) -> SeoRepClient:
     return client
 
 
+def test_without_a_loop_of_asyncio_the_error_says_so() -> None:
+    # Trio, too, runs coroutines without a loop of asyncio.
+    with pytest.raises(ConfigurationError, match="with anyio, use its backend asyncio"):
+        new_client(None).open().send(None)
+
+
 def test_limits_are_free_again_once_their_loop_is_closed() -> None:
     limits = Limits(max_concurrency=2)
     dead = left_open(limits)
