@@ -11,8 +11,8 @@ readings:
    each, and raw rows are copied to models. Otherwise these fields are moved in the JSON
    (`unknown_fields.py`).
 3. Any other page: its rows arrive as JSON, a slice at a time. A slice is read with the first types
-   that accept its rows. If none do because of unknown fields, types that ignore these read the
-   slice, and it is parsed as well.
+   that accept its rows. If its rows have unknown fields, either types have a field for each, as
+   above, or types ignore them, and the slice is parsed as well.
 
 The reference converter reads rows that all three refuse, and names the bad field.
 """
@@ -153,18 +153,18 @@ class RowReader(Generic[M]):
         except REFUSALS:
             pass
         known_names = self._known_names
-        names = self._unknown_names
-        moves = 0
         first_row = _first_row_of(body)
-        if not known_names.union(names).issuperset(first_row):
+        unknown_names = {*first_row} - known_names
+        row_format, *_ = self._decode(encode_json({"data": [first_row]}), None)
+        # Current rows were already tried. So if the first row is one, a later row was refused, and
+        # only its slice needs wider types.
+        if row_format == "current" and not unknown_names:
+            raise ValueError("the first row does not show how to read the others")
+        names = self._unknown_names if unknown_names else ()
+        moves = 0
+        if not unknown_names.issubset(names):
             names = ()
             body, moves = move_unknown_fields(body, first_row, known_names)
-        first_page = encode_json({"data": [_first_row_of(body)]})
-        row_format, _ = self._decode(first_page, names)
-        # Current rows without unknown names were already tried. So if the first row is one, a later
-        # row was refused, and only its slice needs wider types.
-        if row_format == "current" and not (moves or names):
-            raise ValueError("the first row does not show how to read the others")
         envelope = self._decoder(row_format, names)(body)
         # A mark at a wrong place is refused, or lost in another object or under a second mark.
         extras = [row.extra for row in _content(envelope)[0] if row.extra]
@@ -173,29 +173,38 @@ class RowReader(Generic[M]):
         self._remember_names(extras)
         return self._page(envelope, number, subject, row_format, names)
 
-    def _decode(self, page: bytes, names: tuple[str, ...] | None) -> tuple[str, Any]:
-        """Return the narrowest format that accepts all rows of a page, and the decoded envelope."""
-        for row_format in self._formats:
-            try:
-                return row_format, self._decoder(row_format, names)(page)
-            except REFUSALS:
-                pass
-        raise ValueError("no types accept these rows")
-
     def read_rows(self, json_rows: Sequence[msgspec.Raw]) -> list[M]:
         """Read a slice of a page, whose rows may differ, or raise one of `REFUSALS`."""
         page = b'{"data":[' + b",".join(json_rows) + b"]}"
-        try:
-            row_format, envelope = self._decode(page, ())
-        except REFUSALS:
+        row_format, names, envelope = self._decode(page, (), self._unknown_names, None)
+        if names is None:
             # The types ignore unknown fields, so these are read from the parsed JSON.
-            row_format, envelope = self._decode(page, None)
             for index, row in enumerate(envelope.data):
                 fields = decode_json(json_rows[index])
                 extra = {name: fields[name] for name in fields if name not in self._known_names}
                 row.extra = extra or NO_EXTRA
             self._remember_names([row.extra for row in envelope.data])
-        return self._make_models(envelope.data, row_format)
+        return self._make_models(envelope.data, row_format, names or ())
+
+    def _decode(
+        self, page: bytes, *choices: tuple[str, ...] | None
+    ) -> tuple[str, tuple[str, ...] | None, Any]:
+        """Decode a page with the first types that accept all of its rows.
+
+        Args:
+            page: the JSON of the page.
+            choices: the unknown names that may get fields, as `_make_decoder` takes them.
+
+        Returns:
+            The format of the rows, the names that got fields, and the decoded envelope.
+        """
+        for names in choices:
+            for row_format in self._formats:
+                try:
+                    return row_format, names, self._decoder(row_format, names)(page)
+                except REFUSALS:
+                    pass
+        raise ValueError("no types accept these rows")
 
     def _remember_names(self, extras: Sequence[Mapping[str, Any]]) -> None:
         """Remember the unknown names of some rows if these names recur."""

@@ -20,7 +20,6 @@ _FLAT = rf'(?:[^][{{}}"]++|{_STRING})*+'
 _NESTED = rf'(?:[^][{{}}"]++|{_STRING}|[\[{{]{_FLAT}[\]}}])*+'
 _VALUE = rf'(?:{_STRING}|[\[{{]{_NESTED}[\]}}]|[^][{{}}",\s]++)'
 """A value in JSON. It may contain objects and arrays, but these contain no more of them."""
-_FIELD = rf'"[^"]*+"\s*+:\s*+{_VALUE}\s*+'
 
 
 def move_unknown_fields(
@@ -49,25 +48,24 @@ def move_unknown_fields(
     places = [place for place, name in enumerate(names) if name not in known_names]
     first = places[0]
     last = places[-1]
-    if last - first >= len(places):
-        # Known fields stand between unknown ones.
-        return page, 0
     # The text before and after the unknown fields: an end of the row, or a known name.
     # A brace after a colon opens an object within a row.
     before = r"\{(?<!:\{)(?<!: \{)\s*+"
-    field = _FIELD
+    name = r"\{"
     if first > 0:
         name = f'"{names[first - 1]}"'
         before = rf"{name}\s*+:\s*+{_VALUE}\s*+,\s*+"
-        # If this name recurred, each of its fields would be searched from the ones before it.
-        field = f"(?!{name}){_FIELD}"
+    # If this name recurred, each of its fields would be searched from the ones before it.
+    field = rf'(?!{name})"[^"]*+"\s*+:\s*+{_VALUE}\s*+'
     after = r"\}"
     if names[last + 1 :]:
         after = f'"{names[last + 1]}"'
     # More than eight unknown fields are rare, and hostile JSON would take three times as long.
     fields = rf"{field}(?:,\s*+{field}){{0,7}}?"
     pattern = rf"({before})(?!{after})({fields})(?=,?\s*+{after})"
-    parts = re.split(pattern.encode(), page)
-    # Each match gives three parts: the text since the last match, `before`, and the fields.
-    parts[2::3] = [b'"%b":{%b}' % (MARK.encode(), unknown) for unknown in parts[2::3]]
-    return b"".join(parts), len(parts) // 3
+
+    def moved(match: re.Match[bytes]) -> bytes:
+        """Return `before`, and the fields in one field."""
+        return b'%b"%b":{%b}' % (match[1], MARK.encode(), match[2])
+
+    return re.subn(pattern.encode(), moved, page)

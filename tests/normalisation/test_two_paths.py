@@ -424,8 +424,8 @@ def test_an_error_names_the_first_problem_of_a_long_page() -> None:
 def test_unknown_fields_that_rows_may_lack_are_read_at_once(row: type) -> None:
     reader = FastOnly(EngineNames())
     wires = [wire_row(row, place) for place in range(LONG)]
-    for place, wire in enumerate(wires):
-        # The first row has none of them.
+    for place, wire in enumerate(wires, 1):
+        # The first row has one of them.
         wire |= {f"optional-{bit}": place for bit in range(3) if place >> bit & 1}
     body = as_bytes(envelope(wires, "flat"))
     decode_page: FeedPage[Any] = FeedPage(reader, row, 1)
