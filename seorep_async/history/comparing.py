@@ -199,10 +199,17 @@ CHOSEN_CHANGES = """
         WHERE kinds <> ''
             AND ($kinds IS NULL OR list_has_any(string_split(kinds, ','), $kinds::VARCHAR[]))
             AND ($engines IS NULL OR engine IN (SELECT unnest($engines::VARCHAR[])))
-            AND (engine IS NOT NULL OR NOT $only_ranked)
     )
 """
 """The beginning of a query. `chosen` has a row for each change of a keyword in an engine."""
+LARGEST_FIRST = """
+        -- the largest change first; a missing rank counts as 101
+        abs(coalesce(rank_before, 101) - coalesce(rank_after, 101)) DESC,
+        campaign_id,
+        keyword_id,
+        engine NULLS FIRST
+"""
+"""The order of changes."""
 _CHANGES = f"""
     {CHOSEN_CHANGES}
     SELECT
@@ -224,12 +231,7 @@ _CHANGES = f"""
         $after::DATE,
         count(*) OVER () AS total
     FROM chosen
-    -- the largest change first; a missing rank counts as 101
-    ORDER BY
-        abs(coalesce(rank_before, 101) - coalesce(rank_after, 101)) DESC,
-        campaign_id,
-        keyword_id,
-        engine NULLS FIRST
+    ORDER BY {LARGEST_FIRST}
     LIMIT $limit
 """
 """The values of each `Change`, the largest first, and the number of all changes."""
@@ -692,12 +694,10 @@ def changes_between(
     engines: Sequence[Engine] | None = None,
     limit: int | None,
     moved: int,
-    only_ranked: bool = False,
 ) -> Changes:
     """Return the largest changes between two days, of the comparable campaigns.
 
-    `kinds` and `engines` restrict the changes and their total. `only_ranked` leaves out
-    keywords without any rank.
+    `kinds` and `engines` restrict the changes and their total.
     """
     before, after = compared.days
     account = compared.selection.account
@@ -718,7 +718,6 @@ def changes_between(
         moved=moved,
         kinds=kinds,
         engines=engines,
-        only_ranked=only_ranked,
         limit=limit,
     )
     # one row at a time, because a list of all rows would take as much memory again

@@ -208,7 +208,6 @@ def count_changes(history: History, request: ComparisonRequest) -> CountedChange
         kinds=None,
         requested_kinds=request.kinds,
         engines=request.engines,
-        only_ranked=False,
     )
     # the columns of the query are in the order of the attributes
     campaigns = [CampaignChanges(*row) for row in rows.fetchall()]

@@ -11,12 +11,12 @@ import attrs
 
 from seorep_async.errors import ConfigurationError, counted, one_line
 from seorep_async.history.comparing import (
+    CHOSEN_CHANGES,
     ENGINES,
+    LARGEST_FIRST,
     ChangeKind,
-    Changes,
     ComparedDays,
     Days,
-    changes_between,
     reasons_not_to_compare,
 )
 from seorep_async.history.selection import REPORTS, Selection
@@ -26,10 +26,8 @@ BANDS = ("1 to 3", "4 to 10", "11 to 20", "21 to 50", "51+", "not ranked")
 """The bands of ranks that a standing counts. A rank of null, 0 or less means "not ranked"."""
 _MOST_DAYS = 90
 """The maximum number of days that a chart shows besides the first day."""
-_MOST_LISTED = 10
-"""The maximum number of changes in a list."""
 
-_MOVES: dict[str, Sequence[ChangeKind]] = {
+_LISTS: dict[str, Sequence[ChangeKind]] = {
     "Entered the top 3": ["entered_top_3"],
     "Left the top 3": ["left_top_3"],
     "Risen": ["rose"],
@@ -230,6 +228,26 @@ _GROUPS = """
 """
 """The ten largest groups of each kind, with their standings on the last and on the first day."""
 
+_MOVES = f"""
+    {CHOSEN_CHANGES},
+    lists AS (
+        SELECT
+            unnest($titles) AS title,
+            unnest($kinds_of_lists::VARCHAR[][]) AS listed_kinds
+    )
+    SELECT title, chosen, count(*) OVER (PARTITION BY title)
+    FROM chosen
+    JOIN lists ON list_has_any(string_split(kinds, ','), listed_kinds)
+    -- a keyword that is ranked nowhere has no engine
+    WHERE engine IS NOT NULL
+    QUALIFY row_number() OVER (PARTITION BY title ORDER BY {LARGEST_FIRST}) <= 10
+    ORDER BY {LARGEST_FIRST}
+"""
+"""The ten largest changes of each list, with the number of all its changes.
+
+A missing rank counts as 101, so a lost keyword comes first if it had the best rank.
+"""
+
 Day: TypeAlias = dict[str, Any]
 """`as_of`, its `date_in_words`, and a standing for each engine: `bands`, `average`, and `moved`.
 
@@ -265,7 +283,7 @@ class Figures:
     total: int
     engine: str
     ranked: Sequence[str]
-    moves: Mapping[str, Changes]
+    moves: Mapping[str, Sequence[Mapping[str, Any]]]
     groups: Mapping[str, Sequence[Mapping[str, Any]]]
     names_campaigns: bool
     warnings: Sequence[str]
@@ -311,7 +329,7 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
         total=len(dates),
         engine=engine,
         ranked=_ranked_engines(drawn_standings),
-        moves=_changes_by_title(selection, first_and_last_day) if earlier else {},
+        moves=_moves(selection, first_and_last_day) if earlier else {},
         groups=groups,
         names_campaigns=has_several_campaigns,
         warnings=[warning for warning in warnings if warning is not None],
@@ -384,20 +402,27 @@ def _ranked_engines(days: Sequence[Day]) -> list[str]:
     return [engine for engine in ENGINES if any(day[engine]["average"] is not None for day in days)]
 
 
-def _changes_by_title(selection: Selection, first_and_last_day: Days) -> dict[str, Changes]:
-    """Return the largest changes for each list, the largest first.
-
-    A missing rank counts as 101, so a lost keyword comes first if it had the best rank.
-    """
-    # Why a campaign can't be compared is the same for all lists of `_MOVES`. Finding it reads many
-    # rows, so it is found once.
+def _moves(selection: Selection, first_and_last_day: Days) -> dict[str, list[dict[str, Any]]]:
+    """Return the largest changes of each list, by title."""
     reasons = reasons_not_to_compare(selection, first_and_last_day)
     compared = ComparedDays(selection, first_and_last_day, reasons, notes=())
-    # 3 places, like the default of `seorep changes --moved`
-    return {
-        title: changes_between(compared, kinds=kinds, limit=_MOST_LISTED, moved=3, only_ranked=True)
-        for title, kinds in _MOVES.items()
-    }
+    first, last = first_and_last_day
+    # one query for all lists, because it reads all rows of two days
+    rows = compared.comparable.execute(
+        _MOVES,
+        before=first,
+        after=last,
+        # like the default of `seorep changes --moved`
+        moved=3,
+        kinds=None,
+        engines=None,
+        titles=[*_LISTS],
+        kinds_of_lists=[*_LISTS.values()],
+    )
+    moves: dict[str, list[dict[str, Any]]] = {title: [] for title in _LISTS}
+    for title, move, total in rows.fetchall():
+        moves[title].append({**move, "total": total})
+    return moves
 
 
 def _groups(

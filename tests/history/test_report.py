@@ -124,7 +124,8 @@ def test_unranked_keywords_are_in_no_average(page_of_two_days: str) -> None:
     ("nights", "title", "rows"),
     [
         pytest.param(
-            [{11: None, 12: 5}, {11: 40, 12: 5, 13: 9}],
+            # 14 is new, but ranked nowhere
+            [{11: None, 12: 5}, {11: 40, 12: 5, 13: 9, 14: None}],
             "Found",
             [["shoes 13Engine A", "new", "9"], ["shoes 11Engine A", "not ranked", "40"]],
             id="found",
@@ -399,10 +400,11 @@ def test_the_worst_page_has_200_kb_at_most(tmp_path: Path) -> None:
                 (id * 7 + night) % 101 AS engine_a_ranking,
                 (id * 3 + night) % 101 AS engine_a_mobile_ranking,
                 (id * 5 + night) % 101 AS engine_a_places_ranking,
-                (id * 11 + night) % 101 AS engine_b_ranking
+                (id * 11 + night * id) % 101 AS engine_b_ranking
             FROM range(90) AS nights(night), range(200) AS keywords(id);
         UPDATE campaigns SET company = repeat('&', 500)""",
     )
     page = page_of(database)
     assert len(page.encode()) <= 200_000
-    parsed(page)
+    assert panel(page, "Risen")[9][-1] == "+68"
+    assert "and 606 more" in page
