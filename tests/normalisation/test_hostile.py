@@ -99,7 +99,8 @@ def test_nesting_a_hundred_thousand_deep_is_our_error(
 
 @every_place
 def test_nesting_of_any_depth_is_accepted_or_our_error(place: str) -> None:
-    depths = [2, 3, 50, 400, 800, *range(900, 1000), 1200]
+    # Python's limit is reached between 945 and 958, which depends on the depth of the call.
+    depths = [2, 3, 50, 400, 800, *range(930, 970), 1200]
     bodies = [place.replace("%s", nested_to(depth)) for depth in depths]
     refusals = [refusal(body.encode()) for body in bodies]
     assert max(len(str(error)) for error in refusals) < 400
