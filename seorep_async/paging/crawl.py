@@ -160,8 +160,9 @@ class Crawl(Generic[T]):
                 # If the client is closed now, `_on_worker_end` reports the new reading as failed.
                 self._workers[worker] = reading
             self._retrying.discard(worker)
-            # Let other workers run first: the event loop then reads all responses that have arrived
-            # at once. Without this turn, pulls of small pages are an eighth slower.
+            # Let other workers run first, so that requests are sent one right after the other.
+            # Without this turn, decoding and sending alternate: pulls of small pages then take a
+            # tenth more processor time, although they have 2 % fewer instructions.
             await asyncio.sleep(0)
             job = self._following(reading)
             # This reference would keep the listing's pages in memory until the next page arrives.
