@@ -11,6 +11,7 @@ model has are described in `tables.output_tables`.
 from __future__ import annotations
 
 import re
+from inspect import cleandoc
 from typing import TypeAlias, TypeVar
 
 import attrs
@@ -295,12 +296,12 @@ def description_of(model: type, attribute: str) -> str:
 def with_descriptions(model: type[M]) -> type[M]:
     """Add the attributes' descriptions to the docstring of a model, for `help()`."""
     # Editors show docstrings of attributes, but `help()` shows only the class's docstring.
-    lines = ["\n\n    Attributes:"]
+    lines = ["\n\nAttributes:"]
     for field in attrs.fields(model):
         text = f"{field.name}: {description_of(model, field.name)}"
         first_line, *next_lines = _WRAPPED_LINE.findall(text)
-        lines.append(f"        {first_line}")
-        lines += [f"            {line}" for line in next_lines]
-    docstring = model.__doc__ or ""
-    model.__doc__ = docstring.rstrip() + "\n".join(lines) + "\n    "
+        lines.append(f"    {first_line}")
+        lines += [f"        {line}" for line in next_lines]
+    # Python removes the indentation only from 3.13 on.
+    model.__doc__ = cleandoc(model.__doc__ or "") + "\n".join(lines)
     return model

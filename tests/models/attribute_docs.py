@@ -28,13 +28,14 @@ CLASSES: tuple[type, ...] = (
 )
 """The classes whose attributes have docstrings."""
 
-_ENTRY = re.compile(r" {8}(\w+): (.+)")
+_ENTRY = re.compile(r" {4}(\w+): (.+)")
 _WIDTH = 100
 
 
 def described_attributes(model: type) -> dict[str, str]:
     """Return the text of each attribute in the docstring of its class."""
-    _, _, section = str(model.__doc__).partition("Attributes:\n")
+    # From Python 3.13 on, `__doc__` is not indented.
+    _, _, section = str(inspect.getdoc(model)).partition("Attributes:\n")
     texts: dict[str, str] = {}
     name = ""
     for line in section.splitlines():
