@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Literal, TypeAlias, TypeVar, cast, final, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, final, get_args
 
 import attrs
 
@@ -28,6 +28,9 @@ from seorep_async.resources.arguments import (
 from seorep_async.tables.columns import Column, Table, columns_of_model
 from seorep_async.tables.html import html_table
 from seorep_async.tables.tabular import ModelList
+
+if TYPE_CHECKING:
+    import duckdb
 
 Days: TypeAlias = tuple[dt.date, dt.date]
 """Two days: an earlier and a later one, or the first and the last of a window."""
@@ -528,62 +531,86 @@ def check_group(group: object, campaign: object) -> None:
 
 
 @attrs.frozen
-class ComparedDays:
-    """Two days to compare.
+class Comparison:
+    """A comparison of two days: the campaigns that it can compare, and why it leaves others out.
 
     Attributes:
-        selection: the campaigns to compare.
+        selection: the campaigns with reports of both days.
         days: the earlier and the later day.
-        reasons: for each campaign, why it can't be compared, or "" if it can.
+        left_out: why each other campaign can't be compared.
         notes: sentences about the choice of the days.
     """
 
+    request: ComparisonRequest
     selection: Selection
     days: Days
-    reasons: Mapping[int, str]
+    left_out: Mapping[int, str]
     notes: Sequence[str]
 
-    @property
-    def comparable(self) -> Selection:
-        """The campaigns with reports of both days."""
-        campaign_ids = [campaign_id for campaign_id, reason in self.reasons.items() if not reason]
-        return attrs.evolve(self.selection, campaign_ids=campaign_ids)
+    @classmethod
+    def of(cls, history: History, request: ComparisonRequest) -> Comparison:
+        """Choose the days and the campaigns that a request compares."""
+        account = history.account(request.account)
+        selection = Selection.of(history, account, request.campaign, request.group)
+        days = _days_to_compare(selection, request.before, request.after)
+        # each note is a sentence, or None if there is nothing to say
+        notes = []
+        # a caller who names the later day needs no notes on how it was chosen
+        if request.after is None:
+            notes.append(selection.note_on_nights())
+            notes.append(selection.note_on_a_later_day(days[1]))
+        notes.append(selection.note_on_window_lengths(*days))
+        comparable, left_out = comparable_campaigns(selection, days)
+        present_notes = [note for note in notes if note is not None]
+        return cls(request, comparable, days, left_out, present_notes)
+
+    def execute(self, statement: str, **values: object) -> duckdb.DuckDBPyConnection:
+        """Run a statement that begins with `CHOSEN_CHANGES`."""
+        before, after = self.days
+        return self.selection.execute(
+            statement,
+            before=before,
+            after=after,
+            moved=self.request.moved,
+            engines=self.request.engines,
+            **values,
+        )
 
     @property
-    def left_out(self) -> dict[int, str]:
-        """Why each of the other campaigns can't be compared."""
-        return {campaign_id: reason for campaign_id, reason in self.reasons.items() if reason}
+    def facts(self) -> dict[str, Any]:
+        """The attributes that `Changes` and `CountedChanges` share."""
+        before, after = self.days
+        return {
+            "account": self.selection.account,
+            "before": before,
+            "after": after,
+            "filters": [*(self.request.kinds or ()), *(self.request.engines or ())],
+            "moved": self.request.moved,
+            "left_out": self.left_out,
+            "notes": self.notes,
+        }
 
 
 def compare(history: History, request: ComparisonRequest) -> Changes:
-    """Compare two days of an open history."""
-    return changes_between(
-        compared_days(history, request),
-        kinds=request.kinds,
-        engines=request.engines,
-        limit=request.limit,
-        moved=request.moved,
-    )
+    """Compare two days of an open history, and return the largest changes."""
+    comparison = Comparison.of(history, request)
+    # rows are added below
+    result = Changes((), Change)
+    vars(result).update(comparison.facts, total=0)
+    rows = comparison.execute(_CHANGES, kinds=request.kinds, limit=request.limit)
+    # one row at a time, because a list of all rows would take as much memory again
+    for row in iter(rows.fetchone, None):
+        # each row has the number of all changes, including those beyond the limit
+        *values, result.total = row
+        values[_INDEX_OF_KINDS] = _kinds_in(values[_INDEX_OF_KINDS])
+        result.append(Change(*values))
+    return result
 
 
-def compared_days(history: History, request: ComparisonRequest) -> ComparedDays:
-    """Return the days and the campaigns that a request compares."""
-    account = history.account(request.account)
-    selection = Selection.of(history, account, request.campaign, request.group)
-    days = _days_to_compare(selection, request.before, request.after)
-    # each note is a sentence, or None if there is nothing to say
-    notes = []
-    # a caller who names the later day needs no notes on how it was chosen
-    if request.after is None:
-        notes.append(selection.note_on_nights())
-        notes.append(selection.note_on_a_later_day(days[1]))
-    notes.append(selection.note_on_window_lengths(*days))
-    return ComparedDays(
-        selection=selection,
-        days=days,
-        reasons=reasons_not_to_compare(selection, days),
-        notes=[note for note in notes if note is not None],
-    )
+@cache
+def _kinds_in(text: str) -> tuple[ChangeKind, ...]:
+    """Split the kinds of a change. Changes with equal kinds share one tuple."""
+    return cast("tuple[ChangeKind, ...]", tuple(text.split(",")))
 
 
 def _days_to_compare(
@@ -663,73 +690,28 @@ def _error_for_no_earlier_day(
     return ConfigurationError(problem)
 
 
-def reasons_not_to_compare(selection: Selection, days: Days) -> dict[int, str]:
-    """Return, for each campaign, why its two days can't be compared, or "" if they can."""
+def comparable_campaigns(selection: Selection, days: Days) -> tuple[Selection, dict[int, str]]:
+    """Return the campaigns with reports of both days, and why each other can't be compared."""
     before, after = days
-    # Both days should have every campaign that has a report since two intervals before the first
-    # of them. `min` keeps that date from falling before year 1.
+    # a campaign with a report since this day is expected on both days
     since = before - min(2 * (after - before), before - dt.date.min)
     rows = selection.execute(_CAMPAIGNS, before=before, after=after, since=since).fetchall()
-    reasons_of_campaigns = {}
+    campaign_ids = []
+    left_out = {}
     for campaign_id, has_before, has_after, error_before, error_after in rows:
         reasons = []
         if not has_before:
             reasons.append(_why_missing(before, error_before))
         if not has_after:
             reasons.append(_why_missing(after, error_after))
-        reasons_of_campaigns[campaign_id] = " and ".join(reasons)
-    return reasons_of_campaigns
+        if reasons:
+            left_out[campaign_id] = " and ".join(reasons)
+        else:
+            campaign_ids.append(campaign_id)
+    return attrs.evolve(selection, campaign_ids=campaign_ids), left_out
 
 
 def _why_missing(day: dt.date, error: str | None) -> str:
     if error is None:
         return f"there are no rows of {day}"
     return f"the report of {day} failed ({error})"
-
-
-def changes_between(
-    compared: ComparedDays,
-    *,
-    kinds: Sequence[ChangeKind] | None,
-    engines: Sequence[Engine] | None = None,
-    limit: int | None,
-    moved: int,
-) -> Changes:
-    """Return the largest changes between two days, of the comparable campaigns.
-
-    `kinds` and `engines` restrict the changes and their total.
-    """
-    before, after = compared.days
-    account = compared.selection.account
-    # rows are added below
-    result = Changes((), Change)
-    result.account = account
-    result.before = before
-    result.after = after
-    result.total = 0
-    result.left_out = compared.left_out
-    result.notes = compared.notes
-    result.filters = [*(kinds or ()), *(engines or ())]
-    result.moved = moved
-    rows = compared.comparable.execute(
-        _CHANGES,
-        before=before,
-        after=after,
-        moved=moved,
-        kinds=kinds,
-        engines=engines,
-        limit=limit,
-    )
-    # one row at a time, because a list of all rows would take as much memory again
-    for row in iter(rows.fetchone, None):
-        # each row has the number of all changes, including those beyond the limit
-        *values, result.total = row
-        values[_INDEX_OF_KINDS] = _kinds_in(values[_INDEX_OF_KINDS])
-        result.append(Change(*values))
-    return result
-
-
-@cache
-def _kinds_in(text: str) -> tuple[ChangeKind, ...]:
-    """Split the kinds of a change. Changes with equal kinds share one tuple."""
-    return cast("tuple[ChangeKind, ...]", tuple(text.split(",")))

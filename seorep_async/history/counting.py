@@ -14,9 +14,9 @@ from seorep_async.history.comparing import (
     CHOSEN_CHANGES,
     KINDS,
     ChangeKind,
+    Comparison,
     ComparisonRequest,
     Engine,
-    compared_days,
     log_notes,
 )
 from seorep_async.history.source import History, opened
@@ -196,29 +196,13 @@ def changes_by_campaign(
 
 def count_changes(history: History, request: ComparisonRequest) -> CountedChanges:
     """Count the changes in an open history."""
-    compared = compared_days(history, request)
-    before, after = compared.days
-    account = compared.selection.account
-    rows = compared.comparable.execute(
-        _COUNTS,
-        before=before,
-        after=after,
-        moved=request.moved,
-        # changes of every kind, because the number of each kind is a field
-        kinds=None,
-        requested_kinds=request.kinds,
-        engines=request.engines,
-    )
+    comparison = Comparison.of(history, request)
+    # changes of every kind, because the number of each kind is a field
+    rows = comparison.execute(_COUNTS, kinds=None, requested_kinds=request.kinds)
     # the columns of the query are in the order of the attributes
     campaigns = [CampaignChanges(*row) for row in rows.fetchall()]
     return CountedChanges(
-        account=account,
-        before=before,
-        after=after,
+        **comparison.facts,
         total=sum(campaign.changes for campaign in campaigns),
         campaigns=ModelList(campaigns, CampaignChanges),
-        filters=[*(request.kinds or ()), *(request.engines or ())],
-        moved=request.moved,
-        left_out=compared.left_out,
-        notes=compared.notes,
     )

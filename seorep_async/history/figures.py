@@ -15,9 +15,8 @@ from seorep_async.history.comparing import (
     ENGINES,
     LARGEST_FIRST,
     ChangeKind,
-    ComparedDays,
     Days,
-    reasons_not_to_compare,
+    comparable_campaigns,
 )
 from seorep_async.history.selection import REPORTS, Selection
 from seorep_async.history.source import listed
@@ -404,11 +403,10 @@ def _ranked_engines(days: Sequence[Day]) -> list[str]:
 
 def _moves(selection: Selection, first_and_last_day: Days) -> dict[str, list[dict[str, Any]]]:
     """Return the largest changes of each list, by title."""
-    reasons = reasons_not_to_compare(selection, first_and_last_day)
-    compared = ComparedDays(selection, first_and_last_day, reasons, notes=())
+    comparable, _ = comparable_campaigns(selection, first_and_last_day)
     first, last = first_and_last_day
     # one query for all lists, because it reads all rows of two days
-    rows = compared.comparable.execute(
+    rows = comparable.execute(
         _MOVES,
         before=first,
         after=last,
