@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import signal
 import time
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
@@ -204,10 +205,17 @@ def open_history(
         try:
             yield History(str(path), connection)
         except RuntimeError as error:
-            # DuckDB turns Ctrl-C into a RuntimeError
-            if "interrupted" in str(error):
+            # DuckDB turns the error of a signal's handler, such as Ctrl-C, into a RuntimeError
+            if "interrupted" in str(error) and not _has_time_limit():
                 raise KeyboardInterrupt from error
             raise
+
+
+def _has_time_limit() -> bool:
+    """Return whether a scheduler may end this work by a signal, as Airflow and Celery do."""
+    # Windows has neither of them
+    numbers = [number for number in signal.Signals if number.name in ("SIGALRM", "SIGUSR1")]
+    return any(callable(signal.getsignal(number)) for number in numbers)
 
 
 def _check_file(path: Path) -> None:

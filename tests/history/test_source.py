@@ -2,6 +2,7 @@
 
 import datetime as dt
 import shutil
+import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -178,8 +179,12 @@ def test_a_waiting_pull_of_this_program_goes_first(
     assert len(naps) == 1
 
 
-def test_an_interrupted_query_is_an_interrupt(database: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), open_history(database):
+@pytest.mark.parametrize(("handler", "error"), [(None, KeyboardInterrupt), (print, RuntimeError)])
+def test_a_query_ended_by_ctrl_c_is_an_interrupt(
+    database: Path, monkeypatch: pytest.MonkeyPatch, handler: object, error: type[BaseException]
+) -> None:
+    monkeypatch.setattr("signal.getsignal", {signal.SIGALRM: handler}.get)
+    with pytest.raises(error), open_history(database):
         raise RuntimeError("Query interrupted")  # as DuckDB raises where a signal came
 
 
