@@ -35,6 +35,9 @@ def main() -> None:
         sys.stderr = io.TextIOWrapper(
             messages, sys.stderr.encoding, sys.stderr.errors, line_buffering=True
         )
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # a locale such as en_US is Latin-1, which lacks characters of help and of the guide
+        sys.stdout.reconfigure(errors="replace")
     signals.install()
     try:
         import rich  # noqa: F401  # to find out whether it is installed

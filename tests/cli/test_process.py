@@ -50,6 +50,11 @@ def test_an_interrupt_is_130_and_says_how_to_resume(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == [".slow.csv.pull"]
 
 
+def test_help_is_shown_where_the_locale_is_latin_1() -> None:
+    latin_1 = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    assert subprocess.run([*COMMAND, "--help"], check=False, env=latin_1).returncode == 0
+
+
 def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
     slowly = ("-s", "latency=0.1", "-c", "max_concurrency=2", "-o", str(tmp_path / "a.csv"))
     with terminal("pull", "-s", "campaigns=10", "-s", "keywords=3", *slowly, columns=100) as person:
