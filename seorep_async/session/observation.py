@@ -102,7 +102,8 @@ class Stats:
     """
 
     requests: int
-    """Requests that calls needed, not counting retries. Each page is one request."""
+    """Requests that calls needed, and repetitions of accepted ones, not counting retries. Each page
+    is one request."""
     attempts: int
     """Requests sent, including retries. This is the number that the service sees."""
     retries: Mapping[str, int]

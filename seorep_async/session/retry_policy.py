@@ -19,10 +19,15 @@ E = TypeVar("E", bound=SeoRepError)
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """A retry after `delay` seconds, which costs `cost` tokens of the retry quota."""
+    """A retry after `delay` seconds, which costs `cost` tokens of the retry quota.
+
+    Attributes:
+        is_last: whether the call ends if this attempt fails and counts in full.
+    """
 
     delay: float
     cost: int
+    is_last: bool = False
 
 
 def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
@@ -76,7 +81,8 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
     # or the 22nd throttled attempt is the last.
     failed = call.attempts - call.throttled
     max_attempts = min(settings.max_attempts, request.max_attempts, failure.most_attempts)
-    if 3 * failed + call.throttled > 3 * (max_attempts - 1):
+    thirds_left = 3 * (max_attempts - 1 - failed) - call.throttled
+    if thirds_left < 0:
         return failure.error
     cost = REFUSED_COST if failure.is_refusal else TRANSIENT_COST
     if is_probe:
@@ -96,7 +102,7 @@ def decide(  # noqa: C901, PLR0912, the whole decision, from top to bottom
         delay = jitter * backoff
     else:
         delay = pause
-    return Retry(delay, cost) if delay < remaining else None
+    return Retry(delay, cost, is_last=thirds_left < 3) if delay < remaining else None
 
 
 def _outcome_unknown(cause: SeoRepError) -> OutcomeUnknownError:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import enum
 import os
+import re
 from collections import Counter
 from collections.abc import Coroutine, Iterable
-from contextlib import suppress
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -37,6 +37,8 @@ from seorep_async.settings import Settings
 
 T = TypeVar("T")
 
+_LIMIT = re.compile("(?<![^&])limit=[^&]*&?")
+"""The page size in a query."""
 _LAST_ITERATIONS = 5
 """Iterations of the event loop after closing, in which the calls that it woke can end."""
 
@@ -93,6 +95,7 @@ class Session:
         # The last request of a pull that the service accepted, without its pull and its subject.
         # Repeated, it tells whether the key or the service is the cause of later failures.
         self.accepted_request: Request[Any] | None = None
+        self._repetitions = 0
 
     # Opening and closing
 
@@ -303,29 +306,44 @@ class Session:
         if self.state is not SessionState.OPEN:
             raise self._closed_error(failure)
         self._pay(call, failure, retry)
-        if permit.is_probe:
-            await self._repeat_accepted_request(call)
+        # Refusals without a Retry-After use up the attempts of a call in seconds, which a limit may
+        # outlast. So the last attempt waits until an accepted request is accepted again.
+        is_last_try = retry.is_last and failure.retry_after is None
+        if permit.is_probe or is_last_try:
+            is_refused = await self._repeat_accepted_request(call)
+            while is_refused and is_last_try:
+                # The service refuses everything, so the attempts of this call were only too early.
+                call.throttled = call.attempts
+                is_refused = await self._repeat_accepted_request(call)
         # After a pause for everybody, the retry waits in the queue instead.
         if not permit.paces_retry:
             await self._back_off(call, retry.delay)
 
-    async def _repeat_accepted_request(self, call: Call[Any]) -> None:
+    async def _repeat_accepted_request(self, call: Call[Any]) -> bool:
         """Repeat a request that the service accepted before, if only refused campaigns are left.
 
-        This follows the failure of a probe. If the service accepts the request again, the breaker
-        closes, and these campaigns are dead or meet a limit. If not, this may be an outage, and
-        their requests wait for its end.
+        If the service accepts it again, the breaker closes, and dead campaigns soon use up their
+        attempts. Return whether the service refused it.
         """
         accepted = self.accepted_request
         # Each endpoint may have an outage of its own.
         if accepted is None or accepted.path != call.request.path:
-            return
-        if not self.share.claim_repetition(call.request.subject):
-            return
+            return False
+        if not self.share.only_refused_left(call.request.subject):
+            return False
+        # In an outage, a cache may have the answers to earlier requests. So each repetition asks
+        # for another number of rows.
+        self._repetitions += 1
+        query = f"limit={self._repetitions}&{_LIMIT.sub('', accepted.query)}"
         # It becomes the next probe, because its subject, None, was not refused.
-        repetition = msgspec.structs.replace(accepted, deadline=call.deadline, max_attempts=1)
-        with suppress(SeoRepError):
+        repetition = msgspec.structs.replace(
+            accepted, query=query, deadline=call.deadline, max_attempts=1
+        )
+        try:
             await self.send(repetition)
+        except SeoRepError as error:
+            return error.status in (429, 503)
+        return False
 
     def _retry_or_raise(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
         """Record a failed attempt. Return its retry, or raise the last error."""

@@ -64,7 +64,7 @@ def test_a_gateway_without_an_answer_is_no_sign_of_life(status: int, was_accepte
 
 @pytest.mark.parametrize("cause", PASSING)
 def test_retry_of_a_failed_probe_is_free(cause: Cause) -> None:
-    assert verdict(Sent.NO, cause, attempts=4, throttled=2, is_probe=True, tokens=0) == Retry(
+    assert verdict(Sent.NO, cause, attempts=3, throttled=2, is_probe=True, tokens=0) == Retry(
         1.0, 0
     )
 
@@ -91,36 +91,37 @@ def test_a_call_returns_its_tokens_and_a_success_more(ends: tuple[str, ...], tok
 
 
 @pytest.mark.parametrize(
-    ("delay", "facts"),
+    ("delay", "facts", "is_last"),
     [
-        (0.5, {"attempts": 1}),
-        (1.0, {"attempts": 2}),
-        (1.5, {"attempts": 3}),
-        (0.25, {"attempts": 1, "jitter": 0.5}),
-        (0.75, {"attempts": 3, "jitter": 0.5}),
-        (0.0, {"attempts": 2, "jitter": 0.0}),
-        (1.0, {"attempts": 2, "cause": Cause.OVERLOAD}),
-        (0.5, {"attempts": 4, "throttled": 3}),
-        (1.0, {"attempts": 4, "throttled": 2}),
-        (0.5, {"attempts": 3, "throttled": 1, "cause": Cause.THROTTLE}),
-        (1.0, {"attempts": 3, "throttled": 2, "cause": Cause.THROTTLE}),
-        (1.5, {"attempts": 3, "throttled": 3, "cause": Cause.THROTTLE}),
-        (0.5, {"attempts": 1, "pace": 20.0}),
-        (1.0, {"attempts": 1, "pace": 1.0}),
-        (1.5, {"attempts": 1, "pace": 0.2}),
+        (0.5, {"attempts": 1}, False),
+        (1.0, {"attempts": 2}, False),
+        (1.5, {"attempts": 3}, True),
+        (0.25, {"attempts": 1, "jitter": 0.5}, False),
+        (0.75, {"attempts": 3, "jitter": 0.5}, True),
+        (0.0, {"attempts": 2, "jitter": 0.0}, False),
+        (1.0, {"attempts": 2, "cause": Cause.OVERLOAD}, False),
+        (0.5, {"attempts": 4, "throttled": 3}, False),
+        (1.0, {"attempts": 4, "throttled": 2}, True),
+        (0.5, {"attempts": 3, "throttled": 1, "cause": Cause.THROTTLE}, True),
+        (1.0, {"attempts": 3, "throttled": 2, "cause": Cause.THROTTLE}, False),
+        (1.5, {"attempts": 3, "throttled": 3, "cause": Cause.THROTTLE}, False),
+        (0.5, {"attempts": 1, "pace": 20.0}, False),
+        (1.0, {"attempts": 1, "pace": 1.0}, False),
+        (1.5, {"attempts": 1, "pace": 0.2}, False),
         (
             7.0,
             {
                 "attempts": 99,
                 "settings": Settings(max_attempts=100, backoff_initial=0.5, backoff_max=7.0),
             },
+            True,
         ),
     ],
 )
 def test_back_off_doubles_with_failures_of_a_kind_and_is_random(
-    delay: float, facts: dict[str, Any]
+    delay: float, facts: dict[str, Any], is_last: bool
 ) -> None:
-    assert verdict(**facts) == Retry(delay, COST[facts.get("cause", Cause.TRANSIENT)])
+    assert verdict(**facts) == Retry(delay, COST[facts.get("cause", Cause.TRANSIENT)], is_last)
 
 
 @pytest.mark.parametrize(

@@ -124,28 +124,21 @@ class Share:
                 return None
         return seconds
 
-    def claim_repetition(self, subject: str | None) -> bool:
-        """Return whether to repeat an accepted request, after a probe for a subject has failed.
+    def only_refused_left(self, subject: str | None) -> bool:
+        """Return whether a subject and those of all waiting requests were refused before.
 
-        If that subject and those of all waiting requests were refused, their probes can't
-        distinguish an outage from a few dead campaigns. Each opening of the breaker then allows one
-        repetition. A request that waits alone may have more, because it would otherwise use up its
-        attempts as probes.
+        Their requests can't distinguish a few dead campaigns from an outage or a limit.
         """
-        breaker = self._queue.pace.breaker
         subjects = {waiter.subject for waiter in self._queue.ready}
-        if breaker.has_repeated and subjects:
-            return False
         subjects.add(self._subject(subject))
-        # So many campaigns are unlikely to be dead at once. In an outage, a cache may answer the
-        # repetition.
+        # The repetition of an accepted request has no subject. Several calls may send one.
+        subjects.discard(None)
+        # So many campaigns are unlikely to be dead at once. In an outage, a cache may have the
+        # whole campaign of the repeated request.
         if len(subjects) >= FAILURES_THAT_OPEN:
             return False
         refused = self._queue.pace.refused_subjects
-        if not all(other in refused for other in subjects):
-            return False
-        breaker.has_repeated = True
-        return True
+        return all(other in refused for other in subjects)
 
     @property
     def latest_failure(self) -> SeoRepError | None:
