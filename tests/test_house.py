@@ -159,7 +159,7 @@ MODULES_WITH_AIOHTTP = {
     # The argument `session` of the client has aiohttp's type.
     "seorep_async.client",
     # aioresponses builds responses of aiohttp.
-    "seorep_async.pytest_plugin.mended_aioresponses",
+    "seorep_async.pytest_plugin.patched_aioresponses",
 }
 
 

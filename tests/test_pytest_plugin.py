@@ -6,7 +6,7 @@ import aiohttp
 import aioresponses.core
 import pytest
 
-from seorep_async.pytest_plugin.mended_aioresponses import mended_aioresponses
+from seorep_async.pytest_plugin.patched_aioresponses import patched_aioresponses
 
 pytest_plugins = ["pytester"]
 
@@ -357,7 +357,7 @@ def test_mistakes_are_named_in_the_strict_mode(pytester: pytest.Pytester) -> Non
 
 
 async def test_plain_aioresponses_still_needs_mending() -> None:
-    """If this fails, aioresponses fits aiohttp, and `mended_aioresponses` needs only `match`."""
+    """If this fails, aioresponses fits aiohttp, and `patched_aioresponses` needs only `match`."""
     with aioresponses.aioresponses() as responses:
         responses.get("https://api.example.com/")
         async with aiohttp.ClientSession() as session:
@@ -367,6 +367,6 @@ async def test_plain_aioresponses_still_needs_mending() -> None:
 
 def test_after_a_test_aioresponses_is_restored() -> None:
     before = dict(vars(aioresponses.core))
-    with mended_aioresponses():
+    with patched_aioresponses():
         assert vars(aioresponses.core) != before
     assert vars(aioresponses.core) == before

@@ -85,8 +85,8 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
         )
     except (Exception, KeyboardInterrupt) as error:
         code = _report_error(error, as_json=as_json)
-        # `--summary-line` is an option of `pull`. Once a pull has begun, it reports its own errors,
-        # prints its line and returns a code. So this one never began.
+        # `--summary-line` is an option of `pull`. A pull that has begun catches its own errors and
+        # returns a code, so an error that arrives here means that none began.
         if "--summary-line" in arguments:
             # imported only now, because only a failed start needs it
             import_object("summary", "show_line_of_failed_start")(error, code, arguments)

@@ -70,7 +70,7 @@ KINDS = (
 @command(
     "Ask for an address and a key, try them, and store them as a profile.\n\n"
     "Without a NAME, the profile is called default. seorep and SeoRepClient() in Python use it "
-    "where nothing else names an account."
+    "unless a profile, an address or a key is given."
 )
 @click.argument("name", required=False, metavar="[NAME]")
 def login(name: str | None) -> None:
@@ -97,9 +97,9 @@ def guide(name: str | None) -> None:
 @command(
     "Show the keywords whose rank changed between two days.\n\n"
     "The largest changes come first; a keyword counts once in each engine. DATABASE is a .duckdb "
-    "file that seorep pull wrote. A day here is a ranking day: the last day of a pull's window, or "
-    "the day of the pull if that is earlier. A rank of 0 and a missing rank count as not ranked. "
-    "Campaigns that lack a report for either day are left out and listed.",
+    "file that seorep pull wrote. Days are ranking days: ranks belong to the last day of a pull's "
+    "window, or to the day of the pull if that is earlier. A rank of 0 and a missing rank count as "
+    "not ranked. Campaigns that lack a report for either day are left out and listed.",
     examples="""\
   seorep changes rankings.duckdb --kind fell --limit 20
   seorep changes rankings.duckdb --month last --kind fell -o fell.xlsx
@@ -138,8 +138,8 @@ def guide(name: str | None) -> None:
     "--month",
     metavar="MONTH",
     type=not_empty,
-    help="Compare the last day of a month, such as 2023-03, or the word last, with the last day of "
-    "the month before.",
+    help="Compare the last day of a month, such as 2023-03, with the last day of the month before; "
+    "`last` is the previous month.",
 )
 @option(
     "--campaign",
@@ -281,8 +281,8 @@ def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]
     "--month",
     metavar="MONTH",
     type=not_empty,
-    help="Draw a month, such as 2023-03, or the word last, beginning with the last day of the "
-    "month before.",
+    help="Draw a month, such as 2023-03, beginning with the last day of the month before; `last` "
+    "is the previous month.",
 )
 @option(
     "--title",
@@ -433,15 +433,16 @@ def mcp(history: str, account: str | None, service: Service) -> None:
     type=click.Choice(("nested", "flat", "mixed")),
     default="nested",
     show_default=True,
-    help="Shape of the feeds' responses: nested (rows in data.rows), flat (in data), or mixed by "
-    "id.",
+    help="Shape of the feeds' responses: nested (rows in data.rows), flat (in data), or "
+    "mixed (each campaign or keyword has its own).",
 )
 @option(
     "--rows",
     type=click.Choice(("current", "older", "mixed")),
     default="current",
     show_default=True,
-    help="Format of the feeds' rows: current, older, or mixed by id.",
+    help="Format of the feeds' rows: current, older, or mixed (each campaign or keyword has its "
+    "own).",
 )
 @option("--daily", is_flag=True, help="Change ranks daily instead of monthly.")
 @option("--latency", metavar="SECONDS", help="Shortest time that a response takes, in seconds.")

@@ -42,9 +42,9 @@ from seorep_async.export.replacement import (
 )
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.schema import (
+    CHARACTERS_NOT_FOR_DUCKDB,
     DAMAGED,
     NO_DATABASE,
-    NOT_FOR_DUCKDB,
     PATH_NOT_FOR_DUCKDB,
     THIS_PROGRAM,
     found_columns,
@@ -156,7 +156,7 @@ class Database(Target):
 
     def check(self) -> None:
         """Refuse a file that is not a database, and tables that were changed or are not ours."""
-        if NOT_FOR_DUCKDB & {*str(self.path), *str(self.staging_folder)}:
+        if CHARACTERS_NOT_FOR_DUCKDB & {*str(self.path), *str(self.staging_folder)}:
             raise refusal(self.out, f"{PATH_NOT_FOR_DUCKDB}; name another")
         check_file(self.out, self.path)
         if not has_content(self.path):

@@ -254,7 +254,7 @@ class Files(Target):
     force: bool
 
     def file(self, table: Table) -> Path:
-        """Return the file of a table: `path` for the rows of a single feed."""
+        """Return the file of a table. The rows of a single feed are in `path`."""
         is_only_feed = isinstance(table, FeedTable) and self.request.feeds == (table.feed,)
         if is_only_feed:
             return self.path
@@ -289,7 +289,8 @@ class Files(Target):
         )
 
     def replaced_pull(self) -> Mapping[str, Any]:
-        # another table may have had no rows, and so no file
+        """Return the row of the pull to replace, if its file and every feed's file are there."""
+        # every feed gets a file; other tables get one only if they have rows
         tables = [pulls_table(), *map(table_of, self.request.feeds)]
         if not all(self.file(table).is_file() for table in tables):
             return {}

@@ -45,9 +45,9 @@ Slice: TypeAlias = tuple[int, int]
 
 
 class StagedReport(NamedTuple):
-    """A report in the staging file: its block's number, and its record."""
+    """A report in the staging file. Its record is in the index of its block."""
 
-    block: int
+    block_number: int
     record: Record
 
 
@@ -58,7 +58,8 @@ class TableSource:
     Attributes:
         parts: the values of the rows in several parts, each by column.
         reports: the staged reports.
-        read: returns a piece, by the number of its block and its own number in the block.
+        read: returns a piece. Its arguments are the number of the block, and the piece's number
+            in it.
     """
 
     table: Table
@@ -167,7 +168,7 @@ def slices_of(source: TableSource) -> Iterator[tuple[StagedReport, bytes]]:
     read = lru_cache(RECENT)(source.read)
     for report in source.reports:
         record = report.record
-        piece = read(report.block, record.piece)
+        piece = read(report.block_number, record.piece)
         yield report, piece[record.first : record.first + record.size]
 
 
@@ -289,13 +290,13 @@ class Arrow(Format):
 
         # neighbouring reports are often in the same piece, which is read only once
         @lru_cache(RECENT)
-        def read_batch(block: int, piece: int) -> Any:
-            return pa.ipc.read_record_batch(source.read(block, piece), schema)
+        def read_batch(block_number: int, piece: int) -> Any:
+            return pa.ipc.read_record_batch(source.read(block_number, piece), schema)
 
         reports = (report for report in source.reports if report.record.rows)
         for group in in_groups(reports, lambda report: report.record.rows, _ROW_GROUP):
             yield pa.Table.from_batches(
-                read_batch(part.block, part.piece).slice(part.first, part.rows)
+                read_batch(part.block_number, part.piece).slice(part.first, part.rows)
                 for part in _row_ranges(group)
             )
 
@@ -351,7 +352,7 @@ class Parquet(Arrow):
 class _RowRange:
     """Adjacent rows of one piece."""
 
-    block: int
+    block_number: int
     piece: int
     first: int
     rows: int
@@ -361,12 +362,12 @@ def _row_ranges(reports: Iterable[StagedReport]) -> list[_RowRange]:
     """Return the rows of reports as few ranges, because a slice costs the same, however long."""
     ranges: list[_RowRange] = []
     last_end = None
-    for block, record in reports:
-        if (block, record.piece, record.first) == last_end:
+    for block_number, record in reports:
+        if (block_number, record.piece, record.first) == last_end:
             ranges[-1].rows += record.rows
         else:
-            ranges.append(_RowRange(block, record.piece, record.first, record.rows))
-        last_end = (block, record.piece, record.first + record.rows)
+            ranges.append(_RowRange(block_number, record.piece, record.first, record.rows))
+        last_end = (block_number, record.piece, record.first + record.rows)
     return ranges
 
 

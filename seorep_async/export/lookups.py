@@ -30,8 +30,8 @@ from seorep_async.session import cancel_all
 
 _MOST_SAMPLES = 3
 """The maximum number of campaigns to try as samples, until the service returns one."""
-_FAILS_ALONE = (StatusError, DecodeError, PaginationError)
-"""Errors that concern only one campaign, except those that `concerns_all` finds."""
+_MAY_FAIL_ALONE = (StatusError, DecodeError, PaginationError)
+"""Errors that may concern only one campaign, except those that `concerns_all` finds."""
 
 
 def concerns_all(error: SeoRepError) -> bool:
@@ -248,7 +248,7 @@ async def _samples(
                 feed: await listing_of[feed](campaign_id, *dates, **options).first_page()
                 for feed in feeds
             }
-        except _FAILS_ALONE as error:
+        except _MAY_FAIL_ALONE as error:
             if concerns_all(error):
                 raise
             continue

@@ -4,7 +4,7 @@ A block is written in one step, and synced before the next one begins:
 
     head     20 bytes: the index's length, the length of all pieces, the index's checksum, and a
              checksum of these three
-    index    JSON, a `Block`: which reports are in the block, and where in its pieces
+    index    JSON, a `BlockIndex`: which reports are in the block, and where in its pieces
     pieces   bytes, one piece after the other; a `Format` encoded them
 
 A crash can therefore damage only the last block. When the file is opened, everything is checked:
@@ -114,12 +114,12 @@ class StagedFailure(msgspec.Struct, frozen=True, array_like=True):
         return self.error, self.message, self.status, self.attempts
 
 
-class Block(msgspec.Struct, omit_defaults=True):
+class BlockIndex(msgspec.Struct, omit_defaults=True):
     """The index of a block.
 
     Attributes:
         pieces: the size and the checksum of each piece.
-        records, failures: by the name of their table.
+        records, failures: reports that arrived and reports that failed, by the name of their table.
         request, plan: the pull's request and plan, only in the block that lists its campaigns.
         ended: whether the pull has ended with failures, so that only `retry_failed` resumes it.
     """
@@ -137,7 +137,7 @@ class DamagedError(Exception):
 
 
 class _Position(NamedTuple):
-    """The position of a block: its index, its end, and the checksum of all indexes up to it."""
+    """The position of a block. `checksum` is that of all indexes up to this block's own."""
 
     index_start: int = 0
     index_size: int = 0
@@ -145,7 +145,7 @@ class _Position(NamedTuple):
     checksum: int = 0
 
 
-_decode_block = msgspec.json.Decoder(Block).decode
+_decode_index = msgspec.json.Decoder(BlockIndex).decode
 """Created at import, because a decoder created under freezegun would expect fake dates."""
 
 
@@ -159,7 +159,7 @@ class BlockFile:
         self._path = file
         # the first position stands for the beginning of the file
         self._positions = [_Position()]
-        self._cached_block = lru_cache(RECENT)(self._read_index)
+        self._cached_index = lru_cache(RECENT)(self._read_index)
         changed_at = dt.datetime.fromtimestamp(os.fstat(self._file.fileno()).st_mtime, dt.UTC)
         refusal = ExportError(_IN_USE.format(file.parent, changed_at), file=file, retryable=True)
         try:
@@ -181,7 +181,7 @@ class BlockFile:
         else:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def load(self) -> Iterator[Block]:
+    def load(self) -> Iterator[BlockIndex]:
         """Check the whole file, and yield the index of each block.
 
         The damage that a crash can leave at the end is removed.
@@ -199,17 +199,17 @@ class BlockFile:
             index_start = start + _HEAD_SIZE
             end = index_start + index_size + pieces_size
             number = len(self._positions)
-            # added before the checks, because `block` and `read_piece` need the position
+            # added before the checks, because `index` and `read_piece` need the position
             self._positions.append(_Position(index_start, index_size, end, checksum))
             try:
                 if not is_head or end > size:
                     raise DamagedError(f"block {number} has changed since it was written")
-                block = self.block(number)
-                self._check_pieces(number, block)
+                index = self.index(number)
+                self._check_pieces(number, index)
             except DamagedError:
                 self._positions.pop()
                 # the next block gets the same number, so the cached index would be wrong
-                self._cached_block.cache_clear()
+                self._cached_index.cache_clear()
                 # A crash leaves either an incomplete head, or a complete head whose block is cut
                 # short or damaged. In both cases nothing follows.
                 is_last = index_start > size or (is_head and end >= size)
@@ -218,10 +218,10 @@ class BlockFile:
                     raise
                 self._file.truncate(start)
                 return
-            yield block
+            yield index
 
-    def _check_pieces(self, number: int, block: Block) -> None:
-        for piece, (_, checksum) in enumerate(block.pieces):
+    def _check_pieces(self, number: int, index: BlockIndex) -> None:
+        for piece, (_, checksum) in enumerate(index.pieces):
             if zlib.crc32(self.read_piece(number, piece)) != checksum:
                 raise DamagedError(f"a piece of block {number} has changed since it was written")
 
@@ -229,16 +229,16 @@ class BlockFile:
         # `any` finds a byte that is not zero
         return not any(any(self._read(at, _READ_BYTES)) for at in range(start, end, _READ_BYTES))
 
-    def append(self, block: Block, pieces: Sequence[bytes] = ()) -> int:
+    def append(self, index: BlockIndex, pieces: Sequence[bytes] = ()) -> int:
         """Append a block, sync it, and return its number. An error leaves the file unchanged."""
-        block.pieces = [(len(piece), zlib.crc32(piece)) for piece in pieces]
-        index = msgspec.json.encode(block)
+        index.pieces = [(len(piece), zlib.crc32(piece)) for piece in pieces]
+        encoded_index = msgspec.json.encode(index)
         last = self._positions[-1]
-        checksum = zlib.crc32(index, last.checksum)
-        head = _HEAD.pack(len(index), sum(map(len, pieces)), checksum)
+        checksum = zlib.crc32(encoded_index, last.checksum)
+        head = _HEAD.pack(len(encoded_index), sum(map(len, pieces)), checksum)
         head += _HEAD_CHECKSUM.pack(zlib.crc32(head))
         # written and synced at once, so a crash can leave only a part of this block
-        data = b"".join((head, index, *pieces))
+        data = b"".join((head, encoded_index, *pieces))
         try:
             self._file.seek(last.end)
             remaining = memoryview(data)
@@ -252,26 +252,28 @@ class BlockFile:
             with contextlib.suppress(OSError):
                 self._file.truncate(last.end)
             raise
-        position = _Position(last.end + len(head), len(index), last.end + len(data), checksum)
+        position = _Position(
+            last.end + len(head), len(encoded_index), last.end + len(data), checksum
+        )
         self._positions.append(position)
         return len(self._positions) - 1
 
-    def block(self, number: int) -> Block:
+    def index(self, number: int) -> BlockIndex:
         """Return the index of a block. If its bytes have changed, raise a DamagedError."""
-        return self._cached_block(number)
+        return self._cached_index(number)
 
-    def _read_index(self, number: int) -> Block:
-        """Read and check the index of a block, which `_cached_block` then remembers."""
+    def _read_index(self, number: int) -> BlockIndex:
+        """Read and check the index of a block, which `_cached_index` then remembers."""
         position = self._positions[number]
         index = self._read(position.index_start, position.index_size)
         # each checksum continues the checksum of the previous block
         if zlib.crc32(index, self._positions[number - 1].checksum) != position.checksum:
             raise DamagedError(f"block {number} has changed since it was written")
-        return _decode_block(index)
+        return _decode_index(index)
 
     def read_piece(self, number: int, piece: int) -> bytes:
         """Return a piece of a block."""
-        sizes = [size for size, _ in self.block(number).pieces]
+        sizes = [size for size, _ in self.index(number).pieces]
         position = self._positions[number]
         start = position.index_start + position.index_size + sum(sizes[:piece])
         return self._read(start, sizes[piece])
@@ -285,7 +287,7 @@ class BlockFile:
         self._file.truncate(0)
         # the next block gets number 1 again, and the cache would return the old one
         self._positions = [_Position()]
-        self._cached_block.cache_clear()
+        self._cached_index.cache_clear()
 
     def close(self) -> None:
         """Close the file. If it is empty, remove it and its folder."""

@@ -85,10 +85,11 @@ async def pull_to(
         out: a path that ends in `.csv`, `.jsonl`, `.xlsx`, `.parquet` or `.duckdb`.
         on_progress: called with a `PullProgress` after every step; it must return soon.
         restart: first remove all staged reports, without reading them.
-        retry_failed: finish this night's last pull of these days: fetch what failed or was not
-            requested yet. If there was no such pull, everything is fetched, with a warning.
-        force: also replace files that no pull wrote, and workbooks that a person changed; or begin
-            a new account in a database that has the same account under a similar name.
+        retry_failed: finish the last pull of these days with the same snapshot date. Only reports
+            that failed or were not requested yet are fetched. If there was no such pull, everything
+            is fetched, with a warning.
+        force: also replace files that no pull wrote, and workbooks that a person changed. In a
+            database that has this account of the service under a similar name, begin a new account.
         max_requests: stop after this number of requests, retries included. Reports that have begun
             are finished. A resumed pull first looks up one campaign; that request doesn't count.
         engine_names: the names of engine A and engine B for the headers of a workbook.
@@ -99,8 +100,8 @@ async def pull_to(
         account: the account's name in every row. Default: the client's name, or the name that the
             database has for this account of the service.
         snapshot_date: the snapshot date of every row. Default: the UTC day on which the pull began.
-        options: the arguments from `feeds` on, and those of the feeds (see `Rankings`), such as
-            `limit`.
+        options: `feeds` to `snapshot_date` above, and the arguments of the feeds, such as `limit`
+            (see `Rankings`).
 
     Raises:
         ConfigurationError, ImportError: an argument is wrong, the target contains something else,
@@ -112,6 +113,7 @@ async def pull_to(
             unchanged.
     """
     request = ExportRequest.of(client, ids, (start_date, end_date), options)
+    # while campaigns are listed, progress names the first feed
     tracker = Tracker(client, request.feeds[0], on_progress, max_requests)
     names = None if engine_names is None else check_engine_names(engine_names)
     opening = Opening(
@@ -169,7 +171,9 @@ async def stream(
     on_progress: OnProgress | None = None,
     **options: Unpack[ExportOptions],
 ) -> PullSummary:
-    """Pull one feed, and write it as it arrives: CSV or JSON lines, in the order of the campaigns.
+    """Pull one feed, and write it as CSV or JSON lines while it arrives.
+
+    Reports are written in the order of the campaigns.
 
     Totals and failures are not written; the summary has the failures. Nothing is staged, so a
     stream can't be resumed.
@@ -272,7 +276,7 @@ async def preview(
     force: bool = False,
     **options: Unpack[ExportOptions],
 ) -> PullPreview:
-    """Estimate a pull with a few requests: for the campaigns, and for each feed of one campaign.
+    """Estimate a pull. This takes a few requests to list campaigns, and one for each feed.
 
     It has the arguments and errors of `pull_to`, or of `stream` if there is no `out`.
     """
@@ -351,8 +355,8 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
 
 
 def _notes_on_future_days(request: ExportRequest) -> tuple[str, ...]:
-    """Return a note if the days of a pull had not begun, although the service had rows of them."""
-    # the next day alone does not count, because in some time zones it had begun
+    """Return a note if none of a pull's days had begun. Called only if reports were received."""
+    # in some time zones the next day had begun, so a pull that ends with it needs no note
     tomorrow = request.snapshot_date + dt.timedelta(1)
     if request.start_date < tomorrow or request.end_date == tomorrow:
         return ()

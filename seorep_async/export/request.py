@@ -1,4 +1,7 @@
-"""The request of an export: checked once, staged as JSON with its reports, compared on resume."""
+"""The request of an export.
+
+It is checked once, staged as JSON with the reports, and compared when a pull may be resumed.
+"""
 
 from __future__ import annotations
 
@@ -76,9 +79,9 @@ ARGUMENTS_OF_PULL_TO = (
 class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that an export requests.
 
-    A staged pull is resumed only if its request is equal. These don't count: `started_at`, both
-    `names_…` fields, a snapshot date that the caller did not give, and, in group titles, case and
-    surrounding spaces.
+    A staged pull is resumed only if its request is equal. The comparison ignores `started_at`, both
+    `names_…` fields, a snapshot date that the caller did not give, and case and surrounding spaces
+    in group titles.
 
     Attributes:
         version: the version of this package; a pull never resumes what another version has staged.
@@ -287,7 +290,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, ids: Iterable[int], campaigns: Iterable[Campaign]) -> Plan:
-        """Return a plan. Its accounts come from those campaigns that are known."""
+        """Return a plan. `campaigns` may be only some of them; the plan's accounts own these."""
         # an account id of 0 or null means that the owner is unknown
         owners = {campaign.id: campaign.account_id for campaign in campaigns if campaign.account_id}
         return cls(
@@ -298,7 +301,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def _folded(title: str) -> str:
-    """Return a group's title for comparison: in lower case, without surrounding spaces."""
+    """Return a group's title for comparison, in lower case and without surrounding spaces."""
     return title.strip().casefold()
 
 

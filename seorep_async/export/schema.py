@@ -45,8 +45,8 @@ COUNTED_REPORTS = f"""
         ORDER BY snapshot_date DESC, start_date, end_date DESC
     ) = 1
 """
-"""The report that counts for each account, campaign and ranking day: the latest night's report with
-the longest window.
+"""The report that counts for each account, campaign and ranking day. It is the latest night's.
+Among several of that night, it is the one with the longest window.
 """
 
 VIEWS = {
@@ -137,13 +137,13 @@ read. Its columns differ from those of the temporary view.
 """
 _PATH = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
 
-Columns: TypeAlias = dict[str, tuple[str | None, str]]
-"""The columns of a table by name: comment, and type with NOT NULL."""
+ColumnsByName: TypeAlias = dict[str, tuple[str | None, str]]
+"""The columns of a table. Each name has a comment, and a type with any NOT NULL."""
 
 
-def found_columns(database: duckdb.DuckDBPyConnection) -> dict[str, Columns]:
+def found_columns(database: duckdb.DuckDBPyConnection) -> dict[str, ColumnsByName]:
     """Return the columns of every table and view of a database, by the name of the table."""
-    tables: dict[str, Columns] = {}
+    tables: dict[str, ColumnsByName] = {}
     for table_name, name, comment, type_name in database.execute(_COLUMNS).fetchall():
         tables.setdefault(table_name, {})[name] = (comment, type_name)
     return tables
@@ -176,7 +176,7 @@ _MEANINGS = {
     "newer DuckDB version": _NEWER,
 }
 """The meaning of words in DuckDB's messages, and what to do about it."""
-NOT_FOR_DUCKDB = set("?\\") if os.sep == "/" else set()
+CHARACTERS_NOT_FOR_DUCKDB = set("?\\") if os.sep == "/" else set()
 """The characters that DuckDB can't handle in a path."""
 PATH_NOT_FOR_DUCKDB = r"DuckDB takes no path with a ? or a \ in it"
 _WORDS_FOR_NO_DATABASE = ("not a valid DuckDB database", "Cannot launch in-memory database")
@@ -317,7 +317,7 @@ def _unchanged_views(database: duckdb.DuckDBPyConnection) -> set[str]:
     return {name for name, comment in equal_views if comment == COMMENTS[name]}
 
 
-def _definitions(existing: dict[str, Columns], unchanged_views: set[str]) -> Iterator[str]:
+def _definitions(existing: dict[str, ColumnsByName], unchanged_views: set[str]) -> Iterator[str]:
     """Yield the statements that define tables, views and their comments."""
     for table in all_tables():
         existing_columns = existing.get(table.name, {})
@@ -343,7 +343,7 @@ def _descriptions(table: Table) -> dict[str, str]:
 
 
 def _column_comments(
-    table_name: str, descriptions: dict[str, str], existing_columns: Columns
+    table_name: str, descriptions: dict[str, str], existing_columns: ColumnsByName
 ) -> Iterator[str]:
     """Yield the statements that set the comments of columns, except where they are equal."""
     for column_name, description in descriptions.items():
@@ -399,7 +399,7 @@ def _is_ours_or_unrelated(name: str, kind: str, comment: str) -> bool:
     return name not in VIEWS or comment.startswith(_START_OF_OUR_COMMENTS)
 
 
-def _missing_columns(existing: dict[str, Columns]) -> Iterator[str]:
+def _missing_columns(existing: dict[str, ColumnsByName]) -> Iterator[str]:
     """Yield the statements that bring the tables of an older version up to date."""
     for table in all_tables():
         existing_columns = existing.get(table.name)
@@ -410,7 +410,7 @@ def _missing_columns(existing: dict[str, Columns]) -> Iterator[str]:
                 yield f"ALTER TABLE {table.name} ADD COLUMN {column.name} {_TYPES[column.type]}"
 
 
-def _changed_columns(table: Table, existing: Columns) -> Iterator[str]:
+def _changed_columns(table: Table, existing: ColumnsByName) -> Iterator[str]:
     """Yield the changes that somebody made to the columns of a table.
 
     A missing column is a change only if it is part of the key. `_missing_columns` adds the others.

@@ -27,8 +27,8 @@ from seorep_async.export.formats import (
     in_groups,
 )
 from seorep_async.export.pieces import (
-    Block,
     BlockFile,
+    BlockIndex,
     Record,
     StagedFailure,
     drop_unfinished,
@@ -86,9 +86,9 @@ class StagedPull:
 
 
 class _Location(NamedTuple):
-    """The location of a report: the number of its block, and its place in the block's records."""
+    """The location of a report. `record_index` is its place in the block's records."""
 
-    block: int
+    block_number: int
     record_index: int
 
 
@@ -128,8 +128,8 @@ class Staging:
 
     def load(self) -> None:
         """Read which reports earlier runs have stored."""
-        for number, block in enumerate(self.file.load(), 1):
-            self._remember(number, block)
+        for number, index in enumerate(self.file.load(), 1):
+            self._remember(number, index)
         # reports are stored only after the plan
         if self.plan.ids:
             request = self.request
@@ -138,27 +138,27 @@ class Staging:
                 **request.labels, started_at=request.started_at, reports=reports, ended=self.ended
             )
 
-    def _remember(self, number: int, block: Block) -> None:
+    def _remember(self, block_number: int, index: BlockIndex) -> None:
         """Remember the contents of a block."""
         # a block after an `ended` one belongs to a retry that has not ended
-        self.ended = block.ended
-        if block.plan is not None:
-            self.request = block.request or self.request
-            self.plan = block.plan
+        self.ended = index.ended
+        if index.plan is not None:
+            self.request = index.request or self.request
+            self.plan = index.plan
             # the list of campaigns may have failed before; this block has its latest outcome
             self._failed.pop(campaigns_table().name, None)
-        for name, failures in block.failures.items():
+        for name, failures in index.failures.items():
             self._failed[name].update((failure.ids, failure) for failure in failures)
-        for name, records in block.records.items():
-            for index, record in enumerate(records):
-                self._stored[name][record.ids] = _Location(number, index)
+        for name, records in index.records.items():
+            for record_index, record in enumerate(records):
+                self._stored[name][record.ids] = _Location(block_number, record_index)
                 # the report may have failed before; a retry has stored it
                 self._failed[name].pop(record.ids, None)
                 self.rows[name] += record.rows
 
-    def _append(self, block: Block, pieces: Sequence[bytes] = ()) -> None:
+    def _append(self, index: BlockIndex, pieces: Sequence[bytes] = ()) -> None:
         """Write a block to the file, and remember its contents."""
-        self._remember(self.file.append(block, pieces), block)
+        self._remember(self.file.append(index, pieces), index)
 
     def add_plan(
         self, plan: Plan, campaigns: Sequence[Campaign], error: SeoRepError | None = None
@@ -184,8 +184,10 @@ class Staging:
         if error is not None:
             # without ids, because the whole list failed
             failures[table.name] = [StagedFailure.of((), error)]
-        block = Block(request=self.request, plan=plan, records=group.records, failures=failures)
-        self._append(block, group.pieces)
+        index = BlockIndex(
+            request=self.request, plan=plan, records=group.records, failures=failures
+        )
+        self._append(index, group.pieces)
 
     def add(
         self,
@@ -208,13 +210,13 @@ class Staging:
             for report, error in _add_without_unencodable(encode, part):
                 problem = f"a value can't be written to {self._format.ending}: {error}"
                 all_errors.append((report.id, ExportError(problem)))
-        block = Block(records=group.records)
+        index = BlockIndex(records=group.records)
         failures = []
         for id_, error in all_errors:
             failures += [StagedFailure.of(ids, error) for ids in lead_ids[id_]]
         if failures:
-            block.failures = {name: failures}
-        self._append(block, group.pieces)
+            index.failures = {name: failures}
+        self._append(index, group.pieces)
         stored = group.records.get(name, ())
         stored_ids = {record.ids[-1] for record in stored}
         return len(stored_ids), sum(record.rows for record in stored)
@@ -300,7 +302,7 @@ class Staging:
 
     def note_end(self) -> None:
         """Record that the pull has ended with failures."""
-        self._append(Block(ended=True))
+        self._append(BlockIndex(ended=True))
 
     def failures(self, table: Table) -> dict[tuple[int, ...], StagedFailure]:
         """Return why reports of a table failed, by their ids: the campaign, and any keyword."""
@@ -318,11 +320,11 @@ class Staging:
     def records(self, table: Table) -> Iterator[StagedReport]:
         """Yield the staged reports of a table in the order of the campaigns."""
         locations = self._stored[table.name]
-        for ids in self._ids_of(table):
-            if ids in locations:
-                block, record_index = locations[ids]
-                records = self.file.block(block).records[table.name]
-                yield StagedReport(block, records[record_index])
+        for report_ids in self._ids_of(table):
+            if report_ids in locations:
+                block_number, record_index = locations[report_ids]
+                records = self.file.index(block_number).records[table.name]
+                yield StagedReport(block_number, records[record_index])
 
     def _ids_of(self, table: Table) -> Iterator[tuple[int, ...]]:
         """Yield the ids of each report that a table may have.
@@ -597,10 +599,10 @@ class Contents:
         parts = (list(zip(*group, strict=True)) for group in groups)
         return TableSource(table, parts, reports, self._read)
 
-    def _read(self, block: int, piece: int) -> bytes:
+    def _read(self, block_number: int, piece: int) -> bytes:
         if self.stop.is_set():
             raise ExportError(CANCELLED)
-        return self.staging.file.read_piece(block, piece)
+        return self.staging.file.read_piece(block_number, piece)
 
     def _failures(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of the table `failures`."""

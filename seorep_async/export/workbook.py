@@ -310,7 +310,10 @@ class _Names:
 
     @classmethod
     def of(cls, table: Table, name: str, id_name: str, parts: Iterable[Columns]) -> Self:
-        """Read the names from the table that has them."""
+        """Read the names from the table that has them.
+
+        `parts` are the rows of that table in several parts, each by column.
+        """
         columns = {column.name: column for column in table.columns}
         by_id: dict[int, str | None] = {}
         for part in parts:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import duckdb
 
 Days: TypeAlias = tuple[dt.date, dt.date]
-"""Two days: an earlier and a later one, or the first and the last of a window."""
+"""Two days in order. They are compared with each other, or begin and end a window."""
 T = TypeVar("T", bound=str)
 _log = logging.getLogger("seorep_async")
 
@@ -557,7 +557,7 @@ class Comparison:
         notes = []
         # a caller who names the later day needs no notes on how it was chosen
         if request.after is None:
-            notes.append(selection.note_on_nights())
+            notes.append(selection.note_on_equal_nights())
             notes.append(selection.note_on_a_later_day(days[1]))
         notes.append(selection.note_on_window_lengths(*days))
         comparable, left_out = comparable_campaigns(selection, days)
@@ -679,12 +679,12 @@ def _error_for_no_earlier_day(
     """Return the error for a last day that has no earlier day, with advice."""
     known_days = f"{selection.history.label} has rankings of {selection.name} for {listed(days)}"
     problem = f"there is no day before {after} to compare it with: {known_days}"
-    # with several days, the caller can name another day; with a single day, only more pulls help
+    # with several days, the caller can name another one; with a single day, only a pull helps
     if len(days) == 1:
         advice = (
-            selection.advice_on_other_days(days[0])
-            or selection.note_on_nights()
-            or f"For more days, pull another period, or {selection.advice_on_days}."
+            selection.advice_on_failed_days(days[0])
+            or selection.note_on_equal_nights()
+            or f"For more days, pull another period, or {selection.advice_on_nightly_pulls}."
         )
         problem = f"{problem}. {advice}"
     return ConfigurationError(problem)

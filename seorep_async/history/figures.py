@@ -316,7 +316,7 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     warnings = [_note_on_missing_campaigns(selection, first_and_last_day)]
     if last is None:
         warnings.append(selection.note_on_a_later_day(dates[-1]))
-        warnings.append(selection.note_on_nights())
+        warnings.append(selection.note_on_equal_nights())
     warnings += [selection.note_on_window_lengths(day["as_of"], dates[-1]) for day in earlier]
     incomplete_count = _count_incomplete_days(selection, first_and_last_day)
     return Figures(
@@ -387,7 +387,7 @@ def _note_on_missing_campaigns(selection: Selection, first_and_last_day: Days) -
 
 
 def _standings(selection: Selection, dates: Sequence[dt.date]) -> list[Day]:
-    """Return these days with their standings, earliest first."""
+    """Return these days with their standings, earliest first. `Day` explains the keys."""
     days: dict[dt.date, Day] = {}
     rows = selection.execute(_STANDINGS, days=dates, last=dates[-1]).fetchall()
     for as_of, date_in_words, engine, bands, average, moved in rows:
@@ -426,7 +426,11 @@ def _moves(selection: Selection, first_and_last_day: Days) -> dict[str, list[dic
 def _groups(
     selection: Selection, engine: str, first_and_last_day: Days
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the largest groups on the last day, by kind. `total` counts all groups of a kind."""
+    """Return the ten campaigns, tags and locations with the most keywords on the last day.
+
+    `now` and `before` are their standings on the last and the first day; `total` counts all groups
+    of a kind.
+    """
     first, last = first_and_last_day
     rows = selection.execute(_GROUPS, engine=engine, first=first, last=last).fetchall()
     groups: dict[str, list[dict[str, Any]]] = {"campaign": [], "tag": [], "location": []}

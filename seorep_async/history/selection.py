@@ -276,19 +276,19 @@ class Selection:
         return ConfigurationError(f"{problem}{advice}", argument=argument)
 
     @property
-    def advice_on_days(self) -> str:
+    def advice_on_nightly_pulls(self) -> str:
         """Advice on how to get a ranking day for each night."""
         name = shlex.quote(self.history.label)
         return f"pull the last 30 days each night (seorep pull --last 30d -o {name})"
 
-    def advice_on_other_days(self, only_day: dt.date) -> str | None:
+    def advice_on_failed_days(self, only_day: dt.date) -> str | None:
         """Return advice if reports of other days failed. Only `only_day` has rankings."""
         days = self.first_column(_OTHER_DAYS_WITH_FAILURES, only_day=only_day)
         if not days:
             return None
         return f"The reports of {listed(days)} failed: pull them again, with retry_failed=True."
 
-    def note_on_nights(self) -> str | None:
+    def note_on_equal_nights(self) -> str | None:
         """Return a sentence about the last nights if several have the same ranking day."""
         days = self.first_column(_LAST_DAYS_OF_NIGHTS)
         # only the latest nights in a row count, because earlier pulls may have had other windows
@@ -300,7 +300,7 @@ class Selection:
         if nights < 2:
             return None
         problem = f"The last {nights:,} nights have the same ranking day, {days[0]}."
-        return f"{problem} To have a day for each night, {self.advice_on_days}."
+        return f"{problem} To have a day for each night, {self.advice_on_nightly_pulls}."
 
     def note_on_a_later_day(self, after: dt.date) -> str | None:
         """Return a sentence if there is a later day than `after`, the day chosen as the last."""

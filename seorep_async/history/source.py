@@ -18,8 +18,8 @@ from seorep_async.errors import ConfigurationError, ExportError, short_repr
 from seorep_async.export.database_use import THIS_PULL, DatabaseUse, use_of
 from seorep_async.export.progress import PERMANENT_ERRORS, RETRYABLE_STATUSES
 from seorep_async.export.schema import (
+    CHARACTERS_NOT_FOR_DUCKDB,
     NO_DATABASE,
-    NOT_FOR_DUCKDB,
     PATH_NOT_FOR_DUCKDB,
     VIEWS,
     found_columns,
@@ -225,7 +225,7 @@ def _check_file(path: Path) -> None:
         raise _refusal(path, "there is no such file")
     if SURROGATE.search(str(path.absolute())):
         raise _refusal(path, "its name is not UTF-8")
-    if NOT_FOR_DUCKDB & {*str(path.absolute())}:
+    if CHARACTERS_NOT_FOR_DUCKDB & {*str(path.absolute())}:
         raise _refusal(path, PATH_NOT_FOR_DUCKDB)
     if not may_be_database(path):
         raise _refusal(path, NO_DATABASE)

@@ -151,7 +151,7 @@ class Reply(msgspec.Struct):
 
 
 def in_tool_words(problem: str, database: str) -> str:
-    """Return a message for an agent, which has tools but no options and paths."""
+    """Reword a message for an agent, which calls tools and knows no options or paths."""
     folder = os.path.join(os.path.dirname(database), "")
     problem = problem.replace(folder, "")
     for pattern, replacement in _IN_TOOL_WORDS:

@@ -227,7 +227,11 @@ def _accepted_values(field: FieldInfo, expected_type: Any) -> str:
 
 
 def _documented_item(name: str, item: object, engines: Mapping[str, str]) -> object:
-    """Return an item of a list as the schema spells it."""
+    """Return an item of a list as the schema spells it.
+
+    Hosts may vary the case, or name an engine as the tool's description does. `engines` maps those
+    names, in lower case, to the schema's.
+    """
     if name == "engine":
         return engines.get(str(item).lower(), item)
     if name == "kind":

@@ -99,7 +99,7 @@ class KeywordRanking(Model):
     reference explains neither null nor 0; read both as not ranked. A `..._change` is the change
     from the previous period. Only the older variant of the feed has `global_monthly_searches`,
     `wmt_*` and `backlinks`. If a `last_..._date` has a time of day other than midnight, or
-    `primaryKeyword` is neither `true` nor `false`, the original string is in `extra`.
+    `primary_keyword` is neither `true` nor `false`, the original string is in `extra`.
     """
 
     keyword_id: int

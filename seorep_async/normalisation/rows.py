@@ -271,11 +271,12 @@ class RowReader(Generic[M]):
         """Return a decoder of an envelope around rows.
 
         Args:
-            row_format: the format of the rows.
+            row_format: a key of `_FORMATS`. If it is lax, integers may be strings.
             unknown_names: the unknown names that get fields. Other unknown names are refused. With
                 None, all of them are ignored.
         """
         wire_types: Any = _FORMATS[row_format]
+        # Most types on the wire are those of the attributes.
         types = {name: wire_types.get(self._types[name], self._types[name]) for name in self._names}
         type_ = _envelope_type(raw_row_struct(self._model, types, self._names, unknown_names))
         if row_format.endswith("lax"):

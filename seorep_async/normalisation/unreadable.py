@@ -29,12 +29,12 @@ def unreadable(body: bytes, error: Exception, path: str) -> DecodeError | Protoc
     """Return our error for JSON at `path` that msgspec refused.
 
     Returns:
-        A DecodeError with a path if the JSON is complete, so that retrying does not help. A
-        ProtocolError if the body is cut short or is not JSON.
+        A DecodeError if the JSON is complete, so that retrying does not help. It has the path of
+        the bad value if that was found. A ProtocolError if the body is cut short or is not JSON.
     """
     with suppress(ValueError, RecursionError):
-        # Only a whole body can be cut short, and a complete one ends with } or ]. A part of a body
-        # (with a `path`) may be any value.
+        # A whole body that does not end with } or ] was cut short. A part of a body (with a `path`)
+        # may end with anything.
         if not path and not body.rstrip().endswith((b"}", b"]")):
             raise ValueError("no end")
         problem = _find_problem(body)

@@ -27,11 +27,12 @@ _NO_DATE = re.compile(r"(0000-00(-00([ T]0?0:00:00)?)?)?")
 """The forms of a missing date: an empty string, or a month, date or date-time of zeros."""
 
 MIDNIGHT = frozenset({"", " 00:00:00", "T00:00:00", " 0:00:00", "T0:00:00"})
-"""The text that may follow a date, or a zero date, without a time of day that would be lost."""
+"""The ends of a date, or of a zero date, that are dropped. Each is empty or midnight."""
 DATE_TIMES = re.compile(
     r"(?:\n(?!0000).{10}[ T](?:[01][0-9]|2[0-3]|[0-9]):[0-5][0-9]:[0-5][0-9])*+"
 )
-"""Lines of date-times, whose dates may be wrong.
+"""Date-times, each after a line break. The times are checked. Of the dates, only their length is
+checked, and that the year is not 0000.
 
 There may be many lines, so the pattern never backtracks into them.
 """

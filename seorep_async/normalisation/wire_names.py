@@ -1,4 +1,7 @@
-"""The name of each attribute on the wire. No other module knows these names."""
+"""The name of each attribute on the wire.
+
+Apart from the sandbox, no other module knows these names.
+"""
 
 from __future__ import annotations
 

@@ -58,11 +58,12 @@ class PageSize:
     with the same rows, and announces no fewer records. From then on, all listings of the endpoint
     use this limit.
 
-    A service that cuts reports cuts all long reports to the same number of records. Page 1 of a
-    report that is at least as long as the longest confirmed report is therefore also requested
-    without a limit. If it then announces more records, the endpoint returns to default pages. A
-    report of exactly 1,000 records may be whole or cut. So its page 1 is also requested with
-    `limit=999`, and must still announce 1,000.
+    A service that cuts reports cuts all long reports to the same number of records. Page 1 is
+    therefore also requested without a limit if the report is longer than every confirmed report,
+    and if it is as long as the longest one, until three of that length were confirmed. If it then
+    announces more records, the endpoint returns to default pages. A report of exactly 1,000 records
+    may be whole or cut. So its page 1 is also requested with `limit=999`, and must still announce
+    1,000.
     """
 
     def __init__(self, session: Session, path: str) -> None:
@@ -91,13 +92,15 @@ class PageSize:
         if self._state is PageSizeState.DEFAULT:
             return page
         patience = max(SHORTEST_PATIENCE, PATIENCE * (now() - started))
-        # The second half of the call's time is for pages of the default size.
+        # Half of the remaining time is for the question, the other half for pages of the default
+        # size.
         ask_until = (now() + reading.deadline.at) / 2
         if await self._wait_for_turn(patience, ask_until):
             try:
                 if self._state is PageSizeState.UNKNOWN:
                     return await self._ask(reading, page, patience, ask_until)
-                # If all listings went on in one iteration of the loop, they would block it.
+                # The turn is kept for one more iteration of the loop, so that listings go on one at
+                # a time. If all went on in one iteration, they would block the loop.
                 await asyncio.sleep(0)
             finally:
                 self._turn.release()

@@ -14,8 +14,8 @@ from seorep_async.session import Deadline, Lane, Request
 T = TypeVar("T")
 
 ATTEMPTS = 5
-"""The maximum number of attempts for a page of the found size. A service may fail only on large
-pages, so the listing is then read again with pages of the default size.
+"""The maximum number of attempts for a page of the found size. Some services fail on large pages
+only, so after these attempts the listing is read again with pages of the default size.
 """
 
 
@@ -77,7 +77,7 @@ class Query(PrivateStruct, Generic[T]):
 
     @property
     def name(self) -> str:
-        """The listing's name in messages: its subject, or else its path."""
+        """The listing's name in messages. Without a subject, it is the path."""
         return self.subject or self.path
 
     def __repr__(self) -> str:

@@ -174,10 +174,10 @@ async def seorep_client(
 def seorep_responses() -> Iterator[aioresponses.aioresponses]:
     """A running aioresponses. A request that is not mocked fails the test."""
     try:
-        from seorep_async.pytest_plugin.mended_aioresponses import mended_aioresponses
+        from seorep_async.pytest_plugin.patched_aioresponses import patched_aioresponses
     except ModuleNotFoundError as error:
         if error.name != "aioresponses":
             raise
         pytest.fail("seorep_responses needs aioresponses: pip install aioresponses", pytrace=False)
-    with mended_aioresponses() as responses:
+    with patched_aioresponses() as responses:
         yield responses

@@ -161,8 +161,8 @@ class Endpoint(Generic[M]):
         id = check_id("id", id)
         path = f"{self._path}/{id}{subpath}"
         subject = f"{self._object_name} {id}"
-        # The id is in the path. `build_params` does not send a None, but refuses an `id` in
-        # `extra_params`.
+        # The id is in the path, so it is not sent. It is listed as None, so that `extra_params`
+        # can't set it.
         params = build_params({**(values or {}), "id": None}, extra_params)
         if values is not None and not params:
             problem = f"{subject}: there is nothing to change; give at least one value"

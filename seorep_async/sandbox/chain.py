@@ -1,8 +1,8 @@
 """The chain of handlers that every request passes.
 
-A request passes them in this order: the count, the rate limit, the latency, the faults, the
-refusals (of a wrong key first), the operation. A request over the limit gets no further, but its
-answer is delayed as well.
+A request passes them in this order: the count, the rate limit, the latency, the faults, the key
+and other refusals, the operation. A request over the limit gets no further, but its response is
+delayed as well.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class Stats:
     Attributes:
         requests: requests that arrived, including refused ones.
         in_flight: requests being answered now.
-        most_in_flight: the largest number of requests ever being answered at once.
+        most_in_flight: the largest number of requests answered at once.
         per_operation: requests by method and path as the reference writes it (`GET
             /v3/campaigns/:id`); all others are "unknown".
         faults: injected faults, by kind.
@@ -60,7 +60,8 @@ class Chain:
         self._options = service.options
         self._stats = stats
         self._closing = asyncio.Event()
-        # The latest limit keeps its limiter; another limit starts from zero.
+        # As long as the limit stays the same, so does its limiter. A changed limit gets a new one,
+        # which starts from zero.
         self._limiter_of = lru_cache(1)(Limiter)
         self._numbers = itertools.count(1)
 
@@ -94,6 +95,7 @@ class Chain:
 
     @web.middleware
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Count a request in the statistics, also while it is answered."""
         stats = self._stats
         stats.requests += 1
         stats.in_flight += 1
@@ -123,7 +125,7 @@ class Chain:
 
     @web.middleware
     async def _wait(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Delay an answer until the latency has passed since the request."""
+        """Delay a response until the latency has passed since the request."""
         clock = asyncio.get_running_loop().time
         started_at = clock()
         # The handler's own time counts: a fault may have taken longer than the latency.
@@ -133,7 +135,7 @@ class Chain:
 
     @web.middleware
     async def _inject_faults(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Replace the answer of a request that was drawn for a fault."""
+        """Replace the response to a request that was drawn for a fault."""
         kind = self._options.faults.draw(self._options.seed, next(self._numbers))
         if kind is not None:
             self._stats.faults[kind] += 1

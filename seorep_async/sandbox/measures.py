@@ -90,6 +90,7 @@ class Span(NamedTuple):
 
 
 def _month_number(day: date) -> int:
+    """Return the number of a day's month, counted from January of year 0, which has number 0."""
     return day.year * 12 + day.month - 1
 
 

@@ -1,4 +1,4 @@
-"""The sandbox: how it starts and ends."""
+"""Start and stop the sandbox."""
 
 import asyncio
 import contextlib
@@ -30,8 +30,9 @@ class Sandbox(Options):
         backlinks: backlinks of each campaign at first; their ids are made like keywords' ids.
         seed: any integer; the same seed gives the same account, whatever the shape.
         shape: shape of the feeds' responses: nested (rows in `data.rows`), flat (in `data`), or
-            mixed by id.
-        rows: format of the feeds' rows: current, older, or mixed by id.
+            mixed (each campaign or keyword has its own).
+        rows: format of the feeds' rows: current, older, or mixed (each campaign or keyword has its
+            own).
         daily: change ranks daily instead of monthly.
         latency: the minimum number of seconds that each response takes.
         rate_limit: the limit over which requests are refused: 20/s, 100/10s or at-once=8, and after

@@ -37,7 +37,7 @@ class ColumnType(enum.Enum):
     TAGS = "tags"
     """A tuple of `Tag`."""
     FIELDS = "fields"
-    """An `extra`: a mapping of unknown wire fields."""
+    """The mapping of unknown wire fields in a model's `extra`."""
     STRINGS = "strings"
     """A tuple of strings, such as the kinds of a change. No table of a pull has such a column."""
     ANY = "any"
@@ -76,14 +76,15 @@ class Column:
 Values: TypeAlias = tuple[Any, ...]
 """The values of one row, by column."""
 Columns: TypeAlias = Sequence[Sequence[Any]]
-"""The values of several rows: for each column, a value for each row."""
+"""The values of several rows. Each column has a value for each row."""
 
 
 @attrs.frozen(eq=False)
 class Table:
-    """A table: its name in databases and files, the description of a row, and a row's key.
+    """A table, with the same name and columns in databases and files.
 
-    The first `lead` columns say which account, snapshot date and report a row belongs to.
+    `description` is about a row, and `key` names the columns that together identify one. The first
+    `lead` columns say which account, snapshot date and report a row belongs to.
     """
 
     name: str
@@ -95,7 +96,7 @@ class Table:
 
 @attrs.frozen(eq=False)
 class FeedTable(Table):
-    """The table of one feed: the leading columns, followed by the row model's columns."""
+    """The table of one feed. The row model's columns follow the leading ones."""
 
     feed: Feed
     _model: type
@@ -125,10 +126,12 @@ def columns_of_model(model: type) -> Iterator[Column]:
     """
     for name, (value_type, is_optional) in _attributes(model).items():
         if attrs.has(value_type):
+            # the nested model itself may be None
             for column in columns_of_model(value_type):
                 yield attrs.evolve(column, name=f"{name}_{column.name}", nullable=True)
         else:
             column_type = _TYPES[value_type]
+            # tables have null in place of an empty `extra`
             nullable = is_optional or column_type in (ColumnType.FIELDS, ColumnType.ANY)
             yield Column(name, column_type, description_of(model, name), nullable)
 
@@ -155,9 +158,9 @@ def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
 
 @cache
 def _model_reader(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[int, type]]]:
-    """Return how to read a model: a function, the values that stand for None, the nested models.
+    """Return a function that reads a model's values, the values of an absent model, and pairs.
 
-    The function reads a model's values. Each nested model is preceded by the index of its column.
+    Each pair is the index of a column with nested models, and the type of these models.
     """
     absent: list[Any] = []
     nested = []

@@ -49,7 +49,7 @@ class Tabular:
         """Return a dictionary for each row, with its columns in order.
 
         Dates are dates. Tags are a list of dictionaries with `id`, `label` and, if the service sent
-        more, `extra`. Fields that the service's reference does not name are a dictionary, or None.
+        more, `extra`. An `extra` column has a dictionary of undocumented fields, or None.
         """
         table, parts = self._parts()
         names = [column.name for column in table.columns]
@@ -129,8 +129,8 @@ def _plain_columns(table: Table, columns: Columns) -> list[Sequence[Any]]:
 class TableList(list[T], Tabular):
     """A list that is also a table.
 
-    Its slices and copies are tables too, and so is its sum with a list of the same kind: the class
-    of the items, or the feed of a pull.
+    A slice or a copy is also a table, and so is the sum with a list of the same kind. The kind is
+    the class of the items or, in a pull, the feed.
     """
 
     __slots__ = ("_kind",)

@@ -249,6 +249,7 @@ class PermitQueue:
             pace.refuse_by_gateway(permit.started, permit.subject, now)
         elif failure.is_refusal:
             self._tell_refusal(permit, failure, now)
+        # Our process, or the machine, has too many open files or threads.
         elif failure.out_of_resources:
             pace.window.keep_to(len(self._in_flight), now)
         elif failure.cause is Cause.OVERLOAD:

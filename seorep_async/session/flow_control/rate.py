@@ -67,7 +67,7 @@ class DeliveredRate(msgspec.Struct, eq=False):
     def per_second(self, now: float) -> float:
         """Return the accepted attempts per second without pauses.
 
-        This is the higher of two rates: overall, and since slow start began.
+        Of the rate since the counts began and the rate since slow start began, it is the higher.
         """
         overall = self.accepted / max(SPAN, now - self.since - self.paused)
         accepted_doubling = self.accepted - self.accepted_before
@@ -121,7 +121,7 @@ class Rate(msgspec.Struct, eq=False):
 
     @property
     def is_limited(self) -> bool:
-        """Whether a limit is known: the service's or the caller's own."""
+        """Whether a limit is known, either the service's or the caller's own."""
         return self.learnt < math.inf or self.cap < math.inf
 
     def space(self, now: float) -> None:
@@ -160,15 +160,17 @@ class Rate(msgspec.Struct, eq=False):
     def start_from(
         self, delivered: float, accepted: int, seconds_open: float, last_start: float
     ) -> None:
-        """Set the first rate from the rate delivered until the first refusals.
+        """Set the first rate, from the rate delivered until the breaker closed.
 
         Args:
             delivered: accepted attempts per second.
             accepted: the number of these attempts.
-            seconds_open: how long the breaker was open, without pauses.
+            seconds_open: seconds for which the breaker was open, counted from the end of a later
+                pause.
             last_start: when the last attempt started.
         """
-        # A single accepted probe does not prove a low rate, nor does less than a second.
+        # A rate below `_GUESS` is believed only if several attempts were accepted, and the breaker
+        # was open for more than a second.
         shows_rate = accepted > 1 and seconds_open > SPAN
         least = _SLOWEST if shows_rate else _GUESS
         self.refused_at = delivered
@@ -186,7 +188,7 @@ class Rate(msgspec.Struct, eq=False):
         *,
         was_paused: bool,
     ) -> None:
-        """Lower the rate after the breaker was open for some seconds, not counting pauses.
+        """Lower the rate after the breaker was open, for `seconds_open` as in `start_from`.
 
         `delivered` is None if too little time has passed to measure a rate.
         """
@@ -214,7 +216,7 @@ class Rate(msgspec.Struct, eq=False):
         self._begin(last_start)
 
     def _begin(self, last_start: float) -> None:
-        """Begin a new rate: the next attempt starts one interval after the last one."""
+        """Begin a new rate. The next attempt starts one interval after the last one."""
         self.accepted_in_a_row = 0
         # The accepted probe was the first attempt at this rate.
         self.next_start = last_start + self.interval

@@ -24,7 +24,7 @@ _LARGEST_BODY = 2**30
 
 
 @contextmanager
-def mended_aioresponses() -> Generator[aioresponses.aioresponses]:
+def patched_aioresponses() -> Generator[aioresponses.aioresponses]:
     """Answer the requests of every session. A request that is not mocked fails the test."""
     replacements: dict[str, Any] = {
         "ClientResponse": partial(aiohttp.ClientResponse, stream_writer=Mock(output_size=0)),
@@ -64,7 +64,7 @@ class _Responses(aioresponses.aioresponses):
         return response
 
     def _build_request_call(self, method: str = "GET", *args: Any, **kwargs: Any) -> Any:
-        # aioresponses copies all arguments deeply. The middleware of a borrowed session refers to
+        # aioresponses deep-copies all arguments. The middleware of a borrowed session refers to
         # its client, so the copy would contain the client, its session and its event loop. So
         # middlewares are left out, and added to the recorded call unchanged.
         middlewares = kwargs.pop("middlewares", None)
