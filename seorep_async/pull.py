@@ -200,7 +200,7 @@ class _Item(msgspec.Struct, Generic[R], eq=False):
 
 
 class _Run(Generic[R]):
-    """A run of a pull: it chooses the ids that its crawl reads, and keeps their outcomes.
+    """A run of a pull. It chooses the ids that its crawl reads, and keeps their outcomes.
 
     An id moves from `_new_items` to `_begun`, and then to `_outcomes` until the consumer takes its
     outcome. After a transient failure, an id waits in `_deferred` until all others have had their

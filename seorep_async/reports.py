@@ -134,7 +134,7 @@ class RankingReport(Model, Tabular, Generic[R_co]):
 
 @attrs.frozen(init=False)
 class PullOutcome(Generic[R_co]):
-    """The outcome of one campaign or keyword in a pull: a `PulledReport` or a `FailedReport`.
+    """The outcome of a campaign or keyword. It is a `PulledReport` or a `FailedReport`.
 
     After `if outcome.report is not None:`, type checkers know which class it is.
 
@@ -368,7 +368,7 @@ class _Rows(Tabular):
 
 
 def _constants_last(table: Table, varying: Sequence[str]) -> list[Column]:
-    """Return a frame's columns in order: ids, phrase or date, ranks, changes, others, constants.
+    """Return a frame's columns. Ids come first, then `_order_in_frame` decides; constants are last.
 
     Args:
         table: the table of the feed.
@@ -383,7 +383,7 @@ def _constants_last(table: Table, varying: Sequence[str]) -> list[Column]:
 
 
 def _order_in_frame(column: Column) -> int:
-    """Return a sort key: phrase, date and ranks come first, then changes, then other columns."""
+    """Return a sort key. The phrase, dates and ranks come first, then changes, then all others."""
     if not is_important(column.name):
         return 2
     # Changes are null unless they were requested.

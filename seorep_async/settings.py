@@ -183,6 +183,7 @@ class Settings:
             raise ConfigurationError(proxy_problem, argument="proxy")
 
     def _check_integers(self) -> None:
+        """Refuse integers that are out of their setting's range."""
         self._check_integer("max_concurrency", 1, 1024)
         self._check_integer("max_attempts", 1, 100)
         self._check_integer("max_body_bytes", 1024, 2**40)
@@ -197,6 +198,7 @@ class Settings:
             raise ConfigurationError(f"{problem}, got {short_repr(value)}", argument=name)
 
     def _check_numbers(self) -> None:
+        """Refuse numbers of seconds, or of requests a second, that are not positive."""
         for name in (
             "attempt_timeout",
             "connect_timeout",

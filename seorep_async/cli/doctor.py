@@ -21,7 +21,7 @@ from seorep_async.cli.errors import ExitCode, UsageError, code_of, reason
 from seorep_async.cli.findings import Findings, Level
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json as json_of, write_if_read
-from seorep_async.cli.pull import Days, default_window
+from seorep_async.cli.pull import Window, default_window
 from seorep_async.cli.running import wait_for
 from seorep_async.cli.target_check import check_target
 from seorep_async.client import SeoRepClient
@@ -91,7 +91,7 @@ async def _check(
     connection: Connection,
     out: str | None,
     account: str | None,
-    window: Days,
+    window: Window,
 ) -> None:
     """Check the settings, the target and the service."""
     # one retry is enough for a closed connection or a rate limit
@@ -177,7 +177,7 @@ def _add_source(findings: Findings, settings: Settings, name: str, source: str) 
 
 
 async def _check_service(
-    findings: Findings, client: SeoRepClient, answers: Sequence[RawAnswer], window: Days
+    findings: Findings, client: SeoRepClient, answers: Sequence[RawAnswer], window: Window
 ) -> None:
     """Fetch the campaigns, and a page of each feed. The client adds each response to `answers`.
 
@@ -236,7 +236,7 @@ async def _check_feeds(
     findings: Findings,
     client: SeoRepClient,
     campaign_id: int,
-    window: Days,
+    window: Window,
 ) -> None:
     """Fetch a page of each feed of a campaign."""
     feeds = client.rankings

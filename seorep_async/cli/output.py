@@ -144,7 +144,7 @@ def write(text: str) -> None:
 
 
 def write_if_read(text: str) -> None:
-    """Write text to stdout, or nothing if its reader has stopped: the exit code still answers."""
+    """Write text to stdout, or nothing if its reader has stopped. The exit code still answers."""
     with suppress(click.exceptions.Exit):
         write(text)
 

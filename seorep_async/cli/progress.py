@@ -172,6 +172,7 @@ class _Lines(logging.Handler):
         self.warnings: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Print a message. Other messages than warnings also show the time."""
         message = one_line(in_shell_words(record.getMessage()))
         if record.levelno < logging.WARNING:
             line = f"{time.strftime('%H:%M:%S')} {message}"

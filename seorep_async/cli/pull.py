@@ -28,7 +28,7 @@ from seorep_async.cli.options import (
     service_options,
 )
 
-Days = tuple[dt.date, dt.date]
+Window = tuple[dt.date, dt.date]
 """The first and the last day of a pull."""
 FEEDS = ("campaign", "campaign-by-date", "keyword-by-date")
 _ID_COLUMNS = ("campaign_id", "id")
@@ -93,7 +93,7 @@ class PullArguments:
             "force": self.force,
         }
 
-    def target(self, window: Days) -> str:
+    def target(self, window: Window) -> str:
         """Return the target. Without `-o`, it is a file named after the feed and the period."""
         if self.out is not None:
             return self.out
@@ -102,7 +102,7 @@ class PullArguments:
             parts.append(self.feeds[0])
         return f"{'-'.join(parts)}-{_period(window)}.csv"
 
-    def windows(self, today: dt.date) -> list[Days]:
+    def windows(self, today: dt.date) -> list[Window]:
         """Return the first and the last day of each pull.
 
         Args:
@@ -127,7 +127,7 @@ class PullArguments:
             return [_last_days(*self.last, night)]
         return [self._from_to(night)]
 
-    def _from_to(self, today: dt.date) -> Days:
+    def _from_to(self, today: dt.date) -> Window:
         """Return the days of --from and --to, or their defaults."""
         last_day = self.end or default_window(today)[1]
         first_day = self.start or _first_day(_month_of(last_day) - _DEFAULT_MONTHS + 1)
@@ -136,7 +136,7 @@ class PullArguments:
             raise click.UsageError(f"--from {first_day} is after --to {last_day}{advice}.")
         return first_day, last_day
 
-    def check(self, windows: Sequence[Days]) -> None:
+    def check(self, windows: Sequence[Window]) -> None:
         """Refuse options that contradict each other.
 
         Raises:
@@ -186,7 +186,7 @@ class PullArguments:
                 )
 
 
-def default_window(today: dt.date) -> Days:
+def default_window(today: dt.date) -> Window:
     """Return the first and the last day of a pull without options: three full months."""
     return _last_days(_DEFAULT_MONTHS, "m", today)
 
@@ -198,7 +198,7 @@ def _month_of(date: dt.date) -> int:
     return date.year * 12 + date.month - 1
 
 
-def _days_of_months(first: int, last: int) -> Days:
+def _days_of_months(first: int, last: int) -> Window:
     """Return the first day of a month, and the last day of the same or a later month."""
     return _first_day(first), _first_day(last + 1) - dt.timedelta(1)
 
@@ -208,7 +208,7 @@ def _first_day(month: int) -> dt.date:
     return dt.date(year, index + 1, 1)
 
 
-def _last_days(number: int, unit: str, today: dt.date) -> Days:
+def _last_days(number: int, unit: str, today: dt.date) -> Window:
     """Return the first and last of the days, weeks or full months before today."""
     if unit == "m":
         this_month = _month_of(today)
@@ -217,7 +217,7 @@ def _last_days(number: int, unit: str, today: dt.date) -> Days:
     return today - dt.timedelta(days), today - dt.timedelta(1)
 
 
-def _windows_of_months(value: str, today: dt.date) -> list[Days]:
+def _windows_of_months(value: str, today: dt.date) -> list[Window]:
     """Read a month, or a range of months."""
     first, dots, end = value.partition("..")
     last = end if dots else first
@@ -233,7 +233,7 @@ def _windows_of_months(value: str, today: dt.date) -> list[Days]:
 
 
 def _read_month(value: str, today: dt.date) -> int:
-    """Read a month: `2023-03`, `this` or `last`."""
+    """Return the number of a month that is written as `2023-03`, `this` or `last`."""
     this_month = _month_of(today)
     if value == "this":
         return this_month
@@ -261,14 +261,14 @@ def _likely_month(value: str) -> str:
     return ""
 
 
-def last_days_of_months(value: str, today: dt.date) -> Days:
+def last_days_of_months(value: str, today: dt.date) -> Window:
     """Read a month. Return the last day of the month before it, and its own last day."""
     month = _read_month(value, today)
     return _first_day(month) - dt.timedelta(1), _first_day(month + 1) - dt.timedelta(1)
 
 
-def _period(window: Days) -> str:
-    """Return a period for the name of a file: a month, or the first and the last day."""
+def _period(window: Window) -> str:
+    """Return a period for the name of a file, such as `2023-03` or `2023-03-01_2023-03-10`."""
     first_day, last_day = window
     month = _month_of(first_day)
     if window == _days_of_months(month, month):

@@ -19,7 +19,7 @@ from seorep_async.cli.errors import ExitCode, UsageError, option_of
 from seorep_async.cli.options import Service
 from seorep_async.cli.output import as_json, failed, messages, write
 from seorep_async.cli.progress import logged, show_progress
-from seorep_async.cli.pull import Days, PullArguments
+from seorep_async.cli.pull import PullArguments, Window
 from seorep_async.cli.running import in_daemon_thread, wait_for
 from seorep_async.cli.summary import PullRun, month_of
 from seorep_async.errors import ExportError, PullPausedError, SeoRepError
@@ -66,7 +66,7 @@ class NoCampaignsError(UsageError):
         super().__init__(f"{problem}: nothing is written")
 
 
-def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> ExitCode:
+def run(arguments: PullArguments, windows: Sequence[Window], service: Service) -> ExitCode:
     """Pull, report, and return the exit code."""
     console = messages(quiet=arguments.quiet)
     # warnings are printed even with --quiet
@@ -83,7 +83,7 @@ def run(arguments: PullArguments, windows: Sequence[Days], service: Service) -> 
 
 async def _run(
     arguments: PullArguments,
-    windows: Sequence[Days],
+    windows: Sequence[Window],
     connection: Connection,
     console: Console,
     warnings: Sequence[str],
@@ -134,7 +134,7 @@ def _export_options(arguments: PullArguments) -> ExportOptions:
 
 
 async def _skip_complete_months(run: PullRun) -> None:
-    """Skip complete months, and sort the others: first an unfinished month, then the new ones.
+    """Skip complete months, and sort the others. An unfinished month comes first, then new ones.
 
     Months with failures come last; the month pulled longest ago is the first of them. Otherwise, a
     campaign that always fails would use up the requests of each night.
@@ -177,7 +177,7 @@ async def _skip_complete_months(run: PullRun) -> None:
 async def _look_at_target(
     run: PullRun,
 ) -> tuple[ExportRequest, StagedPull | None, Mapping[str, KnownAccount]]:
-    """Return three things: the request, the staged pull, and the accounts in the target.
+    """Return the request, the staged pull, and the accounts in the target.
 
     The request has the account's name in the target. With `--restart`, staged reports are removed.
     """
@@ -258,7 +258,7 @@ def _raise_late_cancel() -> None:
         raise asyncio.CancelledError
 
 
-async def _pull_one(run: PullRun, window: Days) -> PullSummary:
+async def _pull_one(run: PullRun, window: Window) -> PullSummary:
     """Pull one window into the target, or to stdout."""
     arguments = run.arguments
 
@@ -288,7 +288,7 @@ async def _pull_one(run: PullRun, window: Days) -> PullSummary:
     )
 
 
-async def _stream(run: PullRun, window: Days, show: OnProgress) -> PullSummary:
+async def _stream(run: PullRun, window: Window, show: OnProgress) -> PullSummary:
     """Write the rows of one window to stdout as they arrive."""
 
     async def write_part(data: bytes) -> None:

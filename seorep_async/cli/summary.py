@@ -1,4 +1,4 @@
-"""The summary of a run, and the preview of a dry run: for a person to read, or as JSON."""
+"""Show the summary of a run, or the preview of a dry run. Both can be JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rich.text import Text
 from seorep_async.cli.errors import ExitCode, code_of, facts_of_error, in_shell_words
 from seorep_async.cli.output import messages
 from seorep_async.cli.progress import Display
-from seorep_async.cli.pull import Days, PullArguments
+from seorep_async.cli.pull import PullArguments, Window
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import PullPausedError, counted, duration, one_line
 from seorep_async.export import PullFailure, PullPreview, PullSummary
@@ -49,7 +49,7 @@ _WAIT = re.compile("(?<=the call timed out).*(?=; last error)")
 
 @attrs.define(kw_only=True)
 class PullRun:
-    """A run: one pull, or one for each month. It may end early.
+    """A run of the command. It has one pull, or one for each month, and may end early.
 
     Attributes:
         source: the service, in words.
@@ -76,7 +76,7 @@ class PullRun:
     engine_names: tuple[str, str] | None
     by_month: bool
     night: dt.date
-    windows: Sequence[Days]
+    windows: Sequence[Window]
     warnings: Sequence[str]
     months_skipped: int = 0
     lacking: list[PulledWindow] = attrs.field(factory=list)
@@ -91,7 +91,7 @@ class PullRun:
         return self.options["account"] or self.client.account
 
     @property
-    def windows_left(self) -> Sequence[Days]:
+    def windows_left(self) -> Sequence[Window]:
         """The windows whose pulls are not complete."""
         return self.windows[len(self.pulls) :]
 
@@ -151,7 +151,7 @@ class PullRun:
         return {campaign_id for feed in self.lacking for campaign_id in feed.failed_ids}
 
 
-def month_of(window: Days) -> str:
+def month_of(window: Window) -> str:
     """Return the name of a month by its first and last day."""
     return f"{window[0]:%Y-%m}"
 
@@ -430,7 +430,7 @@ def _now() -> str:
 
 
 def facts_of(run: PullRun) -> dict[str, Any]:
-    """Return the facts of a run: of its pull, of its months, or of the error that ended it."""
+    """Return the facts of a run for JSON. An error that ended the run is also a fact."""
     error = None if run.ended_by is None else facts_of_error(run.ended_by)
     if not run.by_month and error is not None:
         return {"error": error}
@@ -486,7 +486,7 @@ def _facts_of_failure(failure: PullFailure) -> dict[str, Any]:
 
 
 def facts_of_previews(run: PullRun, previews: Mapping[str, PullPreview]) -> dict[str, Any]:
-    """Return the facts of a dry run for JSON: of one pull, or of all months together."""
+    """Return the facts of a dry run for JSON. All months are counted together."""
     arguments = run.arguments
     first = next(iter(previews.values()))
     requests = sum(preview.requests for preview in previews.values())

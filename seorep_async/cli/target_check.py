@@ -14,7 +14,7 @@ from seorep_async.cli.findings import Findings
 from seorep_async.cli.nights import add_nights
 from seorep_async.cli.output import messages
 from seorep_async.cli.progress import logged
-from seorep_async.cli.pull import Days
+from seorep_async.cli.pull import Window
 from seorep_async.cli.summary import staged_in_words
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import ConfigurationError, ExportError, counted
@@ -38,7 +38,7 @@ async def check_target(
     findings: Findings,
     client: SeoRepClient,
     out: str,
-    window: Days,
+    window: Window,
     account: str | None = None,
 ) -> None:
     """Find out whether a pull can write a target, without changing anything.
@@ -88,7 +88,7 @@ async def _check_file(
     findings: Findings,
     client: SeoRepClient,
     out: str,
-    window: Days,
+    window: Window,
     account: str | None,
 ) -> None:
     """Open a target as a pull does, and report its state, its nights and staged pulls."""

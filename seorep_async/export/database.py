@@ -1,6 +1,6 @@
-"""A DuckDB database as a target: nights of many accounts, each pull added in one transaction.
+"""A DuckDB database as a target, for the nights of many accounts.
 
-A night is the snapshot date of an account's pull.
+Each pull is added in one transaction. A night is the snapshot date of an account's pull.
 """
 
 from __future__ import annotations

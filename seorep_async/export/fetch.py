@@ -1,4 +1,4 @@
-"""Fetch reports: the missing ones into the staging folder, or all of them in order for a stream."""
+"""Fetch reports. An export stages those that are missing; a stream gets all of them in order."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from seorep_async.tables.output_tables import campaigns_table
 GROUP_ROWS = 5_000
 """The number of rows stored in one step. A step of any size costs some milliseconds."""
 GROUP_SECONDS = 0.25
-"""The longest time before a report is stored: a crash loses the reports of at most this time."""
+"""The longest time before a report is stored. A crash loses the reports of at most this time."""
 T = TypeVar("T")
 
 

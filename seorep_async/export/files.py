@@ -37,7 +37,7 @@ IN_USE_SECONDS = 2.0
 _RETRY_SECONDS = 0.1
 _LONGEST_NAME = 200
 COMMON_COLUMNS = 3
-"""The number of columns that identify a pull's table: account, snapshot date, one of its own."""
+"""The number of columns that identify a pull's table. The third one is the table's own."""
 _MOUNTS = Path("/proc/self/mountinfo")
 
 
@@ -143,7 +143,8 @@ class Target:
         names = ("account", "start_date", "end_date")
         try:
             failures = int(pull["failures"])
-            # at least this number, because one campaign may have several failures
+            # At least this number, because one campaign may have several failures. For the same
+            # reason, there may be more failures than campaigns.
             complete_before = max(0, int(pull["campaigns"]) - failures)
             is_other = any(pull[name] != requested[name] for name in names)
             lost_feeds = {*pull["feeds"].split(",")} - {*self.request.feed_names.split(",")}

@@ -107,7 +107,7 @@ async def look_up(
 
 
 def _among(campaigns: Iterable[Campaign], ids: Sequence[int]) -> list[Campaign]:
-    """Return those of some campaigns that have the wanted ids."""
+    """Return the campaigns that have one of the wanted ids."""
     wanted_ids = frozenset(ids)
     return [campaign for campaign in campaigns if campaign.id in wanted_ids]
 

@@ -117,7 +117,7 @@ class PullFailure:
 
 @attrs.frozen
 class CampaignOutcome:
-    """The outcome of one campaign: its rows in the target, by feed, and its missing reports."""
+    """The outcome of one campaign. It counts the rows by feed, and has the missing reports."""
 
     campaign_id: int
     rows: Mapping[Feed, int]

@@ -276,7 +276,7 @@ async def preview(
     force: bool = False,
     **options: Unpack[ExportOptions],
 ) -> PullPreview:
-    """Estimate a pull. This takes a few requests to list campaigns, and one for each feed.
+    """Estimate a pull with a few requests, which get campaigns and one page of each feed.
 
     It has the arguments and errors of `pull_to`, or of `stream` if there is no `out`.
     """

@@ -54,9 +54,9 @@ UNENCODABLE = (OverflowError, RecursionError, ValueError)
 _PIECE_ROWS = 2_000
 """The rows of a piece. More would be slower, because they would not fit the processor's cache."""
 _ROWS_AT_ONCE = 1 << 12
-"""The rows of a part of a table that is not staged: failures, totals and the pull itself."""
+"""The rows in a part of `failures`, `totals` or `pulls`, which are not staged."""
 LeadIds: TypeAlias = Mapping[int, Sequence[tuple[int, ...]]]
-"""Maps the id of a report to the ids that its rows begin with: `(campaign,)` for a campaign.
+"""Maps the id of a report to the ids that its rows begin with, such as `(campaign,)`.
 
 A keyword has one `(campaign, keyword)` for each of its campaigns: its rows are stored for each.
 """
@@ -305,11 +305,11 @@ class Staging:
         self._append(BlockIndex(ended=True))
 
     def failures(self, table: Table) -> dict[tuple[int, ...], StagedFailure]:
-        """Return why reports of a table failed, by their ids: the campaign, and any keyword."""
+        """Return why reports of a table failed. A report's ids are its campaign and any keyword."""
         return self._failed[table.name]
 
     def failed_ids(self, feed: Feed) -> set[int]:
-        """Return the ids of a feed's failed reports: of its keywords, or of campaigns."""
+        """Return the ids of a feed's failed reports. They are ids of keywords or of campaigns."""
         return {ids[-1] for ids in self.failures(table_of(feed))}
 
     def count(self, feed: Feed) -> int:
@@ -341,7 +341,7 @@ class Staging:
                 yield *record.ids, keyword_id
 
     def failed_reports(self) -> Iterator[tuple[FeedTable, int, int | None, StagedFailure]]:
-        """Yield each failed report: its table, its campaign, its keyword, and the reason.
+        """Yield the table, the campaign, the keyword and the reason of each failed report.
 
         The keyword is None for a report of a whole campaign, or if the campaign's keywords could
         not be found.

@@ -323,7 +323,7 @@ class _Names:
 
 
 def _sort_position(name: str) -> int:
-    """Return the position of a column in a sheet: names, dates, ranks, then the rest."""
+    """Return a sort key for a column. Names come first, then dates, ranks and all others."""
     for position, pattern in enumerate(_ORDER):
         if re.fullmatch(pattern, name):
             return position
@@ -504,7 +504,7 @@ def _note_options(description: str) -> dict[str, Any]:
 
 
 def cells_of(kind: ColumnType, values: Sequence[Any]) -> list[Any]:
-    """Return the values of a column as cells: None, booleans, numbers, dates and strings.
+    """Return the values of a column as cells. These are None, booleans, numbers, dates or strings.
 
     A value that Excel can't store with its type becomes text.
     """

@@ -94,7 +94,9 @@ def write_changes(
     *,
     engine_names: tuple[str, str] | None = None,
 ) -> Path:
-    """Write changes for people: company, keyword, location, engine, both ranks and places moved.
+    """Write changes for people.
+
+    The columns are company, keyword, location, engine, both ranks and places moved.
 
     A result of `changes_by_campaign` becomes a row of counts for each campaign. An existing file is
     replaced only if `write_changes` or `seorep changes` wrote it. A workbook has a sheet of winners
@@ -147,7 +149,7 @@ def engines_by_name(engine_names: object) -> dict[str, str]:
 
 @attrs.frozen
 class ChangeFile:
-    """A file of changes, or of their counts by campaign: a workbook or CSV.
+    """A workbook or a CSV file of changes, or of their counts by campaign.
 
     Attributes:
         out: the path as the caller wrote it.

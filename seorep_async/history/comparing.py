@@ -343,7 +343,7 @@ class Changes(ModelList[Change]):
         return html_table(title, columns, map(_shown_values, self), len(self))
 
     def _frame_columns(self, table: Table) -> Sequence[Column]:
-        """Return the columns of a data frame: those of a notebook's table come first."""
+        """Return the columns of a data frame. Those of a notebook's table come first."""
         columns = {column.name: column for column in table.columns}
         first_columns = [columns.pop(name) for name in _SHOWN_COLUMNS]
         return [*first_columns, *columns.values()]
@@ -433,7 +433,7 @@ def changes(
 
 
 def smallest_move_in_words(moved: int) -> str:
-    """Return the end of a heading: the smallest move that counts, or nothing if all moves count."""
+    """Return the end of a heading. It names the smallest move that counts, unless all moves do."""
     return f"; rose, fell: by {moved} places or more" if moved > 1 else ""
 
 

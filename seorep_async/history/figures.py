@@ -248,9 +248,10 @@ A missing rank counts as 101, so a lost keyword comes first if it had the best r
 """
 
 Day: TypeAlias = dict[str, Any]
-"""`as_of`, its `date_in_words`, and a standing for each engine: `bands`, `average`, and `moved`.
+"""A ranking day. It has `as_of`, its `date_in_words`, and a standing for each engine.
 
-`moved` is the average change until the last day, of the keywords ranked on both days: averages of
+A standing has `bands` (the number of keywords in each of `BANDS`), `average` and `moved`.
+`moved` is the average change until the last day, of the keywords ranked on both days. Averages of
 different keywords can't be compared.
 """
 

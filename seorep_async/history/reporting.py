@@ -1,4 +1,4 @@
-"""A report: one HTML page about the ranking days of a database."""
+"""Write a report, which is one HTML page about the ranking days of a database."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def report(
 
 
 def _page_text(figures: Figures, title: str, names: Mapping[str, str]) -> str:
-    """Return the page: the template, filled in."""
+    """Fill in the template of the page."""
     style = _text_of("report.css")
     # the page's security policy allows only the style with this digest, and no script
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()

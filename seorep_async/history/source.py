@@ -1,4 +1,4 @@
-"""The source of a history: a database that pulls wrote, opened read-only."""
+"""Open a database that pulls wrote, and read its history."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ _PULLED_WINDOWS = """
     FROM judged_pulls
     GROUP BY ALL
 """
-"""The pulled windows: first day, last day, feed, and the values of a `PulledWindow`."""
+"""The pulled windows. The last three columns are the values of a `PulledWindow`."""
 
 
 @attrs.frozen

@@ -138,7 +138,7 @@ def _table_hints(table: Table, key: Sequence[str], columns: Iterable[Column]) ->
 def _items(
     feed: Feed, pull: Callable[[Sequence[int]], pa.Table], parts: Sequence[Sequence[int]]
 ) -> Iterator[Any]:
-    """Yield two tables for each part of the campaigns: its rows, and its failures."""
+    """Yield a table of rows and a table of failures for each part of the campaigns."""
     dlt = require("dlt")
     _require_table_format()
     table = table_of(feed)

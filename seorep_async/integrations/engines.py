@@ -226,7 +226,7 @@ async def _pull(
 
 @contextlib.contextmanager
 def _limits_of(service: str, settings: Settings) -> Iterator[Limits]:
-    """Yield limits that no other call is using: the limits of an earlier call, or new limits."""
+    """Yield limits that no other call is using. They are those of an earlier call, or new."""
     free = _free_limits.setdefault((service, settings), [])
     # several threads of a worker may call this, so a check before the pop would be a race
     try:

@@ -549,7 +549,7 @@ def _failures_by_reason(failures: Iterable[PullFailure]) -> list[dict[str, Any]]
 async def _answer_with_page(
     agent: _Agent, listing: Listing[Any, Any], number: int, model: type[Any], names: Sequence[str]
 ) -> str:
-    """Return a tool's answer: the named columns of a page."""
+    """Return the named columns of a page as a tool's answer."""
     with agent.client.timeout(_ANSWER_SECONDS):
         page = await listing.page(number)
     all_names = [column.name for column in columns_of_model(model)]

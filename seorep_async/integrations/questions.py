@@ -144,7 +144,7 @@ Question: TypeAlias = SqlQuestion | ChangesQuestion
 
 
 class Reply(msgspec.Struct):
-    """The result of a process: an answer, or the message of an error."""
+    """The result of a process. It has an answer, or the message of an error."""
 
     answer: str = ""
     error: str | None = None

@@ -24,7 +24,7 @@ def _about(description: str, *, ge: int | None = None, le: int | None = None) ->
 FirstDay: TypeAlias = Annotated[str, _about("First day, YYYY-MM-DD, or month, YYYY-MM.")]
 LastDay: TypeAlias = Annotated[str, _about("Last day, YYYY-MM-DD, or month, YYYY-MM.")]
 PageNumber: TypeAlias = Annotated[int, _about("Page, from 1.", ge=1)]
-PageSize: TypeAlias = Annotated[int, _about("Rows a page.", ge=1)]
+RowsPerPage: TypeAlias = Annotated[int, _about("Rows a page.", ge=1)]
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -34,7 +34,7 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 class CampaignsArguments(Arguments):
     filter: Annotated[str | None, _about("Only campaigns with this in name or URL.")] = None
     page: PageNumber = 1
-    limit: PageSize = 50
+    limit: RowsPerPage = 50
 
 
 class RankingsArguments(Arguments):
@@ -50,7 +50,7 @@ class RankingsArguments(Arguments):
         ),
     ] = None
     page: PageNumber = 1
-    limit: PageSize = 25
+    limit: RowsPerPage = 25
 
 
 class ChangesArguments(Arguments):

@@ -130,6 +130,7 @@ _PERIOD = {
 
 
 def _totals() -> Descriptions:
+    """Describe the attributes of totals, which have the names of the rows' metrics."""
     totals = {}
     for name in (*_MEAN_RANKS, *_CHANGES, *_MEASURES):
         nulls = "Null if the service sent none."

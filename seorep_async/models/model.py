@@ -116,7 +116,7 @@ NO_EXTRA: Mapping[str, Any] = _NoExtra()
 
 
 def extra_field(*, repr: bool = True) -> Mapping[str, Any]:
-    """Declare `extra`: unknown fields of the response, unchanged."""
+    """Declare `extra`, which has the unknown fields of the response unchanged."""
     # A dictionary can't be hashed, so the hash of a model leaves it out.
     declared: Mapping[str, Any] = attrs.field(default=NO_EXTRA, hash=False, repr=repr)
     return declared

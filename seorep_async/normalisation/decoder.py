@@ -18,7 +18,7 @@ from seorep_async.models import (
 )
 from seorep_async.models.decoding import PageDecoder
 from seorep_async.normalisation import envelope as envelopes
-from seorep_async.normalisation.envelope import Subject
+from seorep_async.normalisation.envelope import PageSubject
 from seorep_async.normalisation.rows import REFUSALS, RowReader
 from seorep_async.settings import EngineNames
 
@@ -71,7 +71,7 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
     decoder: Decoder
     row: type[M]
     number: int
-    subject: Subject = None
+    subject: PageSubject = None
 
     def __call__(self, body: bytes) -> Page[M]:
         return self.documented(body) or self.odd(body)
@@ -136,7 +136,7 @@ class ModelPage(msgspec.Struct, Generic[M], eq=False):
     decoder: Decoder
     model: type[M]
     number: int
-    subject: Subject = None
+    subject: PageSubject = None
 
     def __call__(self, body: bytes) -> Page[M]:
         page = envelopes.read_page(body, self.subject, is_feed=False)

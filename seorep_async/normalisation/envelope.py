@@ -18,9 +18,9 @@ from seorep_async.reasons import reason_in
 
 M = TypeVar("M")
 
-Subject: TypeAlias = tuple[str, int] | None
-"""The campaign or keyword that a page must be about: `campaign` or `keyword`, and its id. None
-allows any. Ids of rows, such as those of keywords in a campaign's feed, are not compared with it.
+PageSubject: TypeAlias = tuple[str, int] | None
+"""The campaign or keyword that a page must be about, such as `("campaign", 42)`. None allows
+any. Ids of rows, such as those of keywords in a campaign's feed, are not compared with it.
 """
 
 _LARGEST_COUNT = 2**63 - 1
@@ -120,7 +120,7 @@ class RawPage(msgspec.Struct):
         return self.metadata.page(number, items, totals, self.extra or NO_EXTRA)
 
 
-def read_page(body: bytes, subject: Subject, *, is_feed: bool) -> RawPage:
+def read_page(body: bytes, subject: PageSubject, *, is_feed: bool) -> RawPage:
     """Return a page of a list (the service's reference, section 1) or a feed (section 4.4).
 
     Raises:
@@ -160,7 +160,7 @@ def raw_page(envelope: dict[str, Any], *, is_feed: bool) -> RawPage:
     return page
 
 
-def split_page(body: bytes, subject: Subject) -> tuple[RawPage, list[msgspec.Raw]]:
+def split_page(body: bytes, subject: PageSubject) -> tuple[RawPage, list[msgspec.Raw]]:
     """Return a page of a feed without its rows, and the rows as JSON.
 
     Raises:
@@ -211,7 +211,7 @@ def _read_metadata(page: RawPage) -> None:
         page.extra["metadata"] = metadata
 
 
-def refuse_another_subject(rows: Iterable[Any], path: str, subject: Subject) -> None:
+def refuse_another_subject(rows: Iterable[Any], path: str, subject: PageSubject) -> None:
     """Refuse rows if one names another campaign or keyword. Rows are models or parsed JSON."""
     if subject is None:
         return

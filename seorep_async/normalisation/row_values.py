@@ -1,4 +1,4 @@
-"""Convert the values of raw rows that msgspec can't convert: objects, periods and flags."""
+"""Convert the objects, periods and flags of raw rows, which msgspec can't convert."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FLAGS = {"true": True, "false": False, True: True, False: False, None: None}
 
 
 class Memo:
-    """Converts values and remembers them: the same few dates and places recur in many rows.
+    """Converts values and remembers them. The same few dates and places recur in many rows.
 
     Attributes:
         remembered: values by their form on the wire. Loops over rows look here first. It is a plain

@@ -40,7 +40,7 @@ from seorep_async.models import (
 )
 from seorep_async.models.gc_untracked import raw_row_struct, turn_into_models
 from seorep_async.models.model import NO_EXTRA
-from seorep_async.normalisation.envelope import Metadata, Subject, refuse_another_subject
+from seorep_async.normalisation.envelope import Metadata, PageSubject, refuse_another_subject
 from seorep_async.normalisation.row_values import (
     PeriodValues,
     RankingValues,
@@ -139,7 +139,7 @@ class RowReader(Generic[M]):
         # each.
         self._unknown_names: tuple[str, ...] = ()
 
-    def read_page(self, body: bytes, number: int, subject: Subject) -> Page[M]:
+    def read_page(self, body: bytes, number: int, subject: PageSubject) -> Page[M]:
         """Read a page whose rows are alike, or raise one of `REFUSALS`.
 
         Raises:
@@ -220,7 +220,7 @@ class RowReader(Generic[M]):
         self,
         envelope: Any,
         number: int,
-        subject: Subject = None,
+        subject: PageSubject = None,
         row_format: str = "current",
         unknown_names: tuple[str, ...] = (),
     ) -> Page[M]:

@@ -24,7 +24,7 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})")
 _DATE_TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[ T]([0-9]{1,2}):([0-9]{2}):([0-9]{2})")
 _NO_DATE = re.compile(r"(0000-00(-00([ T]0?0:00:00)?)?)?")
-"""The forms of a missing date: an empty string, or a month, date or date-time of zeros."""
+"""The forms of a missing date. Each is empty, or a month, date or date-time of zeros."""
 
 MIDNIGHT = frozenset({"", " 00:00:00", "T00:00:00", " 0:00:00", "T0:00:00"})
 """The ends of a date, or of a zero date, that are dropped. Each is empty or midnight."""
@@ -137,7 +137,7 @@ def period(value: object) -> tuple[dt.date, Literal["month", "day"]]:
 
 
 def total(value: Any) -> tuple[float | None, dict[str, Any] | None]:
-    """Return x of a total `{"value": x}`: None, an integer or a finite float. A null total is None.
+    """Return the number of a total `{"value": number}`. A total or a number of null is None.
 
     If the object has other fields, return it as well.
     """

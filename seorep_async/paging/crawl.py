@@ -1,4 +1,4 @@
-"""The crawl: a limited number of workers, one page each, read many listings at once."""
+"""The crawl reads many listings at once. It has a limited number of workers, one page each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 _BY_POSITION = attrgetter("position")
 
 Job: TypeAlias = tuple[Reading[T], int]
-"""A page to request: its listing and its number."""
+"""A page to request, as its listing and its number."""
 
 
 class Source(Protocol[T]):
@@ -101,7 +101,7 @@ class Crawl(Generic[T]):
         await cancel_all(self._workers)
 
     def drop(self, reading: Reading[T]) -> None:
-        """End a listing: cancel its requests, and send no more."""
+        """End a listing. Its requests are cancelled, and no more are sent."""
         self._give_up(reading)
         self._cancel_requests(reading)
 

@@ -1,4 +1,4 @@
-"""One listing while it is being read: the next page to request, and whether the pages add up."""
+"""One listing while it is read. It decides which page is next, and whether the pages add up."""
 
 from __future__ import annotations
 

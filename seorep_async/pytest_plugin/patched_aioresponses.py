@@ -64,6 +64,7 @@ class _Responses(aioresponses.aioresponses):
         return response
 
     def _build_request_call(self, method: str = "GET", *args: Any, **kwargs: Any) -> Any:
+        """Return the recorded call, with the middlewares that were passed."""
         # aioresponses deep-copies all arguments. The middleware of a borrowed session refers to
         # its client, so the copy would contain the client, its session and its event loop. So
         # middlewares are left out, and added to the recorded call unchanged.

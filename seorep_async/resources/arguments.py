@@ -241,7 +241,7 @@ def check_limit(value: object) -> int | None:
 
 
 def check_account_name(account: object) -> str:
-    """Return the name of an account: 1 to 100 printable characters without surrounding spaces."""
+    """Return an account's name if it is 1 to 100 printable characters, without spaces around it."""
     if isinstance(account, str) and account.isprintable() and account == account.strip():
         name = plain_string(account)
         if 0 < len(name) <= _LONGEST_NAME:

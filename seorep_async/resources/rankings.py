@@ -66,7 +66,7 @@ _AHEAD = dt.timedelta(days=1)
 
 
 class FeedEndpoint(NamedTuple):
-    """The endpoint of a feed: its path, the model of its rows, and a row's key."""
+    """The endpoint of a feed. `row` is the model of its rows, and `key` identifies a row."""
 
     path: str
     row: type[Any]
@@ -359,7 +359,8 @@ class FeedQuery(PrivateStruct, Generic[R]):
             subject=f"{kind} {id}",
             secrets=self.secrets,
         )
-        return Listing(self.session, query, partial(self.report, id), self.page_size)
+        assemble = partial(self.report, id)
+        return Listing(self.session, query, assemble=assemble, page_size=self.page_size)
 
     def report(self, id: int, pages: Sequence[Page[R]]) -> RankingReport[R]:
         """Return the report of one campaign or keyword, made of its pages."""

@@ -43,7 +43,7 @@ class _Hidden:
 
 
 def described(value: object) -> str:
-    """Describe a refused value: show a number or a date, but only the type of any other value."""
+    """Describe a refused value. A number or a date is shown, but only the type of all others."""
     if value is None or isinstance(value, int | float | dt.date):
         return short_repr(value)
     if isinstance(value, _Hidden):

@@ -1,4 +1,4 @@
-"""The account: its seeded records, and the changes since.
+"""The account of the sandbox. It has seeded records, and remembers the changes since.
 
 Only seeded campaigns have keywords. Keywords and rankings are facts of the past: changing a
 campaign's address does not change them. No password is stored.
@@ -26,7 +26,7 @@ _CACHED_RECORDS = 20_000
 
 
 class Records:
-    """Records of one kind: seeded records, made on demand, and records written since."""
+    """Records of one kind. Seeded records are made on demand; written ones are kept."""
 
     def __init__(self, make: Callable[[int], RecordData | None], seeded: range) -> None:
         self.seeded = seeded
@@ -44,7 +44,7 @@ class Records:
         return None
 
     def ids(self, seeded: Sequence[int] | None = None) -> list[int]:
-        """Return the existing ids: first seeded ids (all, or the given ones), then added ids."""
+        """Return the existing ids. Seeded ids (all, or the given ones) come before added ids."""
         if seeded is None:
             seeded = self.seeded
         added = [record_id for record_id in self._changes if record_id not in self.seeded]
@@ -101,7 +101,7 @@ class Account:
         self._keyword_count = keywords
         self._backlink_count = backlinks
         # Cached, because each page of a feed needs all keywords of its campaign. A campaign may
-        # have no keywords, hence + 1.
+        # have no keywords, hence + 1. One with more keywords than the cache allows is cached alone.
         cached_campaigns = max(1, _CACHED_KEYWORDS // (keywords + 1))
         self._cached_keywords = lru_cache(cached_campaigns)(self._make_keywords)
         make_own_campaign = partial(make_campaign, self.key, self.account_id)

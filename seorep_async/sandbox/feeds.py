@@ -1,4 +1,4 @@
-"""The three ranking feeds: two row formats and two envelopes of the same facts.
+"""The three ranking feeds. The same facts come in two row formats and two envelopes.
 
 The reference's sections 2.7 and 4.4 leave open whether `filter` or `search` is honoured. Here both
 are: a row must contain each, ignoring case. `sort_metric` takes any field of the older rows that is
@@ -43,7 +43,7 @@ _OLDER_BIT = 2
 
 @frozen
 class RowFormat:
-    """One variant of a feed's rows: its fields, its totals, and functions that write dates."""
+    """One variant of a feed's rows. It decides the fields, the totals and how dates are written."""
 
     fields: Sequence[str]
     totals: Sequence[str] = ()
@@ -67,7 +67,10 @@ class FormattedFact:
 
 
 class SandboxFeed:
-    """A feed: its facts in two row formats. `filter` and `search` look in the field `searched`."""
+    """A feed, whose facts come in two row formats.
+
+    `filter` and `search` look in the field `searched`.
+    """
 
     name: str
     path: str

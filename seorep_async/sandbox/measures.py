@@ -1,4 +1,4 @@
-"""The facts of the ranking feeds: the metrics of keywords at a given time, and their aggregates.
+"""The facts of the ranking feeds. They are metrics of keywords at a given time, or aggregates.
 
 All feeds report the same measures, so they agree. A keyword's rank in the campaign feed is its rank
 in the last month of its own feed. A campaign's month counts and averages the ranks of its keywords.
@@ -55,7 +55,7 @@ _ABSENT_DAYS = 3
 
 
 class Moment(NamedTuple):
-    """The time of a measurement: a month, by its number, and its day if ranks change by day."""
+    """The time of a measurement. It is a month, by its number, and a day if ranks change by day."""
 
     month: int
     day: date | None = None
@@ -193,7 +193,7 @@ def keywords_of_campaign(
 def months_of_campaign(
     keywords: Sequence[SeededKeyword], span: Span, compare: bool
 ) -> list[FeedRow]:
-    """Return one row per month, oldest first: averages, sums and bands over the keywords."""
+    """Return one row per month, oldest first. It has averages, sums and bands over the keywords."""
     return _by_month(span, compare, lambda moment: _over_keywords(keywords, moment))
 
 
@@ -256,7 +256,7 @@ def _keyword_row(
 
 
 def _over_keywords(keywords: Sequence[SeededKeyword], moment: Moment) -> FeedRow:
-    """Return a campaign's facts at a time: its averages, sums and bands over the keywords."""
+    """Return the averages, sums and bands of a campaign's keywords at a time."""
     measured = [measure(keyword, moment) for keyword in keywords]
     row: FeedRow = {}
     for engine in ENGINE_TOKENS:

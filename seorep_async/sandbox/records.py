@@ -281,6 +281,7 @@ class KeywordEndpoints(RecordEndpoints):
         return service.account.all_keyword_ids()
 
     def record(self, service: SandboxService, record_id: int) -> RecordData:
+        """Return a keyword as the service sends it."""
         keyword = found_record(self.name, record_id, service.account.keyword(record_id))
         return {
             "id": keyword.id,

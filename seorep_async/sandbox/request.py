@@ -32,7 +32,7 @@ _IS_DESCENDING = {"asc": False, "desc": True}
 
 @define(eq=False)
 class Refusal(Exception):
-    """An error response: its status, the caller's mistake in one sentence, further headers."""
+    """An error response. The message names the caller's mistake in one sentence."""
 
     status: int
     message: str
@@ -147,7 +147,7 @@ class Operation:
 
 
 class ApiRequest:
-    """One request to an operation: the values of its fields, and the id in its path.
+    """One request to an operation. It has the values of the fields, and the id in the path.
 
     `sent` has the values of those fields that the request names. A body without content has no
     fields, whatever its type.

@@ -43,7 +43,7 @@ _ROLES = (("client", RESTRICTED), ("client", RESTRICTED), ("staff", "all"), ("ad
 
 
 def mix(key: int) -> int:
-    """Return a random 64-bit number for a key: the finaliser of splitmix64."""
+    """Return a random 64-bit number for a key. This is the finaliser of splitmix64."""
     key = (key + 0x9E3779B97F4A7C15) & _64_BITS
     key = ((key ^ (key >> 30)) * 0xBF58476D1CE4E5B9) & _64_BITS
     key = ((key ^ (key >> 27)) * 0x94D049BB133111EB) & _64_BITS
@@ -145,7 +145,7 @@ def _company_name(key: int, campaign_id: int, trade: str) -> str:
 
 
 class Trend(msgspec.Struct, frozen=True, gc=False):
-    """The movement of a rank: a level, a wave around it, and the best rank."""
+    """The movement of a rank. It is a wave around `level`, and never better than `best`."""
 
     level: int
     swing: int

@@ -1,4 +1,4 @@
-"""The service behind the operations: its options, its account, and pages of results."""
+"""The service behind the operations. It has the account, and divides results into pages."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import datetime

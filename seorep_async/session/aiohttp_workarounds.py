@@ -147,6 +147,7 @@ class OwnResponse(aiohttp.ClientResponse):
     """A response in our own sessions. Its request is sent only once."""
 
     async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        """Read the head of the response. After an error, close the connection at once."""
         try:
             return await super().start(connection)
         # Not a GeneratorExit: the loop may then be closed.
@@ -164,6 +165,7 @@ class WriteResponse(OwnResponse):
     """
 
     async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        """Let `_BodyOf204` receive the bytes of the connection, and read the head."""
         protocol = connection.protocol
         if protocol is not None:
             # replaced only for this connection

@@ -46,7 +46,7 @@ class BaseURL:
 
 
 def origin_of(url: URL) -> tuple[str, str | None, int | None]:
-    """Return the origin of an address: scheme, host and port. No other origin receives the key."""
+    """Return the scheme, the host and the port of an address. No other origin gets the key."""
     return url.scheme, url.raw_host, url.port
 
 

@@ -36,7 +36,11 @@ _ITERATIONS_OF_REST = 3
 
 
 class ResponseReader:
-    """Reads responses: a result, or a failure."""
+    """Reads responses. The result is decoded in one of three places, by the size of the body.
+
+    A body of up to 4 KiB is decoded in `check`, because it may be an error. A body of up to 64 KiB
+    is decoded in `read`, at once. Larger bodies take turns in `_decode_large`.
+    """
 
     def __init__(
         self, authentication: Authentication, clock: Clock, time_limits: TimeLimits

@@ -136,7 +136,7 @@ class Session:
                 await asyncio.sleep(0)
 
     async def _end_calls(self) -> None:
-        """End all calls: those that wait for a permit, for a response, or in back-off."""
+        """End all calls, whether they wait for a permit, for a response, or in back-off."""
         # In tasks of the caller, calls end with the error of a closed client.
         self.share.close()
         self._time_limits.close()
@@ -185,6 +185,7 @@ class Session:
 
     @property
     def stats(self) -> Stats:
+        """A snapshot of the requests so far, and of the current limits."""
         return Stats(
             requests=self._requests,
             attempts=self._transport.attempts,

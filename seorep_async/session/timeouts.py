@@ -214,7 +214,7 @@ _limits: ContextVar[ContextBlocks[float]] = ContextVar("seorep_async_call_timeou
 
 
 class CallTimeout:
-    """The time limit of a client's calls: `Settings.call_timeout`, or a shorter block's limit."""
+    """The time limit of a client's calls. A block may shorten `Settings.call_timeout`."""
 
     def __init__(self, seconds: float | None, monotonic: Callable[[], float]) -> None:
         self._seconds = seconds

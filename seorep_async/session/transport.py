@@ -89,7 +89,7 @@ class Transport:
         self.bytes_received: int = 0
 
     def _authenticate_to_proxy(self, authorization: str) -> None:
-        """Send the proxy its password: for https, only to open a tunnel; otherwise always."""
+        """Send the proxy its password. For https, only the request for a tunnel has it."""
         if self._base_url.origin[0] == "https":
             self._options["proxy_headers"] = {hdrs.PROXY_AUTHORIZATION: authorization}
         else:
@@ -226,6 +226,7 @@ class Transport:
             headers = self._headers | {"Content-Type": request.content_type}
             options = options | {"headers": headers}
         address = self._base_url.address(request.path, request.query)
+        # `OwnRequest.send` adds the key, or `_send_on_the_wire` in a borrowed session.
         return session.request(
             request.method, address, data=request.body, allow_redirects=False, **options
         )

@@ -1,4 +1,4 @@
-"""Failures on the wire: from an exception of aiohttp to the failure of an attempt."""
+"""Turn an exception of aiohttp into the failure of an attempt."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ def failure_of(  # noqa: C901, PLR0912, a table of cases
         out_of_resources: bool = False,
         advice: str = "",
     ) -> Failure:
+        """Return a failure whose message is the problem and aiohttp's reason."""
         message = f"{problem} ({reason}){advice}"
         return Failure(sent, cause, error_type(message), out_of_resources=out_of_resources)
 

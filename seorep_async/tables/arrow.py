@@ -130,6 +130,7 @@ def _as_object(value: Any) -> Any:
 
 @cache
 def _arrow_type(column_type: ColumnType) -> pa.DataType:
+    """Return the type of a column in Arrow."""
     pa = require("pyarrow")
     match column_type:
         case ColumnType.INTEGER:
@@ -152,7 +153,7 @@ def _arrow_type(column_type: ColumnType) -> pa.DataType:
 
 
 def _tag_array(pa: Any, values: Sequence[Any]) -> pa.Array:
-    """Return the tags of each row: a list of structs."""
+    """Return the tags of each row as a list of structs."""
     # built from flat columns, because a list of dictionaries takes ten times as long
     lists_of_tags = once_each(_tag_fields, values)
     offsets = accumulate(map(len, lists_of_tags), initial=0)
@@ -178,7 +179,7 @@ def _tag_fields(tags: tuple[Tag, ...]) -> list[tuple[int, str, str | None]]:
 
 _NESTED = (ColumnType.TAGS, ColumnType.FIELDS, ColumnType.ANY)
 _NULLABLE = {ColumnType.INTEGER: ("int64", "Int64"), ColumnType.BOOLEAN: ("bool", "boolean")}
-"""The names of a type in pandas: without nulls, and with nulls."""
+"""The names of a type in pandas. The second name allows nulls."""
 
 
 def _pandas_metadata(table: Table) -> dict[str, Any]:

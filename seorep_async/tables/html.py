@@ -44,7 +44,7 @@ class _HtmlColumn:
 
     @property
     def order(self) -> int:
-        """A sort key: important columns come first, constant ones last."""
+        """The place among other columns. Important columns come first, constant ones last."""
         if is_important(self.name):
             return 0
         # a single row doesn't show whether a column is constant
@@ -54,7 +54,7 @@ class _HtmlColumn:
 
 
 def is_important(column_name: str) -> bool:
-    """Return whether people look at a column first: a phrase, a date, a rank or its change."""
+    """Return whether people look first at a column, such as a phrase, a rank or a change."""
     return _IMPORTANT.fullmatch(column_name) is not None
 
 

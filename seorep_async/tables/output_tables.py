@@ -105,7 +105,7 @@ def table_of(feed: Feed) -> FeedTable:
 def _feed_table(
     feed: Feed, name: str, description: str, model: type, key: tuple[str, ...]
 ) -> FeedTable:
-    """Return the table of a feed: the leading columns, then those of its rows."""
+    """Return the table of a feed. The leading columns come before those of its rows."""
     of_keyword = (_KEYWORD,) if feed is Feed.KEYWORD_BY_DATE else ()
     lead = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *of_keyword, _START, _END)
     columns = (*lead, *columns_of_model(model))
@@ -162,7 +162,7 @@ def campaigns_table() -> Table:
 
 @cache
 def keywords_table() -> Table:
-    """Return the table of keywords: the campaign feed's columns that describe a keyword."""
+    """Return the table of keywords. Its columns are those of the campaign feed about a keyword."""
     key = ("account", "campaign_id", "keyword_id")
     names = {
         *key,
@@ -187,6 +187,7 @@ def keywords_table() -> Table:
 
 @cache
 def failures_table() -> Table:
+    """Return the table with one row for each report that a pull could not fetch."""
     error = (
         _required("error", _STRING, "Name of the error's class, such as NotFoundError."),
         _required("message", _STRING, "What went wrong."),
@@ -221,6 +222,7 @@ _FAILURES = (
 
 @cache
 def pulls_table() -> Table:
+    """Return the table with one row for each pull."""
     began = "When the pull began, in UTC. Resuming a pull does not change it."
     columns = (
         _ACCOUNT,

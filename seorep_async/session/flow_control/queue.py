@@ -180,7 +180,7 @@ class PermitQueue:
         return min(reversed(self.ready), key=self._order_of_probes)
 
     def _order_of_probes(self, waiter: Waiter) -> tuple[float, float]:
-        """Return a sort key: the waiter with the lowest one becomes the probe."""
+        """Return a sort key. The waiter with the lowest one becomes the probe."""
         refused_at = self.pace.refused_subjects.refused_at(waiter.subject)
         # Among retries, the oldest goes first, because it has waited longest.
         if waiter.is_retry:

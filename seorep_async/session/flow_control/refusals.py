@@ -11,7 +11,7 @@ from typing import TypeAlias
 import msgspec
 
 Subject: TypeAlias = tuple[object, str]
-"""The subject of an attempt: a client, and the name of its campaign."""
+"""The client and the name of the campaign that an attempt is about."""
 
 LARGEST_DROP = 0.5
 """After a long refusal of everything, a limit is at least this part of the limit found before."""

@@ -324,7 +324,7 @@ class Share:
 
 
 def _priority_of_retry(deadline: Deadline, now: float) -> float:
-    """Return the deadline of a retry: the retry with the earliest one goes first."""
+    """Return the deadline of a retry. The retry with the earliest one goes first."""
     if deadline.at < math.inf:
         return deadline.at
     # With no deadline, it would wait for ever behind retries that have one.
