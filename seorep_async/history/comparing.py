@@ -693,7 +693,8 @@ def _error_for_no_earlier_day(
 def comparable_campaigns(selection: Selection, days: Days) -> tuple[Selection, dict[int, str]]:
     """Return the campaigns with reports of both days, and why each other can't be compared."""
     before, after = days
-    # a campaign with a report since this day is expected on both days
+    # A campaign with a report since this day is expected on both days. It is two intervals before
+    # the first of them, but not before year 1.
     since = before - min(2 * (after - before), before - dt.date.min)
     rows = selection.execute(_CAMPAIGNS, before=before, after=after, since=since).fetchall()
     campaign_ids = []
