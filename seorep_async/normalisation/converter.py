@@ -118,8 +118,9 @@ class ModelConverter:
                 omit=field.name not in names,
                 struct_hook=None if split is None else _as_hook(split),
             )
-        function: Callable[[Any, Any], Any]
-        function = make_dict_structure_fn(model, self._cattrs, **overrides)
+        function: Callable[[Any, Any], Any] = make_dict_structure_fn(
+            model, self._cattrs, **overrides
+        )
         return function
 
     def _optional(self, model: type, value: Any) -> Any:

@@ -72,7 +72,6 @@ class RankingValues:
         locations = self._locations.remembered
         languages = self._languages.remembered
         tags = self._tags.remembered
-        flags = _FLAGS
         last_json = None
         for row in rows:
             # Neighbouring rows nearly always have the same language, and comparing its JSON takes a
@@ -98,10 +97,10 @@ class RankingValues:
             except KeyError:
                 row.tags = self._tags.new_value(b"" + row.tags)
             try:
-                row.primary_keyword = flags[row.primary_keyword]
+                row.primary_keyword = _FLAGS[row.primary_keyword]
             except KeyError:
                 flag = row.primary_keyword
-                row.primary_keyword = flags.get(str(flag).lower(), flag)
+                row.primary_keyword = _FLAGS.get(str(flag).lower(), flag)
 
     def shorten(self, rows: Sequence[Any]) -> None:
         """Replace date-times with days, and flags that are other strings.
@@ -172,7 +171,7 @@ def _optional_object(model: type[M], json: bytes) -> M | None:
 
 
 def _tags(json: bytes) -> tuple[Tag, ...]:
-    items = msgspec.json.decode(json, type=list[Any] | None)
+    items = msgspec.json.decode(json, type=list | None)
     return tuple([_object(Tag, item) for item in items or ()])
 
 

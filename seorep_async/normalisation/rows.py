@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import chain
+from itertools import chain, filterfalse
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -181,10 +181,10 @@ class RowReader(Generic[M]):
             # The types ignore unknown fields, so these are read from the parsed JSON.
             for index, row in enumerate(envelope.data):
                 fields = decode_json(json_rows[index])
-                extra = {name: fields[name] for name in fields if name not in self._known_names}
-                row.extra = extra or NO_EXTRA
+                unknown = filterfalse(self._known_names.__contains__, fields)
+                row.extra = {name: fields[name] for name in unknown} or NO_EXTRA
             self._remember_names([row.extra for row in envelope.data])
-        return self._make_models(envelope.data, row_format, names or ())
+        return self._make_models(envelope.data, row_format, names)
 
     def _decode(
         self, page: bytes, *choices: tuple[str, ...] | None
@@ -232,14 +232,17 @@ class RowReader(Generic[M]):
         return metadata.page(number, models, _totals_model(self._read_totals(totals)))
 
     def _make_models(
-        self, rows: list[Any], row_format: str = "current", unknown_names: tuple[str, ...] = ()
+        self,
+        rows: list[Any],
+        row_format: str = "current",
+        unknown_names: tuple[str, ...] | None = (),
     ) -> list[M]:
         """Make models of raw rows.
 
         Args:
             rows: the raw rows.
             row_format: the format of the rows.
-            unknown_names: the unknown names that have fields.
+            unknown_names: the unknown names that have fields, if any.
         """
         self._values.convert(rows)
         if row_format.startswith("older"):

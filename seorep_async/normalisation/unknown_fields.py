@@ -48,6 +48,9 @@ def move_unknown_fields(
     places = [place for place, name in enumerate(names) if name not in known_names]
     first = places[0]
     last = places[-1]
+    if last - first >= len(places):
+        # Known fields stand between unknown ones.
+        return page, 0
     # The text before and after the unknown fields: an end of the row, or a known name.
     # A brace after a colon opens an object within a row.
     before = r"\{(?<!:\{)(?<!: \{)\s*+"

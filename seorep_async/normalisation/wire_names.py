@@ -16,7 +16,6 @@ from seorep_async.settings import EngineNames
 
 _CAMEL_CASE = frozenset({KeywordRanking, CampaignPeriod, KeywordPeriod, RankingTotals})
 """The models whose wire names are in camelCase."""
-_NOT_ON_THE_WIRE = ("extra", "date_precision")
 _NEXT_WORD = re.compile("_([a-zA-Z])")
 _WORD = re.compile(r"engine_[ab](?![a-z0-9])|[a-z0-9]+")
 """A word in the name of an attribute. `engine_a` is one word."""
@@ -36,7 +35,8 @@ def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:
     }
     names = {}
     for field in attrs.fields(model):
-        if field.name in _NOT_ON_THE_WIRE:
+        # These two are not on the wire.
+        if field.name in ("extra", "date_precision"):
             continue
         words = [tokens.get(word, word) for word in _WORD.findall(field.name)]
         name = "_".join(words)
