@@ -249,10 +249,10 @@ def serve_agents(service: Service, *, database: str, account: str | None) -> Non
         raise ExportError("can't write to stdout: it is closed")
     connection = connect(service)
     engine_names = known_engine_names(profile=service.profile)
-    wait_for(_serve_agents(connection, database, account, engine_names))
+    wait_for(_serve_on_stdio(connection, database, account, engine_names))
 
 
-async def _serve_agents(
+async def _serve_on_stdio(
     connection: Connection,
     database: str,
     account: str | None,

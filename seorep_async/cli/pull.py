@@ -198,7 +198,7 @@ def _month_of(date: dt.date) -> int:
     return date.year * 12 + date.month - 1
 
 
-def _days_of_months(first: int, last: int) -> Window:
+def _window_of_months(first: int, last: int) -> Window:
     """Return the first day of a month, and the last day of the same or a later month."""
     return _first_day(first), _first_day(last + 1) - dt.timedelta(1)
 
@@ -212,7 +212,7 @@ def _last_days(number: int, unit: str, today: dt.date) -> Window:
     """Return the first and last of the days, weeks or full months before today."""
     if unit == "m":
         this_month = _month_of(today)
-        return _days_of_months(this_month - number, this_month - 1)
+        return _window_of_months(this_month - number, this_month - 1)
     days = number * 7 if unit == "w" else number
     return today - dt.timedelta(days), today - dt.timedelta(1)
 
@@ -225,7 +225,7 @@ def _windows_of_months(value: str, today: dt.date) -> list[Window]:
     last_month = _read_month(last, today)
     if last_month < first_month:
         raise click.UsageError(f"--month {value}: the first month is after the last; swap them.")
-    windows = [_days_of_months(month, month) for month in range(first_month, last_month + 1)]
+    windows = [_window_of_months(month, month) for month in range(first_month, last_month + 1)]
     if last == "this":
         # future days have no rankings
         windows[-1] = _first_day(last_month), today
@@ -261,7 +261,7 @@ def _likely_month(value: str) -> str:
     return ""
 
 
-def last_days_of_months(value: str, today: dt.date) -> Window:
+def last_days_of_months(value: str, today: dt.date) -> tuple[dt.date, dt.date]:
     """Read a month. Return the last day of the month before it, and its own last day."""
     month = _read_month(value, today)
     return _first_day(month) - dt.timedelta(1), _first_day(month + 1) - dt.timedelta(1)
@@ -271,7 +271,7 @@ def _period(window: Window) -> str:
     """Return a period for the name of a file, such as `2023-03` or `2023-03-01_2023-03-10`."""
     first_day, last_day = window
     month = _month_of(first_day)
-    if window == _days_of_months(month, month):
+    if window == _window_of_months(month, month):
         return first_day.isoformat().removesuffix("-01")
     return f"{first_day}_{last_day}"
 

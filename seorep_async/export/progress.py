@@ -300,7 +300,7 @@ class Tracker:
     def resume(self, staging: Staging) -> None:
         """Count the reports that earlier runs have stored.
 
-        Requests sent so far don't count, so that a small `max_requests` suffices to get further.
+        Requests sent so far don't count, so a run with a small `max_requests` gets further.
         """
         feeds = staging.request.feeds
         self.resumed = sum(map(staging.count, feeds))

@@ -149,7 +149,7 @@ def _items(
     row_count = 0
     failure_count = 0
     first_failure: dict[str, Any] = {}
-    with _no_warning_of_json():
+    with _without_warning_of_json():
         for campaign_ids in parts:
             rows, failed = _rows_and_failures(feed, pull(campaign_ids))
             row_count += rows.num_rows
@@ -220,18 +220,19 @@ def _with_json(rows: pa.Table) -> pa.Table:
 
 
 @contextlib.contextmanager
-def _no_warning_of_json() -> Iterator[None]:
+def _without_warning_of_json() -> Iterator[None]:
     """Suppress dlt's warning that a column of strings is declared as JSON.
 
     The declaration is intended: some destinations can't load nested Arrow columns.
     """
     logger = logging.getLogger("dlt")
-    logger.addFilter(_is_no_warning_of_json)
+    logger.addFilter(_is_another_message)
     try:
         yield
     finally:
-        logger.removeFilter(_is_no_warning_of_json)
+        logger.removeFilter(_is_another_message)
 
 
-def _is_no_warning_of_json(record: logging.LogRecord) -> bool:
+def _is_another_message(record: logging.LogRecord) -> bool:
+    """Return whether a message is not the warning about JSON."""
     return "when merging arrow schema with dlt schema" not in record.getMessage()

@@ -45,8 +45,8 @@ _EXTRA = (
 )
 
 _RANK = (
-    "Position of the keyword in {name}. It is not documented on which day {days} the position was "
-    "measured, or what 0 and null mean; read both as not ranked."
+    "Position of the keyword in {name}. Neither the day of the measurement ({days}) nor the meaning "
+    "of 0 and null is documented; read both as not ranked."
 )
 _ADDRESS = f"{{}}. {_ONLY_A_NAME} Null if the service sent none."
 _NEWEST = f"Probably the day of the newest value of {{}}. {_ONLY_A_NAME}"
@@ -176,7 +176,7 @@ _DESCRIPTIONS = {
             f"Day of the service's internal step `metric rollup`. {_ONLY_A_NAME}"
         ),
         "last_results_date": f"Probably the day of the newest results. {_ONLY_A_NAME}",
-        "tags": "The keyword's labels: a list of id, label, and unknown fields in extra.",
+        "tags": "The keyword's labels, a list of objects with id, label and, for unknown fields, extra.",
         "extra": (
             f"{_EXTRA} It also contains the original of a `last_..._date` whose time is not "
             "midnight, and of a primary_keyword that is neither true nor false."
@@ -197,7 +197,7 @@ _DESCRIPTIONS = {
         **_PERIOD,
         **_MEASURES,
         **_ADDRESSES,
-        **_each("{engine}_ranking", _RANK, days="of a month"),
+        **_each("{engine}_ranking", _RANK, days="within a month"),
     },
     "RankingTotals": _totals(),
     "Tag": {

@@ -115,9 +115,8 @@ class KeywordRanking(Model):
     neither true nor false; any other string is in extra.
     """
     engine_a_ranking: int | None = None
-    """Position of the keyword in the first search engine. It is not documented on which day from
-    start_date to end_date the position was measured, or what 0 and null mean; read both as not
-    ranked.
+    """Position of the keyword in the first search engine. Neither the day of the measurement (from
+    start_date to end_date) nor the meaning of 0 and null is documented; read both as not ranked.
     """
     engine_a_ranking_change: int | None = None
     """Change of engine_a_ranking from the previous period. In tables, it is null unless it was
@@ -133,9 +132,9 @@ class KeywordRanking(Model):
     Null if the service sent none.
     """
     engine_a_mobile_ranking: int | None = None
-    """Position of the keyword in the first search engine on mobile devices. It is not documented on
-    which day from start_date to end_date the position was measured, or what 0 and null mean; read
-    both as not ranked.
+    """Position of the keyword in the first search engine on mobile devices. Neither the day of the
+    measurement (from start_date to end_date) nor the meaning of 0 and null is documented; read both
+    as not ranked.
     """
     engine_a_mobile_ranking_change: int | None = None
     """Change of engine_a_mobile_ranking from the previous period. In tables, it is null unless it
@@ -151,9 +150,9 @@ class KeywordRanking(Model):
     is documented. Null if the service sent none.
     """
     engine_a_places_ranking: int | None = None
-    """Position of the keyword in the first search engine's local results (places). It is not
-    documented on which day from start_date to end_date the position was measured, or what 0 and
-    null mean; read both as not ranked.
+    """Position of the keyword in the first search engine's local results (places). Neither the day
+    of the measurement (from start_date to end_date) nor the meaning of 0 and null is documented;
+    read both as not ranked.
     """
     engine_a_places_ranking_change: int | None = None
     """Change of engine_a_places_ranking from the previous period. In tables, it is null unless it
@@ -165,9 +164,8 @@ class KeywordRanking(Model):
     documented. Null if the service sent none.
     """
     engine_b_ranking: int | None = None
-    """Position of the keyword in the second search engine. It is not documented on which day from
-    start_date to end_date the position was measured, or what 0 and null mean; read both as not
-    ranked.
+    """Position of the keyword in the second search engine. Neither the day of the measurement (from
+    start_date to end_date) nor the meaning of 0 and null is documented; read both as not ranked.
     """
     engine_b_ranking_change: int | None = None
     """Change of engine_b_ranking from the previous period. In tables, it is null unless it was
@@ -217,7 +215,7 @@ class KeywordRanking(Model):
     last_results_date: dt.date | None = None
     """Probably the day of the newest results. Only the field's name is documented."""
     tags: tuple[Tag, ...] = ()
-    """The keyword's labels: a list of id, label, and unknown fields in extra."""
+    """The keyword's labels, a list of objects with id, label and, for unknown fields, extra."""
     global_monthly_searches: int | None = None
     """Searches for the phrase in a month worldwide. Only the field's name is documented. Only the
     older variant of the feed has this field; otherwise it is null.
@@ -417,22 +415,22 @@ class KeywordPeriod(Model):
     date_precision: Literal["month", "day"] = "month"
     """`day` or `month`, whichever the service sent."""
     engine_a_ranking: int | None = None
-    """Position of the keyword in the first search engine. It is not documented on which day of a
-    month the position was measured, or what 0 and null mean; read both as not ranked.
+    """Position of the keyword in the first search engine. Neither the day of the measurement
+    (within a month) nor the meaning of 0 and null is documented; read both as not ranked.
     """
     engine_a_mobile_ranking: int | None = None
-    """Position of the keyword in the first search engine on mobile devices. It is not documented on
-    which day of a month the position was measured, or what 0 and null mean; read both as not
+    """Position of the keyword in the first search engine on mobile devices. Neither the day of the
+    measurement (within a month) nor the meaning of 0 and null is documented; read both as not
     ranked.
     """
     engine_a_places_ranking: int | None = None
-    """Position of the keyword in the first search engine's local results (places). It is not
-    documented on which day of a month the position was measured, or what 0 and null mean; read both
-    as not ranked.
+    """Position of the keyword in the first search engine's local results (places). Neither the day
+    of the measurement (within a month) nor the meaning of 0 and null is documented; read both as
+    not ranked.
     """
     engine_b_ranking: int | None = None
-    """Position of the keyword in the second search engine. It is not documented on which day of a
-    month the position was measured, or what 0 and null mean; read both as not ranked.
+    """Position of the keyword in the second search engine. Neither the day of the measurement
+    (within a month) nor the meaning of 0 and null is documented; read both as not ranked.
     """
     engine_a_ranking_url: str | None = None
     """Address that belongs to engine_a_ranking, probably of the ranked page. Only the field's name

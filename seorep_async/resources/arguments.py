@@ -288,7 +288,7 @@ def optional_strings(**values: object) -> dict[str, str | None]:
     return strings
 
 
-def check_strings(name: str, value: object) -> Iterable[str] | None:
+def one_or_several_strings(name: str, value: object) -> Iterable[str] | None:
     """Accept one string or several. None means that an argument is left out."""
     if value is None:
         return None
@@ -383,13 +383,13 @@ def _checked_value(name: str, value: object) -> ParamValue:
         case dt.date() if not isinstance(value, dt.datetime):
             return plain_date(value)
         case Iterable() if not isinstance(value, Mapping | bytes):
-            strings = _checked_strings(name, value)
+            strings = _strings_of_array(name, value)
             if strings is not None:
                 return strings
     raise ConfigurationError(f"{name} cannot be sent as {described(value)}", argument=name)
 
 
-def _checked_strings(name: str, values: Iterable[object]) -> tuple[str, ...] | None:
+def _strings_of_array(name: str, values: Iterable[object]) -> tuple[str, ...] | None:
     """Check the strings of an array and return them, or None if a value is not a string."""
     # An iterator can be read only once.
     items = tuple(values)
@@ -404,6 +404,7 @@ def _checked_strings(name: str, values: Iterable[object]) -> tuple[str, ...] | N
 
 
 def _checked_string(name: str, value: str) -> str:
+    """Return a plain string, or a secret as it is. Refuse a string that is not valid Unicode."""
     if SURROGATE.search(value):
         raise ConfigurationError(f"{name} is not valid Unicode", argument=name)
     return value if isinstance(value, Secret) else plain_string(value)

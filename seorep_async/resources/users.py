@@ -9,8 +9,8 @@ from seorep_async.models import LoginGrant, User
 from seorep_async.paging import Listing
 from seorep_async.resources.arguments import (
     ExtraParams,
-    check_strings,
     mask_secrets,
+    one_or_several_strings,
     optional_strings,
     required_strings,
 )
@@ -132,7 +132,7 @@ class Users(DeletableEndpoint[User]):
         values: dict[str, Any] = optional_strings(
             filter=filter, order_by=order_by, order_direction=order_direction
         )
-        values["role"] = check_strings("role", role)
+        values["role"] = one_or_several_strings("role", role)
         return self._list(values, limit, extra_params)
 
     async def login_grant(self, id: int, *, extra_params: ExtraParams | None = None) -> LoginGrant:

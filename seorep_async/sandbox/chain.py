@@ -135,7 +135,7 @@ class Chain:
 
     @web.middleware
     async def _inject_faults(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Replace the response to a request that was drawn for a fault."""
+        """Replace the response to a request that was chosen for a fault."""
         kind = self._options.faults.draw(self._options.seed, next(self._numbers))
         if kind is not None:
             self._stats.faults[kind] += 1

@@ -1,9 +1,9 @@
 """The three ranking feeds. The same facts come in two row formats and two envelopes.
 
-The reference's sections 2.7 and 4.4 leave open whether `filter` or `search` is honoured. Here both
-are: a row must contain each, ignoring case. `sort_metric` takes any field of the older rows that is
-a number or a string. Without a comparison, every change is 0. Totals cover the whole result, not
-the page. They are false if no row matches, and always in the campaign feed.
+The reference's sections 2.7 and 4.4 leave open whether `filter` or `search` has an effect. Here, a
+row must contain both, ignoring case. `sort_metric` takes any field of the older rows that is a
+number or a string. Without a comparison, every change is 0. Totals cover the whole result, not the
+page. They are false if no row matches, and always in the campaign feed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

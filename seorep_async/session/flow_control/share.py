@@ -327,5 +327,5 @@ def _priority_of_retry(deadline: Deadline, now: float) -> float:
     """Return the deadline of a retry. The retry with the earliest one goes first."""
     if deadline.at < math.inf:
         return deadline.at
-    # With no deadline, it would wait for ever behind retries that have one.
+    # With no deadline, it would wait forever behind retries that have one.
     return now + _SECONDS_WITHOUT_DEADLINE
