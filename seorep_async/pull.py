@@ -56,7 +56,7 @@ class PullRequest(Generic[R]):
 
 @attrs.define(slots=False, eq=False, repr=False)
 class Pull(NotAwaited, Generic[R_co]):
-    """A pull of one feed for many ids: `await` it once, or use it once as an async context manager.
+    """A pull of one feed for many ids. `await` it once, or use it once as an async context manager.
 
     `await` returns `PullOutcomes`. `async with` returns an async iterator of `PulledReport` and
     `FailedReport` objects, and keeps only a few of them in memory. Every id has exactly one

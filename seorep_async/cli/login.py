@@ -151,8 +151,8 @@ def _store(file: Path, name: str, values: Mapping[str, str]) -> None:
 def with_values(text: str, name: str, values: Mapping[str, str]) -> Secret | None:
     """Return the text of a file of profiles with these values in one profile, which may be new.
 
-    TOML has many ways to write a table, and only the usual one is edited: a line `[name]`, and one
-    line for each value. Return None if the edited text doesn't have the new values.
+    TOML has many ways to write a table, and only the usual one is edited. It has a line `[name]`,
+    and one line for each value. Return None if the edited text doesn't have the new values.
     """
     profiles = _tables_of(text)
     if name not in profiles:

@@ -627,7 +627,7 @@ class Contents:
     def _lead(
         self, table: Table, campaign_id: int | None, keyword_id: int | None = None
     ) -> tuple[Any, ...]:
-        """Return the first values of a row of `failures` or `totals`: those about the report."""
+        """Return the first values of a row of `failures` or `totals`. They identify the report."""
         request = self.request
         return (
             request.account,

@@ -49,8 +49,8 @@ class Model:
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes as a dictionary, and nested models as dictionaries in it.
 
-        Secrets are left out: a password, a token and a login address. Tuples become lists, a `Feed`
-        becomes its value, and dates stay dates.
+        A password, a token and a login address are secrets, and are left out. Tuples become lists,
+        a `Feed` becomes its value, and dates stay dates.
         """
         fields = _public_fields(type(self))
         return {field.name: _plain(getattr(self, field.name)) for field in fields}

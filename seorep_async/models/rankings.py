@@ -93,7 +93,7 @@ class SearchLanguage(Model):
 @with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class KeywordRanking(Model):
-    """A keyword's rankings: a row of the campaign feed (the service's reference, section 2.7).
+    """A keyword's rankings, as a row of the campaign feed (the service's reference, section 2.7).
 
     A rank of None means that the service sent null or left the field out, not that it sent 0. The
     reference explains neither null nor 0; read both as not ranked. A `..._change` is the change
@@ -254,7 +254,7 @@ class KeywordRanking(Model):
 @with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class CampaignPeriod(Model):
-    """A period of a campaign: a row of the feed `campaign-by-date` (the reference, section 2.7).
+    """A period of a campaign, as a row of the feed `campaign-by-date` (the reference, section 2.7).
 
     `date_precision` says whether the service sent a day or only a month. For a month, `date` is its
     first day. A field such as `..._rankings_4_10` counts the keywords in positions 4 to 10.
@@ -486,7 +486,7 @@ class KeywordPeriod(Model):
 @with_descriptions
 @attrs.frozen(repr=False, weakref_slot=False)
 class RankingTotals(Model):
-    """The totals of a feed: a number for each metric (the service's reference, section 2.7).
+    """The totals of a feed, with a number for each metric (the service's reference, section 2.7).
 
     A metric is None if the service left it out or sent null. Metrics without a field here are in
     `extra`. Values are int or float, whichever the service sent.

@@ -176,8 +176,8 @@ class Keyword(Model):
 class Backlink(Model):
     """A link to a campaign's address (the service's reference, section 2.5).
 
-    A field that the response leaves out is None: `campaign_id` in all but the response to `create`,
-    `target_anchor` and `target_url` in lists. `status` is `published` or `unpublished`.
+    A field that the response leaves out is None. Only the response to `create` has `campaign_id`,
+    and lists lack `target_anchor` and `target_url`. `status` is `published` or `unpublished`.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""The reference normaliser: one cattrs converter with strict hooks, which names bad fields."""
+"""The reference normaliser is one cattrs converter with strict hooks. It names bad fields."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ def move_unknown_fields(
 ) -> tuple[bytes, int]:
     """Move the unknown fields of all rows that have them in the same place as the first row.
 
-    If rows differ from the first one, other fields may be moved by mistake: known ones, or fields
-    of an object in a row. The caller finds out.
+    If rows differ from the first one, known fields, or fields of an object in a row, may be moved
+    by mistake. The caller finds out.
 
     Args:
         page: the JSON of the rows.

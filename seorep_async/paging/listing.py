@@ -45,7 +45,7 @@ class NotAwaited:
 
 @attrs.define(slots=False, eq=False, repr=False)
 class Listing(NotAwaited, Generic[T, R_co]):
-    """A listing that is fetched when it is used: await it, iterate over it, or take single pages.
+    """A listing that is fetched when it is used. Await it, iterate over it, or take single pages.
 
     - `await listing` returns everything, in the service's order. If the number of items is not the
       announced one, or an item is repeated, it raises an error.

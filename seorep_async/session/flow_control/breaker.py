@@ -1,4 +1,4 @@
-"""A circuit breaker: after too many refusals or failures, nothing but probes goes out.
+"""A circuit breaker. After too many refusals or failures, only probes go out.
 
 Rules are listed in `pace.py`.
 """

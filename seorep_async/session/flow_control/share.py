@@ -1,4 +1,4 @@
-"""A client's share of the limits: its permits, its retry quota and its statistics."""
+"""A client's share of the limits. It grants permits, and has the retry quota and statistics."""
 
 from __future__ import annotations
 
