@@ -20,10 +20,10 @@ class KeyCheck:
     """Distinguishes a refused API key from forbidden objects, in one pull or series of lookups.
 
     A 401 means that the key is refused, but a 403 may be about a single object. After several 403s
-    in a row with no report in between, the check therefore asks the service a question: it repeats
-    a request that the service accepted before, or requests one campaign. If the service refuses
-    this request as well, the key is refused. Asking after every 403 would stall the pull: with half
-    of the campaigns forbidden, it took twice as long.
+    in a row with no report in between, the check therefore asks the service a question: it requests
+    the first row of what the service accepted last, or one campaign. If the service refuses this
+    request as well, the key is refused. Asking after every 403 would stall the pull: with half of
+    the campaigns forbidden, it took twice as long.
     """
 
     FIRST_QUESTION = 8

@@ -70,10 +70,10 @@ class Pull(NotAwaited, Generic[R_co]):
     Leaving the context stops the pull.
 
     A 401 means that the key is refused, but a 403 may be about a single id. The pull therefore
-    repeats a request that the service accepted before: after eight 403s in a row, and at the end if
-    the last 403 may have been about the key. If no request was accepted, or the one of an earlier
-    pull is refused now, it requests one campaign. Once the key is refused, nothing more is sent,
-    and unfinished ids end in an AuthenticationError.
+    requests the first row of what the service accepted last: after eight 403s in a row, and at the
+    end if the last 403 may have been about the key. If nothing was accepted, or the campaign of an
+    earlier pull is refused now, it requests one campaign of the list. Once the key is refused,
+    nothing more is sent, and unfinished ids end in an AuthenticationError.
     """
 
     _request: PullRequest[R_co]
@@ -223,6 +223,7 @@ class _Run(Generic[R]):
         self._total = len(request.ids)  # outcomes in all
         self.taken: int = 0  # outcomes that the consumer has
         self._succeeded = 0
+        self._accepted_before = session.accepted_request
         # The error of an id that had no time left to be sent. All later ids have none either.
         self._late_error: SeoRepError | None = None
         self._bug: BaseException | None = None
@@ -416,9 +417,11 @@ class _Run(Generic[R]):
         accepted = self._session.accepted_request
         if accepted is not None:
             # The lane of the pull is on hold until the response, so the question needs another.
-            question = msgspec.structs.replace(accepted, deadline=deadline, lane=Lane())
+            question = msgspec.structs.replace(
+                accepted.first_rows(1), deadline=deadline, lane=Lane()
+            )
         # A report that arrives during the question does not make its campaign one of this pull.
-        is_of_earlier_pull = accepted is not None and not self._succeeded
+        is_of_earlier_pull = accepted is not None and accepted is self._accepted_before
         share = self._session.share
         share.hold(self._lane)
         try:

@@ -51,11 +51,7 @@ def questions(service: SimulatedService) -> list[int]:
     A question repeats an id or asks for the list.
     """
     ids = requested_ids(service)
-    places = []
-    for place, campaign_id in enumerate(ids):
-        if campaign_id == LIST or campaign_id in ids[:place]:
-            places.append(place)
-    return places
+    return [place for place, id_ in enumerate(ids) if id_ in [LIST, *ids[:place]]]
 
 
 def failed_ids(outcomes: Iterable[PullOutcome[Any]]) -> list[int]:
@@ -169,6 +165,16 @@ async def test_a_good_key_is_not_mistaken_for_a_refused_one(
             range(2, 20), *JANUARY, feed=Feed.CAMPAIGN if 10 in answers else Feed.CAMPAIGN_BY_DATE
         )
     assert not any("stopped" in str(outcome.error) for outcome in outcomes)
+
+
+async def test_page_1_of_an_unfinished_report_is_asked_for_once() -> None:
+    service = SimulatedService(
+        says=lambda request: 403 if len(service.requests) > 3 else report_page([request.page], 3, 3)
+    )
+    async with rankings_of(service, max_concurrency=1) as (_, rankings):
+        with pytest.raises(AuthenticationError):
+            await rankings.pull(range(1, 20), *JANUARY)
+    assert [request.page for request in service.requests[3:]] == [3] + [1] * 8
 
 
 # --- What the answer ends

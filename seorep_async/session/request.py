@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -29,6 +30,8 @@ For a page, it is a `FeedPage` or a `ModelPage` (`normalisation/decoder.py`). A 
 """
 
 _IDEMPOTENT_METHODS = ("GET", "PUT", "DELETE")
+_PAGE = re.compile("(?<![^&])(limit|page)=[^&]*&?")
+"""The size and the number of a page in a query."""
 
 
 # a msgspec struct, because an attrs object takes ten times as long to create for every request
@@ -86,6 +89,11 @@ class Request(PrivateStruct, Generic[T]):
         Its errors do not name the subject, because they are not about it.
         """
         return Request(self.method, self.path, self.decode, self.query, secrets=self.secrets)
+
+    def first_rows(self, limit: int) -> Request[T]:
+        """Return a request for page 1 of the same listing, with at most `limit` rows."""
+        query = f"limit={limit}&page=1&{_PAGE.sub('', self.query)}"
+        return msgspec.structs.replace(self, query=query)
 
     def __repr__(self) -> str:
         # tracebacks show locals; the rest may be private

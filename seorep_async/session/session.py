@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import enum
 import os
-import re
 from collections import Counter
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
@@ -37,8 +36,6 @@ from seorep_async.settings import Settings
 
 T = TypeVar("T")
 
-_LIMIT = re.compile("(?<![^&])limit=[^&]*&?")
-"""The page size in a query."""
 _LAST_ITERATIONS = 5
 """Iterations of the event loop after closing, in which the calls that it woke can end."""
 
@@ -335,10 +332,9 @@ class Session:
         # In an outage, a cache may have the answers to earlier requests. So each repetition asks
         # for another number of rows.
         self._repetitions += 1
-        query = f"limit={self._repetitions}&{_LIMIT.sub('', accepted.query)}"
         # It becomes the next probe, because its subject, None, was not refused.
         repetition = msgspec.structs.replace(
-            accepted, query=query, deadline=call.deadline, max_attempts=1
+            accepted.first_rows(self._repetitions), deadline=call.deadline, max_attempts=1
         )
         try:
             await self.send(repetition)
