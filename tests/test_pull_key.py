@@ -174,7 +174,8 @@ async def test_page_1_of_an_unfinished_report_is_asked_for_once() -> None:
     async with rankings_of(service, max_concurrency=1) as (_, rankings):
         with pytest.raises(AuthenticationError):
             await rankings.pull(range(1, 20), *JANUARY)
-    assert [request.page for request in service.requests[3:]] == [3] + [1] * 8
+    pages = [dict(request.pairs)["page"] for request in service.requests[3:]]
+    assert pages == ["3"] + ["1"] * 8
 
 
 # --- What the answer ends

@@ -92,7 +92,8 @@ class Request(PrivateStruct, Generic[T]):
 
     def first_rows(self, limit: int) -> Request[T]:
         """Return a request for page 1 of the same listing, with at most `limit` rows."""
-        query = f"limit={limit}&page=1&{_PAGE.sub('', self.query)}"
+        other_parameters = _PAGE.sub("", self.query).rstrip("&")
+        query = f"limit={limit}&page=1&{other_parameters}"
         return msgspec.structs.replace(self, query=query)
 
     def __repr__(self) -> str:
