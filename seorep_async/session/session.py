@@ -308,16 +308,16 @@ class Session:
         # outlast. So the last attempt waits until an accepted request is accepted again.
         is_last_try = retry.is_last and failure.retry_after is None
         if permit.is_probe or is_last_try:
-            is_refused = await self._repeat_accepted_request(call)
+            is_refused = await self._repeat_accepted_request(call, is_last_try=is_last_try)
             while is_refused and is_last_try:
                 # The service refuses everything, so the attempts of this call were only too early.
                 call.throttled = call.attempts
-                is_refused = await self._repeat_accepted_request(call)
+                is_refused = await self._repeat_accepted_request(call, is_last_try=True)
         # After a pause for everybody, the retry waits in the queue instead.
         if not permit.paces_retry:
             await self._back_off(call, retry.delay)
 
-    async def _repeat_accepted_request(self, call: Call[Any]) -> bool:
+    async def _repeat_accepted_request(self, call: Call[Any], *, is_last_try: bool) -> bool:
         """Repeat a request that the service accepted before, if only refused campaigns are left.
 
         If the service accepts it again, the breaker closes, and dead campaigns soon use up their
@@ -327,7 +327,7 @@ class Session:
         # Each endpoint may have an outage of its own.
         if accepted is None or accepted.path != call.request.path:
             return False
-        if not self.share.only_refused_left(call.request.subject):
+        if not self.share.claim_repetition(call.request.subject, is_last_try=is_last_try):
             return False
         # In an outage, a cache may have the answers to earlier requests. So each repetition asks
         # for another number of rows.

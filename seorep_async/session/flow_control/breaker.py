@@ -51,6 +51,7 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         next_probe: when the next probe may start if the last one has ended.
         response_time: the smoothed duration of an accepted attempt, in seconds.
         failures: the number of failures in a row.
+        has_repeated: whether an accepted request was repeated since the breaker last opened.
     """
 
     is_open: bool = False
@@ -61,6 +62,7 @@ class CircuitBreaker(msgspec.Struct, eq=False):
     next_probe: float = 0.0
     response_time: float = math.inf
     failures: int = 0
+    has_repeated: bool = False
 
     def open(self, state: Circuit, interval: float, now: float) -> None:
         """Let only probes start, the first after `interval` seconds."""
@@ -68,6 +70,7 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         self.state = state
         self.opened_at = now
         self.is_probing = False
+        self.has_repeated = False
         self.next_probe = now + max(_SHORTEST_BETWEEN_PROBES, interval)
 
     def close(self) -> None:

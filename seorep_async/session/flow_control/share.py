@@ -124,12 +124,18 @@ class Share:
                 return None
         return seconds
 
-    def only_refused_left(self, subject: str | None) -> bool:
-        """Return whether a subject and those of all waiting requests were refused before.
+    def claim_repetition(self, subject: str | None, *, is_last_try: bool) -> bool:
+        """Return whether to repeat an accepted request, after a refusal for a subject.
 
-        Their requests can't distinguish a few dead campaigns from an outage or a limit.
+        If that subject and those of all waiting requests were refused, their requests can't
+        distinguish a few dead campaigns from an outage or a limit. At a limit, each repetition
+        takes the place of another request, so each opening of the breaker allows one. A request
+        that waits alone, or has its last try, may have more.
         """
+        breaker = self._queue.pace.breaker
         subjects = {waiter.subject for waiter in self._queue.ready}
+        if breaker.has_repeated and subjects and not is_last_try:
+            return False
         subjects.add(self._subject(subject))
         # The repetition of an accepted request has no subject. Several calls may send one.
         subjects.discard(None)
@@ -138,7 +144,10 @@ class Share:
         if len(subjects) >= FAILURES_THAT_OPEN:
             return False
         refused = self._queue.pace.refused_subjects
-        return all(other in refused for other in subjects)
+        if not all(other in refused for other in subjects):
+            return False
+        breaker.has_repeated = True
+        return True
 
     @property
     def latest_failure(self) -> SeoRepError | None:
