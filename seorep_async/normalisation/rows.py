@@ -198,7 +198,7 @@ class RowReader(Generic[M]):
         Returns:
             The format of the rows, the names that got fields, and the decoded envelope.
         """
-        for names in choices:
+        for names in dict.fromkeys(choices):
             for row_format in self._formats:
                 try:
                     return row_format, names, self._decoder(row_format, names)(page)
