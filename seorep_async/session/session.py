@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import math
 import os
 from collections import Counter
 from collections.abc import Coroutine, Iterable
@@ -312,6 +313,9 @@ class Session:
             while is_refused and is_last_try:
                 # The service refuses everything, so the attempts of this call were only too early.
                 call.throttled = call.attempts
+                # Without a deadline, nothing else would end this wait.
+                if call.deadline.at == math.inf:
+                    break
                 is_refused = await self._repeat_accepted_request(call, is_last_try=True)
         # After a pause for everybody, the retry waits in the queue instead.
         if not permit.paces_retry:
@@ -326,6 +330,10 @@ class Session:
         accepted = self.accepted_request
         # Each endpoint may have an outage of its own.
         if accepted is None or accepted.path != call.request.path:
+            return False
+        # If others are accepted, the service refuses only some requests. The refusal of this one
+        # would count against the rate, and slow the others down.
+        if not self.share.only_probes and self.share.accepted_since(call.idle_since):
             return False
         if not self.share.claim_repetition(call.request.subject, is_last_try=is_last_try):
             return False

@@ -249,6 +249,27 @@ async def test_one_dead_campaign_at_a_known_limit_ends_in_time(
     assert 3 <= here().now - began <= min(timeout, closes_after)
 
 
+async def test_an_endpoint_that_is_down_slows_no_other() -> None:
+    service = SimulatedService(latency=0.05)
+    async with session_above(service) as session:
+        assert await pull(session, 60) == []
+        service.says = lambda request: 503 if request.path == "/page" else 200
+        pulling = asyncio.create_task(pull(session, ["a/1", "b/1", "c/1"]))
+        while not pulling.done():
+            begun = here().now
+            await session.send(Request("GET", "/other", len))
+            assert here().now - begun < 1
+            await asyncio.sleep(3)
+
+
+async def test_an_outage_ends_a_call_without_a_time_limit() -> None:
+    service = SimulatedService()
+    async with session_above(service, call_timeout=None) as session, asyncio.timeout(300):
+        assert await pull(session, 60) == []
+        service.says = lambda _: 503
+        assert len(await pull(session, ["a/1"])) == 1
+
+
 @pytest.mark.parametrize("status", [429, 503])
 async def test_calls_beside_a_pull_at_a_low_limit_wait_little(status: int) -> None:
     service = SimulatedService("1/s,burst=5", latency=0.05, status=status, seed=611)

@@ -164,7 +164,7 @@ class RefusedSubjects:
 
     def __init__(self) -> None:
         self._refused: dict[Subject | None, RefusedSubject] = {}
-        self._newest_accepted_start = -math.inf  # when the newest accepted attempt started
+        self.newest_accepted_start = -math.inf  # when the newest accepted attempt started
 
     def __contains__(self, subject: Subject | None) -> bool:
         return subject in self._refused
@@ -181,7 +181,7 @@ class RefusedSubjects:
         # There is no time limit: a dead campaign stays dead for hours, and a rate limiter accepts
         # one of the subject's requests sooner or later.
         refused = self._refused.get(subject)
-        return refused is not None and self._newest_accepted_start > refused.first_refused_start
+        return refused is not None and self.newest_accepted_start > refused.first_refused_start
 
     def is_cause(self, subject: Subject | None) -> bool:
         """Return whether a subject was repeatedly refused while others were accepted."""
@@ -197,7 +197,7 @@ class RefusedSubjects:
             self._refused[subject].repeats -= 1
         else:
             self._refused.pop(subject, None)
-        self._newest_accepted_start = max(self._newest_accepted_start, started)
+        self.newest_accepted_start = max(self.newest_accepted_start, started)
         return was_suspected
 
     def refuse(self, subject: Subject | None, started: float, now: float) -> None:
@@ -208,7 +208,7 @@ class RefusedSubjects:
         refused = self._refused.pop(subject, None)
         if refused is None:
             refused = RefusedSubject(started, now)
-        if self._newest_accepted_start > refused.first_refused_start:
+        if self.newest_accepted_start > refused.first_refused_start:
             refused.repeats += 1
         refused.last_refused_at = now
         self._refused[subject] = refused

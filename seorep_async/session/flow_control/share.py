@@ -137,8 +137,6 @@ class Share:
         if breaker.has_repeated and subjects and not is_last_try:
             return False
         subjects.add(self._subject(subject))
-        # The repetition of an accepted request has no subject. Several calls may send one.
-        subjects.discard(None)
         # So many campaigns are unlikely to be dead at once. In an outage, a cache may have the
         # whole campaign of the repeated request.
         if len(subjects) >= FAILURES_THAT_OPEN:
@@ -148,6 +146,10 @@ class Share:
             return False
         breaker.has_repeated = True
         return True
+
+    def accepted_since(self, moment: float) -> bool:
+        """Return whether an attempt was accepted that started after a moment."""
+        return self._queue.pace.refused_subjects.newest_accepted_start > moment
 
     @property
     def latest_failure(self) -> SeoRepError | None:
