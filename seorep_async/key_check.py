@@ -61,8 +61,8 @@ class KeyCheck:
         if error.status == 401:
             self.refusal = error.evolve(subject=None)
             return
-        # The service may have accepted these other requests before the key was revoked. So as many
-        # successes prove nothing, and one more must follow.
+        # The service may have accepted these other requests before the key was revoked. So that
+        # many successes prove nothing: the key counts as good only after one more.
         self._successes_until_key_is_good = other_requests + 1
         self._forbidden_in_a_row += 1
         # A 403 that arrives during a question ends only its own listing.
@@ -81,7 +81,8 @@ class KeyCheck:
         Ask once first if requests since the last 403 have not yet shown that the key is good.
         """
         while not self.answered.is_set():
-            # Another consumer of this pull is asking. If it is cancelled, only one of us asks.
+            # Another consumer of this pull is asking. If it is cancelled, only one of those waiting
+            # here asks in its place.
             await self.answered.wait()
         if self._successes_until_key_is_good and self.refusal is None:
             await self._ask()

@@ -305,8 +305,9 @@ def _why_unreadable(error: Exception) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error)
     if not isinstance(error, tomllib.TOMLDecodeError):
+        # a ValueError of `int()`, or a RecursionError
         return "a number in it is too long, or it is nested too deeply"
-    return f"{error}; strings need quotes"
+    return f"{error} (strings need quotes)"
 
 
 def _others_can_use(status: os.stat_result, *, has_key: bool) -> bool:

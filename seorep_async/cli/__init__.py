@@ -7,7 +7,7 @@ import sys
 
 from seorep_async.cli import signals
 
-TYPE_CHECKING = False  # importing `typing` takes long
+TYPE_CHECKING = False  # importing `typing` is slow
 if TYPE_CHECKING:
     from typing import Any
 
@@ -46,7 +46,7 @@ def main() -> None:
 
         code = run(sys.argv[1:])
         signals.ignore()
-    except KeyboardInterrupt:  # between imports, or while an error was reported
+    except KeyboardInterrupt:  # Ctrl-C during the imports, or while an error is reported
         signals.ignore()
         code = signals.INTERRUPTED
     except ModuleNotFoundError as error:

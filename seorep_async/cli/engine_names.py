@@ -44,5 +44,6 @@ def known_engine_names(
         return find_engine_names(option_value, profile)
     except ConfigurationError as error:
         messages().print(f"Note: the engines have no names: {explain(error)}")
-        # a database needs no profile, and for a service the environment may be enough
+        # The command may still work: a database needs no profile, and for a service, the
+        # environment may have the address and the key.
         return None

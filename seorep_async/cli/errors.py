@@ -23,14 +23,14 @@ class ExitCode(enum.IntEnum):
     USAGE = 2, "wrong options or settings, or no such object"
     AUTHENTICATION = 3, "the service refused the API key"
     PARTIAL = 4, "some reports failed, and may succeed later: repeat with --retry-failed"
-    UNAVAILABLE = 5, "service not available (network, 5xx), or --max-requests: repeat it later"
+    UNAVAILABLE = 5, "the service failed (network, 5xx), or --max-requests ran out: try later"
     SHAPE = 6, "the service's responses have an unexpected shape"
     UNWRITTEN = 7, "the target or stdout could not be written; fetched reports are stored"
     EMPTY = 8, "no campaign was found; nothing is written"
-    REFUSED = 9, "some reports failed, and would fail again (403, 404): don't repeat it"
-    CHANGED = 10, "--exit-code: changes found a change, or doctor found a night to pull"
-    BUSY = 11, "another pull into this target is running: repeat it later"
-    INTERRUPTED = 130, "interrupted (Ctrl-C, SIGTERM, SIGHUP): repeat it to resume"
+    REFUSED = 9, "some reports failed, and would fail again (403, 404): don't retry them"
+    CHANGED = 10, "with --exit-code: changes found a change, or doctor a missing night"
+    BUSY = 11, "another pull into this target is running: try again later"
+    INTERRUPTED = 130, "interrupted (Ctrl-C, SIGTERM, SIGHUP): repeat the command to resume"
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
         self = int.__new__(cls, code)
@@ -81,7 +81,7 @@ _HINTS: tuple[tuple[type[SeoRepError], str], ...] = (
     ),
     (
         errors.AttemptTimeoutError,
-        "; check the address. If a notebook runs the sandbox, call it from a terminal, not by !",
+        "; check the address. If a notebook runs the sandbox, use a terminal, not a cell with !",
     ),
     (errors.ProtocolError, "; check the address, or try again later"),
 )
@@ -142,13 +142,15 @@ def explain(error: BaseException) -> str:
 
 def _hint(error: SeoRepError) -> str:
     """Return the next step, or an empty string."""
+    # the message says it already
     if error.message.endswith("check the address"):
         return ""
     if isinstance(error, errors.NotFoundError):
         # A missing object, whose path ends with its id, means a wrong id. A missing list means a
         # wrong address, unless the message says so already.
-        is_about_object = re.search(r"\d$|address", f"{error.message} {error.path}")
-        return "" if is_about_object else "; check the address"
+        names_object = re.search(r"\d$", error.path or "")
+        says_address = "address" in error.message
+        return "" if names_object or says_address else "; check the address"
     if isinstance(error, errors.AuthenticationError):
         return f"; {_advice_on_key(error)}"
     for kind, hint in _HINTS:
@@ -199,8 +201,8 @@ def in_shell_words(message: str) -> str:
     message = re.sub(
         r"Settings\.(\w+)(, or the seconds of client\.timeout\(\))?", r"-c \1", message
     )
-    # The number is dropped: with several months, it is not the option's value, but what earlier
-    # months left of it.
+    # The number is dropped: with several months, it is not the option's value, but the number
+    # of requests that earlier months left over.
     message = re.sub(r"max_requests=\d+", option_of("max_requests"), message)
     # Settings(name=True) becomes -c name=true
     message = re.sub(

@@ -79,7 +79,7 @@ def _ask_for_address(*, allow_insecure_http: bool) -> str:
 
 
 def _ask_for_key_that_works(name: str, profile: Mapping[str, object]) -> tuple[Secret, str]:
-    """Ask until the service accepts the key. Return the key, and how many campaigns it reads."""
+    """Ask until the service accepts the key. Return it, and its campaigns in words."""
     while True:
         key = Secret(_prompt("API key (it is not shown)", hide_input=True))
         if not key:
@@ -116,7 +116,7 @@ def _prompt(question: str, *, hide_input: bool = False) -> str:
 
 
 async def _count_campaigns(connection: Connection) -> str:
-    """Return in words how many campaigns the key can read."""
+    """Return the number of campaigns that the key can read, in words."""
     async with connection.opened() as client:
         page = await client.campaigns.list(limit=1).page(1)
     if page.total_records is None:

@@ -125,7 +125,8 @@ class Group(click.Group):
         self._advice = advice
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        # Click 8.2 and later raise the help as the text of an error, and 8.1 exits with 0.
+        # Print the help on stderr, and exit with USAGE, with every version of click: 8.1 would exit
+        # with 0, and later ones raise the help as the text of an error.
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help(), err=True)
             ctx.exit(ExitCode.USAGE)

@@ -33,7 +33,7 @@ _NO_WRAPPING = 1_000_000
 
 
 def messages(*, quiet: bool = False) -> Console:
-    """Return a console on stderr; in a log, messages are not wrapped."""
+    """Return a console on stderr. Outside a terminal, lines are not wrapped."""
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     return Console(
         stderr=True,
@@ -144,7 +144,10 @@ def write(text: str) -> None:
 
 
 def write_if_read(text: str) -> None:
-    """Write text to stdout, or nothing if its reader has stopped. The exit code still answers."""
+    """Write text to stdout. If its reader has stopped, write nothing.
+
+    The exit code still tells the result.
+    """
     with suppress(click.exceptions.Exit):
         write(text)
 

@@ -136,7 +136,9 @@ def list_keywords(service: Service, **values: Any) -> None:
     help="First and last day of publication.",
 )
 @option("--search", metavar="TEXT", help="Text to search for, in full or in part.")
-@option("--link-type", metavar="TEXT", help="Such as all; other values are not documented.")
+@option(
+    "--link-type", metavar="TEXT", help="Link type, such as all; other values are not documented."
+)
 @option("--sort-metric", metavar="FIELD", help="Field to sort by.")
 @option("--sort-direction", metavar="TEXT", help="asc or desc; other values are not documented.")
 @_list_command

@@ -281,7 +281,7 @@ def show_summary(run: PullRun, console: Console) -> None:
 
 
 def _headline(run: PullRun) -> str:
-    """Return the first line of the summary: what was pulled."""
+    """Return the beginning of the summary's first line. The source of the pull follows it."""
     pulls = run.pulls
     first_day = min(pull.start_date for pull in pulls)
     last_day = max(pull.end_date for pull in pulls)

@@ -453,8 +453,8 @@ class KnownAccount:
         if self.row_options in (None, request.row_options):
             return
         _log.warning(
-            "the last pull of %s into this database, of %s, had other options or engine names: its "
-            "rows may mean something else",
+            "the last pull of %s into this database, on the night of %s, had other options or "
+            "engine names: its rows may mean something else",
             request.account,
             self.night,
         )

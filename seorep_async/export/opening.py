@@ -20,7 +20,7 @@ from seorep_async.export.fetch import Background
 from seorep_async.export.files import Files, RetryableFailures, refusal
 from seorep_async.export.formats import Arrow, Parquet, Text, WorkbookRows, format_of
 from seorep_async.export.lookups import concerns_all
-from seorep_async.export.pieces import drop_staged, errors_of
+from seorep_async.export.pieces import as_export_errors, drop_staged
 from seorep_async.export.request import ExportRequest
 from seorep_async.export.staging import Opening, Staging, opened_staging
 from seorep_async.export.workbook import WorkbookFile
@@ -62,7 +62,7 @@ async def opened_target(
         target, notes = await _checked_target(client, request, opening, run)
         request = target.request
         folder = target.staging_folder
-        with errors_of(folder):
+        with as_export_errors(folder):
             # The staged pull may be of any of these. If none is staged, the last one begins.
             resumable_requests = [request]
             retry = RetryableFailures()
@@ -100,7 +100,7 @@ async def _checked_target(
     """Return a target that a pull may write, and sentences for the summary."""
     # in the thread, because importing the library of an extra takes long
     target = await run(_target, opening, request, run.stop)
-    with errors_of(target.staging_folder):
+    with as_export_errors(target.staging_folder):
         if opening.restart and not opening.only_look:
             # Before the checks, because one of them may fail, for example if the database is open
             # elsewhere. The caller may repeat the call without `restart`, and the older night must

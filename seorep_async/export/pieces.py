@@ -365,7 +365,7 @@ def drop_unfinished(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def errors_of(folder: Path) -> Iterator[None]:
+def as_export_errors(folder: Path) -> Iterator[None]:
     """Turn an error of the staging folder into an ExportError that says what to do."""
     try:
         yield
@@ -378,9 +378,9 @@ def errors_of(folder: Path) -> Iterator[None]:
     except OSError as error:
         # an error about an open file, such as a full disk, has no file name
         path = Path(error.filename) if isinstance(error.filename, str) else folder
-        problem = f"can't write {path}: {error.strerror or error}"
+        problem = f"can't read or write {path}: {error.strerror or error}"
         if error.errno == errno.ENOSPC:
-            problem += "; free some space, and run this again: no stored report is fetched again"
+            problem += "; free some space, and run this again: staged reports are kept"
         raise ExportError(problem, file=path) from error
 
 

@@ -45,8 +45,9 @@ def in_words(progress: PullProgress) -> str:
 
 
 def _display_of_one_pull() -> Callable[[PullProgress], None]:
-    """Return a function that shows the progress where the program runs."""
+    """Return a function that shows the progress in a notebook, on a terminal, or nowhere."""
     if _is_in_notebook():
+        # without ipywidgets, a line of text
         return _notebook_bar() or _notebook_line()
     if sys.stderr is not None and sys.stderr.isatty():
         return _terminal_line(sys.stderr)

@@ -31,8 +31,8 @@ from seorep_async.export.pieces import (
     BlockIndex,
     Record,
     StagedFailure,
+    as_export_errors,
     drop_unfinished,
-    errors_of,
     opened_in,
 )
 from seorep_async.export.request import ExportRequest, Plan, is_about_row_options
@@ -489,7 +489,7 @@ def opened_staging(
         is_another = all(differences)
         is_resumed = not is_another and staging.earlier_pull is not None
         if is_another:
-            refusal = _refusal_of_another(staging, opening, differences) or refusal
+            refusal = _refusal_to_start_over(staging, opening, differences) or refusal
         if refusal is not None and not is_resumed:
             staging.refusal = refusal
             if not only_look:
@@ -515,14 +515,19 @@ def staged_in(folder: Path, format_: Format, request: ExportRequest) -> StagedPu
         ExportError: another pull uses the folder, or its reports are damaged.
     """
     opening = Opening(folder, only_look=True)
-    with errors_of(folder), opened_staging(folder, format_, [request], opening) as staging:
+    with as_export_errors(folder), opened_staging(folder, format_, [request], opening) as staging:
         return staging.earlier_pull
 
 
-def _refusal_of_another(
+def _refusal_to_start_over(
     staging: Staging, opening: Opening, differences: Sequence[Mapping[str, str]]
 ) -> ConfigurationError | None:
-    """Return an error if starting over for another request would lose something."""
+    """Return an error if starting over for another request would lose something.
+
+    Args:
+        differences: the differences of each request from the staged request. With `retry_failed`,
+            the request for only the failed campaigns comes last.
+    """
     # There are four cases:
     # 1. No report is staged, so nothing is lost.
     if staging.earlier_pull is None or not staging.earlier_pull.reports:
@@ -530,12 +535,14 @@ def _refusal_of_another(
     # 2. The staged pull is unfinished: its reports would be lost.
     if not staging.ended:
         return _unfinished(staging.request, differences[0])
-    # 3. It has ended with failures, and the caller retries them with other row options.
+    # 3. It has ended with failures, and the caller retries them with other row options. A target
+    #    can't mix the rows of both. The request for only the failed campaigns differs least, so it
+    #    is looked at first.
     if opening.retry_failed:
         for difference in reversed(differences):
             if is_about_row_options(difference):
                 return other_row_options(difference)
-    # 4. It has ended, so its target is written, and its staged reports are no longer needed.
+    # 4. Otherwise it has ended, so its target is written, and its staged reports are not needed.
     return None
 
 

@@ -251,8 +251,8 @@ class Change:
     Attributes:
         engine: `engine_a`, `engine_a_mobile`, `engine_a_places` or `engine_b`, or None if the
             keyword has no rank in any of them.
-        kind: the first of `kinds`. Count with `kinds`: a keyword that fell out of the top 10 is
-            `left_top_10` here.
+        kind: the first of `kinds`. To count by kind, use `kinds`: a keyword that fell out of the
+            top 10 is only `left_top_10` here.
         kinds: all kinds that apply, in this order; in a frame, a list:
             `new` or `removed`, and no other: only the later or only the earlier report has the
             keyword.
@@ -302,7 +302,7 @@ class Changes(ModelList[Change]):
         total: the number of changes, including those beyond `limit`. A keyword counts once in each
             engine in which its rank changed.
         filters: the kinds and engines that were requested, if not all of them.
-        moved: the fewest places by which a keyword rose or fell.
+        moved: the minimum number of places for rose and fell.
         left_out: why some campaigns were not compared, by campaign: the report of one of the days
             failed or has no rows.
         notes: sentences about the choice of the days. They are also logged.
@@ -392,11 +392,12 @@ def changes(
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
         account: the name of the account, if there are several.
-        before: the earlier ranking day, or a month, `YYYY-MM`, for its last ranking day; by
-            default, the last day before `after` on which most campaigns were pulled; if `after` is
+        before: the earlier ranking day, or a month, `YYYY-MM`, for its last ranking day. By
+            default, the last day before `after` on which most campaigns were pulled. If `after` is
             a month, the last ranking day of the month before.
-        after: the later ranking day, or a month; by default, the last day on which most campaigns
-            were pulled, unless it was ahead of its pull.
+        after: the later ranking day, or a month. By default, the last day on which most campaigns
+            were pulled. Days whose whole window lay after the night of the pull are used only if
+            there are no others.
         campaign: the id of one campaign, which is compared on days when it has rankings; by
             default all.
         group: the title of a group, in any case, whose campaigns are compared on days when they
@@ -407,7 +408,7 @@ def changes(
         engine: only changes in this engine, or in several: engine_a, engine_a_mobile,
             engine_a_places, engine_b; by default in all of them.
         limit: the number of largest changes to return; by default all.
-        moved: the fewest places by which a keyword rose or fell; by default 3.
+        moved: the minimum number of places for rose and fell; by default 3.
 
     Raises:
         ConfigurationError: an argument is wrong, or the database has no such account, day or

@@ -112,7 +112,7 @@ class CountedChanges:
         campaigns: a table with a row for each campaign with changes. The campaigns that gained or
             lost the most `places` come first; of equal ones, those with the most changes.
         filters: the kinds and engines that were requested, if not all of them.
-        moved: the fewest places by which a keyword rose or fell.
+        moved: the minimum number of places for rose and fell.
         left_out: why some campaigns were not compared, by campaign.
         notes: sentences about the choice of the days. They are also logged.
     """

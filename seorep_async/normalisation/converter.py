@@ -124,7 +124,7 @@ class ModelConverter:
         return function
 
     def _optional(self, model: type, value: Any) -> Any:
-        return None if values.is_no_object(value) else self._cattrs.structure(value, model)
+        return None if values.is_empty_or_null(value) else self._cattrs.structure(value, model)
 
     def _tags(self, value: Any) -> tuple[Tag, ...]:
         if value is None:

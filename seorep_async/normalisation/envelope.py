@@ -145,6 +145,7 @@ def raw_page(envelope: dict[str, Any], *, is_feed: bool) -> RawPage:
     extra = dict(envelope)
     data = extra.pop("data")
     expected = "an array"
+    # The items and their path, and the totals and theirs.
     page = RawPage(data, "data", None, "totals", extra)
     if is_feed and isinstance(data, dict):
         page = _nested_page(data, extra)
@@ -153,8 +154,8 @@ def raw_page(envelope: dict[str, Any], *, is_feed: bool) -> RawPage:
         page.totals = extra.pop("totals", None)
     if not isinstance(page.items, list):
         raise refused(page.items_path, str(values.refusal(expected, page.items)))
-    # The service may send false in place of totals.
-    if page.totals is False or values.is_no_object(page.totals):
+    # Absent totals may be sent as false, null, [] or {}.
+    if page.totals is False or values.is_empty_or_null(page.totals):
         page.totals = None
     _read_metadata(page)
     return page
@@ -196,7 +197,7 @@ def _nested_page(data: dict[str, Any], extra: dict[str, Any]) -> RawPage:
 def _read_metadata(page: RawPage) -> None:
     """Move documented metadata from `extra` to the page. Metadata may be absent or empty."""
     metadata = page.extra.pop("metadata", None)
-    if values.is_no_object(metadata):
+    if values.is_empty_or_null(metadata):
         return
     if not isinstance(metadata, dict):
         raise refused("metadata", str(values.refusal("an object", metadata)))

@@ -42,7 +42,7 @@ class Memo:
         """Convert a value. Remember it if it is short and may be shared."""
         value = self._convert(wire)
         if len(wire) <= _LONGEST_KEY and _may_be_shared(value):
-            # Another thread then only converts some values again.
+            # Threads may share this: after `clear`, another one only converts some values again.
             if len(self.remembered) >= _MOST_VALUES:
                 self.remembered.clear()
             self.remembered[wire] = value
@@ -67,7 +67,7 @@ class RankingValues:
     def convert(self, rows: Sequence[Any]) -> None:
         """Replace the JSON of objects with models, and `"true"` and `"false"` with booleans.
 
-        Other strings stay: `shorten` moves them to `extra`.
+        Other strings are kept here. Later, `shorten` moves them to `extra`.
         """
         locations = self._locations.remembered
         languages = self._languages.remembered
@@ -167,7 +167,7 @@ def _may_be_shared(value: Any) -> bool:
 
 def _optional_object(model: type[M], json: bytes) -> M | None:
     wire = msgspec.json.decode(json)
-    return None if values.is_no_object(wire) else _object(model, wire)
+    return None if values.is_empty_or_null(wire) else _object(model, wire)
 
 
 def _tags(json: bytes) -> tuple[Tag, ...]:

@@ -133,8 +133,8 @@ class RowReader(Generic[M]):
         if model is KeywordRanking:
             self._values = RankingValues(self._names)
             self._formats = list(_FORMATS)
-        # Each decoder is made when a page first needs it.
-        self._decoder = lru_cache(16)(self._make_decoder)
+        # `_make_decoder` makes each decoder when a page first needs it.
+        self._decoder_for = lru_cache(16)(self._make_decoder)
         # Unknown names that recurred on earlier pages. The types of other pages have a field for
         # each.
         self._unknown_names: tuple[str, ...] = ()
@@ -149,7 +149,7 @@ class RowReader(Generic[M]):
         # Current rows have no unknown fields, so none can name another campaign, and no subject is
         # passed.
         try:
-            return self._page(self._decoder("current", ())(body), number)
+            return self._page(self._decoder_for("current", ())(body), number)
         except REFUSALS:
             pass
         known_names = self._known_names
@@ -165,7 +165,7 @@ class RowReader(Generic[M]):
         if not unknown_names.issubset(names):
             names = ()
             body, moves = move_unknown_fields(body, first_row, known_names)
-        envelope = self._decoder(row_format, names)(body)
+        envelope = self._decoder_for(row_format, names)(body)
         # A mark at a wrong place is refused, or lost in another object or under a second mark.
         extras = [row.extra for row in _content(envelope)[0] if row.extra]
         if len(extras) != moves or not known_names.isdisjoint(chain(*extras)):
@@ -201,7 +201,7 @@ class RowReader(Generic[M]):
         for names in dict.fromkeys(choices):
             for row_format in self._formats:
                 try:
-                    return row_format, names, self._decoder(row_format, names)(page)
+                    return row_format, names, self._decoder_for(row_format, names)(page)
                 except REFUSALS:
                     pass
         raise ValueError("no types accept these rows")

@@ -155,7 +155,7 @@ def total(value: Any) -> tuple[float | None, dict[str, Any] | None]:
         raise refusal('a number as "value"', number) from None
 
 
-def is_no_object(value: object) -> bool:
+def is_empty_or_null(value: object) -> bool:
     """Return whether a value is null or an empty map, which may be sent as an empty array."""
     return value in (None, [], {})
 

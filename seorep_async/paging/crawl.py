@@ -55,14 +55,14 @@ class Crawl(Generic[T]):
     1. The next page of the same listing, if it announced no number of pages: only this worker
        knows whether there is another.
     2. A page of the first listing that has more to request. Listings are thus finished in order, as
-       far as possible. A listing is passed over if one of its pages is being tried again, or if no
-       more of its pages have arrived than are in progress. Otherwise, a listing whose requests
+       far as possible. A listing is passed over if one of its pages is being tried again, or if it
+       has at least as many pages in progress as have arrived. Otherwise, a listing whose requests
        always fail would hold up the others, and its failures would look like a limit of the
        service.
     3. Page 1 of the next listing that begins.
     4. If there is no other work, a page of the first listing that was passed over. A listing with
        a page that is being tried again is taken only if every unfinished listing has such a page,
-       and none will begin as soon as the consumer takes a report.
+       and no new listing is waiting for the consumer to take a report.
 
     There is a worker for each permit, plus one for each worker whose request is being tried again.
     With more workers, nearly every request would wait in the queue for its permit, which costs
@@ -112,22 +112,23 @@ class Crawl(Generic[T]):
 
     def _next_job(self) -> Job[T] | None:
         """Return the next page to request by rules 2 to 4 of the class, if there is any."""
-        healthy = self._unfinished
+        candidates = self._unfinished
         if self._retrying:
             failing = {self._workers[worker] for worker in self._retrying}
-            healthy = [reading for reading in self._unfinished if reading not in failing]
-        # 2. A listing that goes well.
-        for reading in healthy:
+            candidates = [reading for reading in self._unfinished if reading not in failing]
+        # 2. A listing without a retry. More of its pages have arrived than are in progress.
+        for reading in candidates:
             if reading.wants_request and reading.in_progress < reading.arrived:
                 return self._take_job(reading)
         # 3. The listing that begins next.
         next_reading = self._source.next_reading()
         if next_reading is not None:
             return next_reading, next_reading.take_number()
-        # 4. Without other work, a listing that was passed over.
-        if not healthy and not self._source.awaits_consumer:
-            healthy = self._unfinished
-        for reading in healthy:
+        # 4. Without other work, a listing that was passed over. If only listings with a retry are
+        # left, and no listing waits for the consumer, one of those.
+        if not candidates and not self._source.awaits_consumer:
+            candidates = self._unfinished
+        for reading in candidates:
             if reading.wants_request:
                 return self._take_job(reading)
         return None
@@ -175,7 +176,8 @@ class Crawl(Generic[T]):
         # 1. Without a number of pages, only this worker may read on in the listing.
         if reading.wants_request and reading.last_page is None:
             return self._take_job(reading)
-        # Another worker replaced each one whose request was tried again. One of the two now ends.
+        # For each retry, a further worker was started. Now that a retry is over, there is one too
+        # many, and this one ends.
         if len(self._workers) > self._permits + len(self._retrying):
             return None
         return self._next_job()
@@ -228,7 +230,7 @@ class Crawl(Generic[T]):
                 worker.cancel()
 
     def _on_worker_end(self, worker: asyncio.Task[None]) -> None:
-        """Remove a worker, report its listing if it was cancelled, and start another worker."""
+        """Remove a worker, and start another one. Report the listing of a cancelled worker."""
         reading = self._workers.pop(worker)
         self._retrying.discard(worker)
         if not worker.cancelled():
@@ -236,8 +238,8 @@ class Crawl(Generic[T]):
             if bug is not None:
                 self._source.on_bug(bug)
         elif self.is_open:
-            # The worker was cancelled by closing the client, or because its listing has failed. A
-            # listing that has failed is no longer known to the source, which then does nothing.
+            # Closing the client cancels workers, and so does the failure of their listing. After a
+            # failure, the source no longer knows the listing, and ignores this call.
             self.drop(reading)
             closed = ConfigurationError("the client was closed while its pages were being read")
             self._source.on_failure(reading, closed)

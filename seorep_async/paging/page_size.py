@@ -33,7 +33,9 @@ CONFIRMATIONS = 3
 MOST_FAILURES = 3
 """The number of failures, perhaps because of the limit, after which default pages are used."""
 QUESTION_ATTEMPTS = 3
-"""The attempts for a question. A random fault, or a refusal at a low rate, is no answer."""
+"""The maximum number of attempts for a question. One could fail by chance, which says nothing about
+the page size.
+"""
 QUESTION_SECONDS = 90
 """The maximum number of seconds by which refusals may prolong a question.
 
@@ -111,9 +113,9 @@ class PageSize:
     async def _wait_for_turn(self, patience: float, ask_until: float) -> bool:
         """Wait until no other listing asks the question, for `patience` seconds.
 
-        If the service refuses attempts then, go on waiting, at most until `ask_until`: the further
-        pages would have to wait just as long. Return whether it is this listing's turn to ask. It
-        must then release `_turn`.
+        If the service is refusing attempts then, wait longer, at most until `ask_until`: the
+        further pages could not be fetched earlier anyway. Return whether it is this listing's turn
+        to ask. It must then release `_turn`.
         """
         now = self._session.clock.monotonic
         wait_until = min(now() + patience, ask_until)
@@ -155,8 +157,8 @@ class PageSize:
             # A question that was never sent decides nothing.
             if error.attempts == 0:
                 pass
-            # A late question had little time, and while the service refuses others as well, a
-            # refusal is probably about the rate. Both decide only if they are repeated.
+            # A late question had little time. A refusal, while others are refused as well, is
+            # probably about the rate. Either decides only if it recurs.
             elif isinstance(error, DeadlineExceededError) or (
                 error.status in (429, 503) and self._rate_is_refused()
             ):
@@ -211,7 +213,11 @@ class PageSize:
         return self._pages_are_limited
 
     def _is_confirmed(self, page: Page[Any]) -> bool:
-        """Return whether a report of this length can't have been cut."""
+        """Return whether a report of this length can't have been cut.
+
+        It is shorter than the longest confirmed report. Or it is as long, and enough reports of
+        that length were confirmed.
+        """
         records = page.total_records
         if records is None:
             return False

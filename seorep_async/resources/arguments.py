@@ -51,7 +51,7 @@ _OTHER_WAYS = {
     "campaign_ids": "Pass them as ids.",
     "filter": "Pass it as search.",
     "keyword_ids": "Pass them as ids.",
-    "month": 'Pass "2023-03" as after, or as both start_date and end_date.',
+    "month": 'Pass after="2023-03", or "2023-03" as both start_date and end_date.',
     "on_progress": "Only `pull_to` reports its progress. Here, write `async for outcome in "
     "tqdm(pull, total=len(pull))`.",
     "page": "Write .page(…) after the call.",
@@ -60,7 +60,7 @@ _OTHER_WAYS = {
 """Advice for arguments that other clients have."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MONTH = re.compile(r"[0-9]{4}-(0[1-9]|1[0-2])")
-_FORM_OF_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")  # also of a month that does not exist
+_FORM_OF_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")  # matches months that don't exist as well
 _LONGEST_NAME = 100
 """The maximum length of an account's name."""
 
@@ -156,7 +156,7 @@ def check_ids(object_name: str, values: Iterable[int]) -> Collection[int]:
         # msgspec checks a million ids in 0.1 s
         return _without_duplicates(msgspec.convert(ids, _IDS))
     except (msgspec.ValidationError, UnicodeError):
-        # Checked one by one, so that the error names the wrong id.
+        # Checked one by one: this accepts numpy integers as well, and the error names the wrong id.
         return _without_duplicates(check_id(name, value) for value in ids)
 
 

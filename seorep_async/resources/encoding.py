@@ -39,10 +39,10 @@ def encode_write(
 
 
 def _pairs(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> Iterator[tuple[str, str]]:
-    """Yield names and strings one at a time.
+    """Yield names and strings.
 
-    If a later value is refused, a list in a local variable of this function would show secrets in
-    a traceback.
+    They are not collected: if a later value is refused, a traceback with local variables would
+    show the secrets in a list.
     """
     for name, value in values.items():
         if not isinstance(value, tuple):

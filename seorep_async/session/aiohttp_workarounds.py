@@ -28,7 +28,8 @@ def reuse_freed_memory() -> None:
     """Let glibc reuse the blocks that asyncio reads into (CPython 3.11 to 3.14).
 
     asyncio allocates a block for each read and then shortens it. glibc maps and unmaps each of
-    these blocks until a larger one has been freed, which costs 20 microseconds per request.
+    these blocks, which costs 20 microseconds per request. Freeing a larger block once makes glibc
+    raise its threshold, and keep such blocks from then on. So one is allocated and freed here.
     """
     bytes(2 * READ_SIZE)  # freed at once
 
@@ -144,13 +145,16 @@ def abort(transport: asyncio.Transport | None) -> None:
 
 
 class OwnResponse(aiohttp.ClientResponse):
-    """A response in our own sessions. Its request is sent only once."""
+    """A response in our own sessions. It keeps aiohttp from sending its request again."""
 
     async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-        """Read the head of the response. After an error, close the connection at once."""
+        """Read the head of the response. After any error, abort the connection.
+
+        An error after which aiohttp would resend the request becomes a WireError.
+        """
         try:
             return await super().start(connection)
-        # Not a GeneratorExit: the loop may then be closed.
+        # GeneratorExit is not caught: the loop may be closed by then, and `abort` needs it.
         except (Exception, asyncio.CancelledError) as error:
             abort(connection.transport)
             if isinstance(error, WireError.RESENT_AFTER):

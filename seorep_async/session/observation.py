@@ -109,7 +109,8 @@ class Stats:
     retries: Mapping[str, int]
     """Retries, by cause: `throttle`, `overload`, `transient`."""
     throttled: int
-    """Responses that refused the rate: 429; 400, 403 or 420 with Retry-After; a firewall's page."""
+    """Responses that refused a request because of the rate: 429; 400, 403 or 420 with Retry-After;
+    a firewall's page."""
     bytes_received: int
     """Bytes of all bodies, decompressed."""
     in_flight: int
@@ -127,9 +128,9 @@ class Stats:
     page_sizes: Mapping[str, int] = attrs.field(factory=dict)
     """The page sizes that the client has found, by endpoint path. See `Settings.page_size`."""
     outage: float | None = None
-    """How long only probes have gone out because the service fails, in seconds, or None without an
-    outage. While no limit of the service is known, 503s that last for a second count as failures.
-    During an outage, a new call waits until a probe succeeds, or until its time limit."""
+    """Seconds since an outage began, or None without one. 503s count as an outage if no limit is
+    known and no probe was accepted for a second. During an outage, only probes are sent. A new call
+    waits until a probe succeeds, or until its time limit."""
 
     def since(self, earlier: Stats) -> Stats:
         """Return the increase since an earlier snapshot. The limits are the current ones."""

@@ -25,9 +25,10 @@ class RetryQuota:
         self.tokens = min(self.CAPACITY, self.tokens + spent)
 
     def succeed(self, spent: int) -> None:
-        """Give back the tokens of a successful call, and the cost of one more retry.
+        """Give back the tokens of a successful call, and as a reward, the cost of one more retry.
 
-        While half of the attempts succeed, the tokens can't run out, no matter how many calls wait
-        for a retry.
+        A success thus pays for a failure. While clearly more than half of the attempts succeed, the
+        tokens last, however many calls wait for a retry. At exactly half, they may run out by
+        chance.
         """
         self.tokens = min(self.CAPACITY, self.tokens + spent + TRANSIENT_COST)

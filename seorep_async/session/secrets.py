@@ -70,7 +70,7 @@ class Scrubber:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         forms = {secret for secret in secrets if len(secret) >= _SHORTEST}
-        # Unknown kinds of escaping leave these parts of a secret.
+        # No kind of escaping changes these parts of a secret, so unknown kinds don't hide them.
         runs = {run for form in forms for run in _LONG_RUN.findall(form)}
         latest = forms
         for _round in range(3):  # for example JSON as a string in JSON, with slashes escaped
@@ -108,8 +108,8 @@ class Scrubber:
 def _pattern(head: str) -> str:
     """Return the pattern for a head, which is the beginning of a secret.
 
-    The pattern finds a short secret only if no letter stands directly before or after it. The last
-    character of an escape before it is not such a letter.
+    The pattern finds a short secret only if no letter stands directly before or after it. A
+    letter that ends an escape, as in `\\n` or `%2F`, does not count.
     """
     escaped = re.escape(head)
     # A head of full length does not occur in a string by chance.

@@ -34,8 +34,8 @@ class Deadline(msgspec.Struct, frozen=True):
     - `of_call`: the clock starts at the beginning of the call, and also runs while the call waits
       for a permit.
     - `of_stream`: the clock of each request starts with its first permit. The wait for that permit
-      has no limit of its own. It ends with a `client.timeout()` around the stream, or once an
-      outage during the stream has outlasted the time limit of a request.
+      has no limit of its own. It ends when a `client.timeout()` around the stream runs out, or when
+      an outage has lasted, within the stream, longer than the time limit of a request.
 
     Attributes:
         at: monotonic time, or infinity without a limit.
@@ -76,7 +76,7 @@ class TimeLimits:
         self.is_closed: bool = False
         self.running: set[TimeLimit] = set()
         self._alarm: asyncio.TimerHandle | None = None
-        # When the attempt is due for which the alarm is set.
+        # The time at which the attempt is due that the alarm was set for.
         self._next_due = math.inf
 
     def close(self) -> None:
@@ -108,13 +108,16 @@ class TimeLimits:
         self._alarm = loop.call_at(alarm_due, self._ring, loop, alarm_due)
 
     def _ring(self, loop: asyncio.AbstractEventLoop, alarm_due: float) -> None:
-        """End the attempts that are due. `alarm_due` is the planned time of this alarm."""
+        """End the attempts that are due, or prolong them after a stop, and set the next alarm.
+
+        `alarm_due` is the planned time of this alarm.
+        """
         now = loop.time()
         for limit in self.running:
             if limit.due > now:
                 continue
             if now - alarm_due > LATE and limit.extensions > 0:
-                # The loop was blocked, so a response may have arrived that it has not read yet.
+                # The loop was blocked. It may not yet have read a response that arrived meanwhile.
                 limit.extensions -= 1
                 limit.inconclusive = True
                 limit.due = now + _EXTENSION

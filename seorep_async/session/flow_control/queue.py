@@ -230,7 +230,10 @@ class PermitQueue:
         self.dispatch()
 
     def _learn(self, permit: Permit, failure: Failure | None) -> None:
-        """Let the pace learn from a failure, or from a success, which is None."""
+        """Let the pace learn from the end of an attempt, and end waiters that can't succeed.
+
+        A failure of None is a success.
+        """
         if failure is not None and failure.cause.retryable:
             self.latest_failure = failure.error
         now = self._clock.monotonic()

@@ -249,12 +249,13 @@ class Share:
         return outcome
 
     def _comes_too_late(self, permit: Permit, deadline: Deadline, now: float) -> bool:
-        """Return whether a permit was granted in time, but its request runs after the deadline.
+        """Return whether a granted permit comes too late.
 
-        The permit is then taken back.
+        It does if its request would start after the deadline. The permit is then taken back.
 
         Raises:
-            ClientClosed: the client was closed after the grant.
+            ClientClosed: the client was closed after the grant. The permit is taken back here as
+                well.
         """
         if self._is_closed:
             # The connections are being closed.
