@@ -307,7 +307,7 @@ def _why_unreadable(error: Exception) -> str:
     if not isinstance(error, tomllib.TOMLDecodeError):
         # a ValueError of `int()`, or a RecursionError
         return "a number in it is too long, or it is nested too deeply"
-    return f"{error} (strings need quotes)"
+    return f"{error}; write strings in quotes"
 
 
 def _others_can_use(status: os.stat_result, *, has_key: bool) -> bool:

@@ -24,7 +24,7 @@ def _about(description: str, *, ge: int | None = None, le: int | None = None) ->
 FirstDay: TypeAlias = Annotated[str, _about("First day, YYYY-MM-DD, or month, YYYY-MM.")]
 LastDay: TypeAlias = Annotated[str, _about("Last day, YYYY-MM-DD, or month, YYYY-MM.")]
 PageNumber: TypeAlias = Annotated[int, _about("Page, from 1.", ge=1)]
-RowsPerPage: TypeAlias = Annotated[int, _about("Rows a page.", ge=1)]
+RowsPerPage: TypeAlias = Annotated[int, _about("Rows per page.", ge=1)]
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -45,8 +45,8 @@ class RankingsArguments(Arguments):
     columns: Annotated[
         list[str] | None,
         _about(
-            "Of keyword_rankings. Default: phrase, location, ranks, URLs. all: every one. "
-            "..._change: sign unknown."
+            "Default: phrase, location, ranks, URLs. all: all of keyword_rankings. "
+            "The sign of ..._change is unknown."
         ),
     ] = None
     page: PageNumber = 1
@@ -56,46 +56,46 @@ class RankingsArguments(Arguments):
 class ChangesArguments(Arguments):
     before: Annotated[
         str | None,
-        _about("Earlier ranking day, or a month. Default: the last before after, or its month."),
+        _about("Earlier ranking day or month. Default: the last day, or month, before `after`."),
     ] = None
     after: Annotated[
-        str | None, _about("Later ranking day, or a month. Default: of most campaigns.")
+        str | None, _about("Later ranking day or month. Default: the last day of most campaigns.")
     ] = None
     campaign: Annotated[int | None, _about("Only this campaign id.")] = None
     group: Annotated[str | None, _about("Only this group.")] = None
     kind: Annotated[
         list[ChangeKind] | None,
         _about(
-            "rose, fell: by moved places, ranked on both days. found, lost: its rank. "
-            "new, removed: the keyword."
+            "rose, fell: ranked on both days. found, lost: ranked on one. new, removed: "
+            "keyword on one."
         ),
     ] = None
     engine: Annotated[
-        list[Engine] | None, _about("Only in these. Default: all. places: map results.")
+        list[Engine] | None, _about("Only these. Default: all. places: map results.")
     ] = None
     by_campaign: Annotated[
         bool,
         _about(
-            "Count each campaign's changes, most places up or down first. places: net gained, "
-            "without found, lost. Kind rose: gains alone."
+            "Count each campaign's changes, most places first. places is the net gain, without "
+            "found and lost; with kind rose, only gains."
         ),
     ] = False
-    moved: Annotated[int, _about("Least places of rose and fell.", ge=1)] = 3
-    limit: Annotated[int, _about("Most rows.", ge=1, le=MOST_CHANGES)] = 25
+    moved: Annotated[int, _about("Minimum places for rose, fell.", ge=1)] = 3
+    limit: Annotated[int, _about("Maximum rows.", ge=1, le=MOST_CHANGES)] = 25
 
 
 class HistoryArguments(Arguments):
-    sql: Annotated[str, _about("One SELECT, DuckDB's SQL; 20 s, 1 GB.")]
+    sql: Annotated[str, _about("One SELECT in DuckDB's SQL; 20 s, 1 GB.")]
 
 
 class PullArguments(Arguments):
     start_date: FirstDay
     end_date: LastDay
-    campaign_ids: Annotated[list[int] | None, _about("Default: every campaign.")] = None
+    campaign_ids: Annotated[list[int] | None, _about("Default: all.")] = None
     group: Annotated[str | None, _about("Only this group.")] = None
     feeds: Annotated[
         list[FeedName] | None,
-        _about("Default: campaign, a row a keyword, which changes needs."),
+        _about("Default: campaign (a row per keyword); changes needs it."),
     ] = None
     restart: Annotated[bool, _about("Drop an unfinished pull.")] = False
 
