@@ -352,9 +352,11 @@ def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
     loop = None
     with contextlib.suppress(RuntimeError):  # no loop runs
         loop = asyncio.get_running_loop()
-    if loop is None:
+    # on Windows, no signal interrupts the wait for a thread
+    if loop is None and os.name == "nt":
         return asyncio.run(work())
-    # In a notebook, an event loop runs in this thread, so the coroutine runs in another thread.
+    # The coroutine runs in another thread: in a notebook, a loop already runs in this one, and
+    # elsewhere a loop may log the error of a time limit's signal handler instead of raising it.
     cancels: list[Callable[[], object]] = []
 
     async def cancellable() -> pa.Table:

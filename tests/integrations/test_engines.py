@@ -195,37 +195,30 @@ async def test_its_requests_belong_to_the_span_of_its_caller(
     assert spans == ["the caller's"]
 
 
-@pytest.mark.parametrize(
-    ("in_a_loop", "signal_number"),
-    [(False, signal.SIGINT), (True, signal.SIGINT), (True, signal.SIGALRM)],
-)
-def test_a_signal_ends_pull_table_in_scripts_and_in_notebooks(
-    in_a_loop: bool, signal_number: signal.Signals
-) -> None:
-    def pull() -> None:
+def test_ctrl_c_ends_pull_table_in_notebooks() -> None:
+    async def main() -> None:
         pull_table(range(1, 9), **WINDOW, settings=Settings(max_concurrency=1))
 
-    async def main() -> None:
-        pull()
-
-    def run() -> None:
-        if not in_a_loop:
-            pull()
-        # The loop of a notebook leaves the signal to Python.
-        with contextlib.closing(asyncio.new_event_loop()) as loop:
+    with served(latency=0.3) as sandbox, contextlib.closing(asyncio.new_event_loop()) as loop:
+        interrupting = signal_at(2, sandbox, signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            # the loop of a notebook leaves the signal to Python
             loop.run_until_complete(main())
-
-    def give_up(*_: object) -> None:
-        raise TimeoutError
-
-    # some schedulers end a task by an error out of the handler of an alarm
-    signal.signal(signal.SIGALRM, give_up)
-    with served(latency=0.3) as sandbox:
-        interrupting = signal_at(2, sandbox, signal_number)
-        with pytest.raises((KeyboardInterrupt, TimeoutError)):
-            run()
         interrupting.join()
         assert sandbox.stats.requests <= 4
+
+
+def test_a_time_limit_ends_pull_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def pull(*_: object) -> None:
+        # in a callback, where a loop only logs errors
+        asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGALRM)
+        await asyncio.sleep(100)
+
+    monkeypatch.setattr(engines, "_pull", pull)
+    before = signal.signal(signal.SIGALRM, Mock(side_effect=InterruptedError))
+    with served(), pytest.raises(InterruptedError):
+        pull_table([1], **WINDOW)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.heavy
