@@ -31,7 +31,9 @@ _FAILURES_IN_REPR = 3
 _LONGEST_REASON = 160
 """The maximum length of a failure's reason in a summary."""
 _SHARED_COLUMNS = 2
-"""The number of leading columns that are equal in all rows of a pull: account, snapshot date."""
+"""The number of leading columns that are equal in all rows of a pull. They are the account and the
+snapshot date.
+"""
 _SKIP_FAILURES = "skip_failures=True leaves failed reports out of the table"
 
 
@@ -232,7 +234,7 @@ Outcome: TypeAlias = PulledReport[R] | FailedReport
 
 
 class PullOutcomes(TableList[Outcome[R]]):
-    """The outcomes of an awaited pull: a list, in the order of the ids, that is also a table.
+    """The outcomes of an awaited pull, in the order of the ids. This list is also a table.
 
     Slices, copies and concatenations are also `PullOutcomes`. Every conversion to a table raises
     the error of the first failed outcome, unless `skip_failures=True` leaves failures out. If there

@@ -120,7 +120,7 @@ def facts_of_error(error: BaseException) -> dict[str, Any]:
 
 
 def explain(error: BaseException) -> str:
-    """Return one line: why the command ended, and the next step if there is one."""
+    """Return one line. It says why the command ended, and the next step if there is one."""
     if isinstance(error, click.ClickException):
         return one_line(error.format_message())
     if not isinstance(error, SeoRepError):

@@ -1,6 +1,6 @@
-"""The nights of a database, for `seorep doctor`: which are missing, and which lack reports.
+"""The nights of a database, for `seorep doctor`.
 
-A night is the snapshot date of an account's pull.
+It finds nights that are missing or lack reports. A night is the snapshot date of an account's pull.
 """
 
 from __future__ import annotations

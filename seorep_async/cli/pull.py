@@ -39,7 +39,7 @@ _OTHER_MONTHS = ("%Y-%m", "%m/%Y", "%m.%Y", "%m-%Y", "%Y/%m", "%b %Y", "%B %Y")
 
 @dataclass(frozen=True, kw_only=True)
 class PullArguments:
-    """The options of a pull: what is pulled, how, and what is shown."""
+    """The values of the command's options and arguments."""
 
     out: str | None
     feeds: tuple[str, ...]
@@ -187,7 +187,7 @@ class PullArguments:
 
 
 def default_window(today: dt.date) -> Window:
-    """Return the first and the last day of a pull without options: three full months."""
+    """Return the first and the last day of a pull without options. It covers three full months."""
     return _last_days(_DEFAULT_MONTHS, "m", today)
 
 

@@ -91,7 +91,7 @@ class Target:
         return self.path.with_name(f".{shortened(self.path.name)}.pull")
 
     def check_accounts(self, account_ids: Sequence[int]) -> None:
-        """Do nothing: a file contains one pull, so no account can mix with another."""
+        """Do nothing. A file contains one pull, so no account can mix with another."""
 
     def replaced_pull(self) -> Mapping[str, Any]:
         """Return the row of the pull that this one replaces. A database replaces none."""

@@ -1,4 +1,4 @@
-"""The rows of a database that a pull replaces: SQL statements, which also run in DuckDB's shell.
+"""SQL statements for the rows that a pull replaces in a database. DuckDB's shell runs them as well.
 
 A night is the snapshot date of an account's pull. A pull replaces these rows:
 

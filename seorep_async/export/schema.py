@@ -33,7 +33,9 @@ _TYPES = {
 }
 """The type in the database for each type of column."""
 AS_OF = "least(end_date, greatest(start_date, snapshot_date))"
-"""The ranking day of a report: the last day of its window, or its night if that is earlier."""
+"""The ranking day of a report. It is the last day of its window, or its night if that is
+earlier.
+"""
 
 COUNTED_REPORTS = f"""
     SELECT * FROM (

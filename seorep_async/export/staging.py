@@ -428,15 +428,15 @@ def _add_without_unencodable(
 
 @attrs.frozen
 class Opening:
-    """How a target is opened: its path, what may be replaced, and what happens to a staged pull.
+    """The options with which a target and its staging folder are opened.
 
     Attributes:
         out: the path as the caller named it.
         force: whether to replace also files that no pull wrote or that somebody changed.
-        restart: remove the staged pull without reading it.
-        retry_failed: fetch the failed reports of a pull that has ended.
+        restart: whether to remove the staged pull without reading it.
+        retry_failed: whether to fetch the failed reports of a pull that has ended.
         engine_names: names of engine A and engine B for a workbook, or None.
-        only_look: change nothing in the folder.
+        only_look: whether to change nothing in the folder.
     """
 
     out: str | os.PathLike[str]

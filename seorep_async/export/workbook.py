@@ -53,7 +53,7 @@ from seorep_async.tables.output_tables import (
 )
 
 _LARGEST_INTEGER = 2**53
-"""The largest integer that Excel stores exactly: all its numbers are floating-point."""
+"""The largest integer that Excel stores exactly. All its numbers are floating-point."""
 _FIRST_YEAR = 1900
 """The first year of Excel's dates."""
 _LONGEST_TEXT = 32_767

@@ -88,7 +88,8 @@ _CAMPAIGNS = f"""
     GROUP BY campaign_id
     ORDER BY campaign_id
 """
-"""The campaigns expected on two days: whether each day has their report, and why it failed."""
+"""The campaigns expected on two days. A row says which days have a report, and why another failed.
+"""
 CHOSEN_CHANGES = """
     WITH before AS (
         SELECT *
@@ -533,7 +534,7 @@ def check_group(group: object, campaign: object) -> None:
 
 @attrs.frozen
 class Comparison:
-    """A comparison of two days: the campaigns that it can compare, and why it leaves others out.
+    """The campaigns that can be compared on two days, and the reasons why others are left out.
 
     Attributes:
         selection: the campaigns with reports of both days.

@@ -33,8 +33,8 @@ _SPLITS: dict[Any, Convert] = {
     UNFROZEN.date | None: values.day,
     UNFROZEN.date: values.period,
 }
-"""For each type, a function that splits a wire value in two: the attribute's value, and a part that
-is stored in another attribute or in `extra`.
+"""For each type, a function that splits a wire value in two. One part is the attribute's value. The
+other is stored in another attribute or in `extra`.
 """
 
 

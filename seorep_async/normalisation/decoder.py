@@ -62,7 +62,9 @@ class Decoder:
 
 
 decoder_for = lru_cache(16)(Decoder)
-"""Return the decoder for an account's engine names. It is shared: making one takes milliseconds."""
+"""Return the decoder for an account's engine names. It is shared, because making one
+takes milliseconds.
+"""
 
 
 class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):

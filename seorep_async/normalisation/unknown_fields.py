@@ -13,7 +13,9 @@ from collections.abc import Collection
 import msgspec
 
 MARK = os.urandom(16).hex()
-"""The name of the field with a row's unknown fields. No service can send it: it is random."""
+"""The name of the field with a row's unknown fields. No service can send it, because it is
+random.
+"""
 
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _FLAT = rf'(?:[^][{{}}"]++|{_STRING})*+'

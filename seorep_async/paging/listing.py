@@ -220,7 +220,7 @@ class _Iteration(AsyncGenerator[T, None]):
         # Raised by a coroutine, because `anext(iteration, default)` crashes Python if `__anext__`
         # itself raises.
         raise ConfigurationError(
-            "this iteration ended early, so rows are missing; iterate over the listing anew"
+            "this iteration ended early, so rows are missing; iterate over the listing again"
         )
 
     def asend(self, value: None) -> Coroutine[Any, Any, T]:

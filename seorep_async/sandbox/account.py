@@ -68,7 +68,7 @@ class Records:
 
 
 class KeywordIds(Sequence[int]):
-    """The ids of all keywords of some campaigns: up to 2 billion, so they are not stored."""
+    """The ids of all keywords of some campaigns. They may be 2 billion, so they are not stored."""
 
     def __init__(self, campaign_ids: Sequence[int], keywords: int) -> None:
         self._campaign_ids = campaign_ids

@@ -1,4 +1,4 @@
-"""Requests to operations: how their fields are read, and how a wrong request is refused.
+"""Requests to operations. A wrong request is refused.
 
 A write may be a form, a JSON object or a query. If a field is both in the body and in
 the query, the body's value counts. If a field is repeated, its first value counts. Unknown fields

@@ -65,8 +65,8 @@ _LISTS = ("/v3/campaigns", "/v3/users", "/v3/keywords", "/v3/backlinks")
 _UNREAD_ENCODINGS = ("br", "compress", "x-gzip", "zstd")
 """Encodings that the client never asks for and can't decode."""
 _TWO_ATTEMPTS = 2
-"""The first attempt and one retry: after a 425 without Retry-After, and after an HTML page with a
-status of 2xx, if no earlier request has succeeded.
+"""The first attempt and one retry. This is the maximum after a 425 without Retry-After, and after
+an HTML page with a status of 2xx if no earlier request has succeeded.
 """
 
 

@@ -26,7 +26,7 @@ class Sent(enum.Enum):
     """How far a request got."""
 
     NO = "no"
-    """It was certainly not executed: there was no connection."""
+    """It was certainly not executed, because there was no connection."""
     MAYBE = "maybe"
     """Some or all of it was sent. The response was lost, or a gateway had none (502, 504)."""
     RESPONDED = "responded"

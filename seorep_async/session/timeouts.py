@@ -205,7 +205,7 @@ class ContextBlock(Generic[T]):
         self._variable.set(tuple(blocks))
 
     def __call__(self, function: object) -> NoReturn:
-        """Raise a ConfigurationError: this is not a decorator."""
+        """Raise a ConfigurationError, because this is not a decorator."""
         raise ConfigurationError(
             "this is not a decorator: write `with client.…(…):` inside the function"
         )

@@ -175,7 +175,10 @@ class RefusedSubjects:
         return -math.inf if refused is None else refused.last_refused_at
 
     def may_be_cause(self, subject: Subject | None) -> bool:
-        """Return whether a subject may be the cause: attempts that started later were accepted."""
+        """Return whether a subject may be the cause of its refusals.
+
+        It may be if attempts that started later were accepted.
+        """
         # Acceptances of earlier attempts say nothing: when a burst has used up a limiter's window,
         # they may arrive after the first refusals.
         # There is no time limit: a dead campaign stays dead for hours, and a rate limiter accepts

@@ -268,7 +268,7 @@ class Share:
         return False
 
     def _timers(self, waiter: Waiter) -> list[asyncio.TimerHandle]:
-        """Start the timers of a wait: for its deadline, and for the warning that it is long."""
+        """Start the timers of a wait. One is for its deadline, and one warns that it is long."""
         timers = []
         deadline = waiter.deadline
         if deadline.at < math.inf:
