@@ -10,7 +10,7 @@ from random import Random
 
 import attrs
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from seorep_async import ConfigurationError
 from seorep_async.history import changes, open_history
@@ -113,51 +113,36 @@ def without_reports_of(pull: Pull, earlier: Pull) -> Pull:
     return attrs.evolve(earlier, ranks=ranks, failed=tuple(failed))
 
 
-any_nights = given(
-    pulls=st.lists(any_pulls(), min_size=1, max_size=9),
-    moved=st.integers(1, 6),
-    dice=st.randoms(use_true_random=False),
+@pytest.mark.parametrize(
+    "examples",
+    [pytest.param(25, marks=pytest.mark.heavy), pytest.param(500, marks=pytest.mark.slow)],
 )
+def test_any_nights_agree_with_the_oracle(tmp_path: Path, examples: int) -> None:
+    file = tmp_path / "any.duckdb"
 
+    @settings(max_examples=examples, deadline=None)
+    @given(
+        all_pulls=st.lists(any_pulls(), min_size=1, max_size=9),
+        moved=st.integers(1, 6),
+        dice=st.randoms(use_true_random=False),
+    )
+    def agree(all_pulls: list[Pull], moved: int, dice: Random) -> None:
+        file.unlink(missing_ok=True)
+        database = database_of(file, all_pulls)
+        pulls = without_replaced(all_pulls)
+        check_views(database, pulls)
+        ranking_days = days(pulls)
+        if len(ranking_days) < 2:
+            with pytest.raises(ConfigurationError):
+                changes(database, account="acme")
+            return
+        before, after = sorted(dice.sample(ranking_days, 2))
+        compared = changes(database, account="acme", before=before, after=after, moved=moved)
+        row_of = operator.attrgetter("campaign_id", "keyword_id", "kinds", "before", "after")
+        rows = [row_of(change) for change in compared]
+        assert (rows, compared.left_out) == expected_changes(pulls, before, after, moved)
 
-def nights(examples: int) -> settings:
-    checks = [HealthCheck.function_scoped_fixture]
-    return settings(max_examples=examples, deadline=None, suppress_health_check=checks)
-
-
-@pytest.mark.heavy
-@nights(25)
-@any_nights
-def test_any_nights_agree_with_the_oracle(
-    tmp_path: Path, pulls: list[Pull], moved: int, dice: Random
-) -> None:
-    check_any_nights(tmp_path / "any.duckdb", pulls, moved, dice)
-
-
-@pytest.mark.slow
-@nights(500)
-@any_nights
-def test_many_more_nights_agree_with_the_oracle(
-    tmp_path: Path, pulls: list[Pull], moved: int, dice: Random
-) -> None:
-    check_any_nights(tmp_path / "any.duckdb", pulls, moved, dice)
-
-
-def check_any_nights(file: Path, all_pulls: list[Pull], moved: int, dice: Random) -> None:
-    file.unlink(missing_ok=True)
-    database = database_of(file, all_pulls)
-    pulls = without_replaced(all_pulls)
-    check_views(database, pulls)
-    ranking_days = days(pulls)
-    if len(ranking_days) < 2:
-        with pytest.raises(ConfigurationError):
-            changes(database, account="acme")
-        return
-    before, after = sorted(dice.sample(ranking_days, 2))
-    compared = changes(database, account="acme", before=before, after=after, moved=moved)
-    row_of = operator.attrgetter("campaign_id", "keyword_id", "kinds", "before", "after")
-    rows = [row_of(change) for change in compared]
-    assert (rows, compared.left_out) == expected_changes(pulls, before, after, moved)
+    agree()
 
 
 def check_views(database: Path, pulls: list[Pull]) -> None:
