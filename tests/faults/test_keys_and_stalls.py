@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -41,6 +43,17 @@ def serving_apart(latency: float) -> AbstractContextManager[ScriptedServer]:
     return in_a_thread(server)
 
 
+@asynccontextmanager
+async def client_and_server_apart(
+    latency: float, **options: Any
+) -> AsyncIterator[tuple[SeoRepClient, ScriptedServer]]:
+    """Open a client with these settings, whose server keeps running while it is blocked."""
+    settings = Settings(**options)
+    with serving_apart(latency) as server:
+        async with SeoRepClient(server.base_url, "k", settings=settings) as client:
+            yield client, server
+
+
 def writes(server: ScriptedServer) -> int:
     return sum(request.method == "POST" for request in server.requests)
 
@@ -63,13 +76,12 @@ async def test_a_blocked_loop_loses_no_answer_and_is_no_overload(
     limit: float, blocked: float, check: Check
 ) -> None:
     # The question about the page size would be one more request.
-    settings = Settings(attempt_timeout=limit, page_size=None)
-    with serving_apart(latency=0.02) as server:
-        async with SeoRepClient(server.base_url, "k", settings=settings) as client:
-            blocking = asyncio.create_task(block(blocked, 3))
-            results = await results_of(client, CAMPAIGNS)
-            await blocking
-            stats = client.stats
+    options = {"attempt_timeout": limit, "page_size": None}
+    async with client_and_server_apart(0.02, **options) as (client, server):
+        blocking = asyncio.create_task(block(blocked, 3))
+        results = await results_of(client, CAMPAIGNS)
+        await blocking
+        stats = client.stats
     errors = [result for result in results.values() if isinstance(result, Exception)]
     check(
         "39",
@@ -82,15 +94,13 @@ async def test_a_blocked_loop_loses_no_answer_and_is_no_overload(
 
 @alone
 async def test_a_write_answered_while_the_loop_was_blocked_succeeds(check: Check) -> None:
-    settings = Settings(attempt_timeout=0.2)
-    with serving_apart(latency=0.05) as server:
-        async with SeoRepClient(server.base_url, "k", settings=settings) as client:
-            creating = asyncio.create_task(client.campaigns.create("u", "c"))
-            while not writes(server):  # noqa: ASYNC110  # by another thread
-                await asyncio.sleep(0.001)
-            # The server's thread answers in the meantime, 50 ms after the request.
-            time.sleep(1)  # noqa: ASYNC251
-            await creating
+    async with client_and_server_apart(0.05, attempt_timeout=0.2) as (client, server):
+        creating = asyncio.create_task(client.campaigns.create("u", "c"))
+        while not writes(server):  # noqa: ASYNC110  # by another thread
+            await asyncio.sleep(0.001)
+        # The server's thread answers in the meantime, 50 ms after the request.
+        time.sleep(1)  # noqa: ASYNC251
+        await creating
     check(
         "39", "a POST answered while the loop was blocked", requests_again=(writes(server) - 1, 0)
     )
@@ -98,15 +108,13 @@ async def test_a_write_answered_while_the_loop_was_blocked_succeeds(check: Check
 
 @alone
 async def test_a_loop_blocked_as_a_connection_is_opened_is_no_overload(check: Check) -> None:
-    settings = Settings(connect_timeout=0.1)
-    with serving_apart(latency=0.005) as server:
-        async with SeoRepClient(server.base_url, "k", settings=settings) as client:
-            listing = asyncio.create_task(client.rankings.campaign(1, *JANUARY).page(1))
-            for _ in range(5):
-                await asyncio.sleep(0)
-                time.sleep(0.2)  # noqa: ASYNC251
-            await listing
-            stats = client.stats
+    async with client_and_server_apart(0.005, connect_timeout=0.1) as (client, _):
+        listing = asyncio.create_task(client.rankings.campaign(1, *JANUARY).page(1))
+        for _ in range(5):
+            await asyncio.sleep(0)
+            time.sleep(0.2)  # noqa: ASYNC251
+        await listing
+        stats = client.stats
     check("39", "loop blocked as a connection was opened", cuts=(16 - stats.concurrency, 0))
 
 
