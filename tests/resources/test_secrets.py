@@ -62,6 +62,15 @@ async def update(client: SeoRepClient) -> User:
     return await client.users.update(7, password=PASSWORD)
 
 
+async def assert_error_is_silent(
+    kind: type[SeoRepError], call: Callable[..., Any], *arguments: Any, **options: Any
+) -> None:
+    """Fail unless a call ends in an error of this kind, which does not show the password."""
+    with pytest.raises(kind) as caught:
+        await call(*arguments, **options)
+    CANARY.assert_not_shown_by(caught.value)
+
+
 # a service that repeats the password: as it was sent, or decoded
 
 IN_JSON = json.dumps({"username": "ann", "password": PASSWORD}, ensure_ascii=False)
@@ -131,9 +140,7 @@ async def test_no_error_shows_the_password(
         connection.close()
 
     client, server = await connect(forever=step, request_encoding=encoding, max_attempts=2)
-    with pytest.raises(SeoRepError) as caught:
-        await call(client)
-    CANARY.assert_not_shown_by(caught.value)
+    await assert_error_is_silent(SeoRepError, call, client)
 
 
 @pytest.mark.parametrize("step", [reset, hang, then_close(b"")], ids=["reset", "silence", "closed"])
@@ -146,9 +153,7 @@ async def test_no_broken_connection_shows_the_password(
     client, _ = await connect(
         forever=step, request_encoding=encoding, max_attempts=2, attempt_timeout=0.1
     )
-    with pytest.raises(SeoRepError) as caught:
-        await call(client)
-    CANARY.assert_not_shown_by(caught.value)
+    await assert_error_is_silent(SeoRepError, call, client)
 
 
 @pytest.mark.parametrize("how", ["in flight", "asleep"])
@@ -193,9 +198,8 @@ IDA: dict[str, Any] = {
 async def test_a_password_is_not_shown_when_an_argument_is_refused(
     verb: str, arguments: dict[str, Any]
 ) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        await getattr(SeoRepClient("https://api.example.com", KEY).users, verb)(**arguments)
-    CANARY.assert_not_shown_by(caught.value)
+    users = SeoRepClient("https://api.example.com", KEY).users
+    await assert_error_is_silent(ConfigurationError, getattr(users, verb), **arguments)
 
 
 COMMA = {"password": PASSWORD, "x": ["a,b"]}
@@ -253,9 +257,8 @@ PAIRS = [("username", "ida"), ("password", PASSWORD)]
     ],
 )
 async def test_a_refused_mapping_is_named_by_its_type_alone(call: Any, wrong: Any) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        await call(SeoRepClient("https://api.example.com", KEY), wrong)
-    CANARY.assert_not_shown_by(caught.value)
+    client = SeoRepClient("https://api.example.com", KEY)
+    await assert_error_is_silent(ConfigurationError, call, client, wrong)
 
 
 async def test_a_numeric_password_repeated_by_the_service_is_not_shown(connect: Connect) -> None:
@@ -350,6 +353,4 @@ async def test_a_login_grant_shows_what_it_is_for_and_no_more(connect: Connect) 
 )
 async def test_a_secret_among_further_parameters_is_not_shown(call: Any, connect: Connect) -> None:
     client, _ = await connect(forever=answer(f"no such password: {PASSWORD}".encode(), status=400))
-    with pytest.raises(SeoRepError) as caught:
-        await call(client)
-    CANARY.assert_not_shown_by(caught.value)
+    await assert_error_is_silent(SeoRepError, call, client)
