@@ -70,6 +70,13 @@ async def streamed(pull: Pull[Any]) -> tuple[list[PullOutcome[Any]], SeoRepError
     return outcomes, None
 
 
+async def assert_key_is_refused(service: SimulatedService, **options: Any) -> None:
+    """Fail unless the refusal of its key ends a pull."""
+    async with rankings_of(service, **options) as (_, rankings):
+        with pytest.raises(AuthenticationError):
+            await rankings.pull(range(1, 20), *JANUARY)
+
+
 # --- When a pull asks. With `max_concurrency=1`, no other id has begun as a question becomes due.
 
 
@@ -136,9 +143,7 @@ async def test_an_unanswered_question_delays_a_pull_by_10_seconds() -> None:
 async def test_a_question_that_told_nothing_is_asked_again_at_the_end() -> None:
     answers = iter([503, 503, 403])
     service = answering(lambda campaign_id: next(answers) if campaign_id == LIST else 403)
-    async with rankings_of(service, max_concurrency=1, max_attempts=2) as (_, rankings):
-        with pytest.raises(AuthenticationError):
-            await rankings.pull(range(1, 20), *JANUARY)
+    await assert_key_is_refused(service, max_concurrency=1, max_attempts=2)
 
 
 # --- Which page it asks for
@@ -171,9 +176,7 @@ async def test_page_1_of_an_unfinished_report_is_asked_for_once() -> None:
     service = SimulatedService(
         says=lambda request: 403 if len(service.requests) > 3 else report_page([request.page], 3, 3)
     )
-    async with rankings_of(service, max_concurrency=1) as (_, rankings):
-        with pytest.raises(AuthenticationError):
-            await rankings.pull(range(1, 20), *JANUARY)
+    await assert_key_is_refused(service, max_concurrency=1)
     pages = [dict(request.pairs)["page"] for request in service.requests[3:]]
     assert pages == ["3"] + ["1"] * 8
 
@@ -224,9 +227,7 @@ async def test_reports_requested_before_a_403_do_not_speak_for_the_key() -> None
         return 403
 
     service = answering(status_of)
-    async with rankings_of(service, max_concurrency=8) as (_, rankings):
-        with pytest.raises(AuthenticationError):
-            await rankings.pull(range(1, 20), *JANUARY)
+    await assert_key_is_refused(service, max_concurrency=8)
 
 
 async def test_the_401_of_another_call_does_not_concern_a_pull() -> None:
