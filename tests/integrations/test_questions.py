@@ -256,24 +256,31 @@ async def test_a_huge_value_is_refused(database: Path) -> None:
         )
 
 
-async def test_a_cancelled_question_leaves_no_process(database: Path, started: Started) -> None:
+@pytest.fixture
+async def endless_question(database: Path, started: Started) -> asyncio.Task[str]:
+    """A question without an end, whose process has started."""
     endless = SqlQuestion(database=str(database), sql=ENDLESS)
     question = asyncio.create_task(answer_in_process(endless))
     await started.first.wait()
-    question.cancel()
+    return question
+
+
+async def test_a_cancelled_question_leaves_no_process(
+    endless_question: asyncio.Task[str], started: Started
+) -> None:
+    endless_question.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await question
+        await endless_question
     (process,) = started.processes
     assert process.returncode != 0
 
 
-async def test_a_process_that_is_killed_says_why(database: Path, started: Started) -> None:
-    endless = SqlQuestion(database=str(database), sql=ENDLESS)
-    question = asyncio.create_task(answer_in_process(endless))
-    await started.first.wait()
+async def test_a_process_that_is_killed_says_why(
+    endless_question: asyncio.Task[str], started: Started
+) -> None:
     started.processes[0].kill()  # like a system without free memory
     with pytest.raises(ConfigurationError, match="was ended: a query may take 1 GB"):
-        await question
+        await endless_question
 
 
 async def test_a_bug_in_a_process_is_a_bug(
