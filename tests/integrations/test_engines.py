@@ -221,13 +221,16 @@ def test_a_time_limit_ends_pull_table(monkeypatch: pytest.MonkeyPatch) -> None:
     signal.signal(signal.SIGALRM, before)
 
 
+pull_four_at_once: Callable[..., pa.Table] = partial(
+    pull_table, **WINDOW, settings=Settings(max_concurrency=4)
+)
+
+
 @pytest.mark.heavy
 def test_spawned_processes_pull_the_same_rows() -> None:
-    four_at_once = Settings(max_concurrency=4)
-    pull: Callable[..., pa.Table] = partial(pull_table, **WINDOW, settings=four_at_once)
     with served(), ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        parts = pool.map(pull, [[1, 2, 3], [4, 5, 6], [7, 8]])
-        assert pa.concat_tables(parts).equals(pull(IDS))
+        parts = pool.map(pull_four_at_once, [[1, 2, 3], [4, 5, 6], [7, 8]])
+        assert pa.concat_tables(parts).equals(pull_four_at_once(IDS))
 
 
 def test_it_pickles_without_the_key() -> None:
@@ -284,15 +287,13 @@ def test_dask_with_a_killed_worker_is_complete(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     cloudpickle = pytest.importorskip("cloudpickle")
     parts = [list(range(start, start + 5)) for start in range(1, 61, 5)]
-    four_at_once = Settings(max_concurrency=4)
-    pull: Callable[..., pa.Table] = partial(pull_table, **WINDOW, settings=four_at_once)
     with served(campaigns=60, keywords=60, latency=0.02) as sandbox:
-        expected = pull(range(1, 61))
+        expected = pull_four_at_once(range(1, 61))
         how: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
         with distributed.Client(local_directory=str(tmp_path), **how) as client:
             before = set(client.run(os.getpid).values())
             killing = signal_at(sandbox.stats.requests + 20, sandbox, signal.SIGKILL, min(before))
-            tasks = client.map(pull, parts)
+            tasks = client.map(pull_four_at_once, parts)
             table = pa.concat_tables(client.gather(tasks))
             killing.join()
             assert table.equals(expected)
