@@ -18,6 +18,7 @@ from seorep_async.errors import (
     ServerError,
     StatusError,
 )
+from seorep_async.session import Session
 from tests.session.broken_answers import BROKEN, SLOW
 from tests.session.calls import (
     Connect,
@@ -150,15 +151,19 @@ class Backlog:
             resource.close()
 
 
+async def assert_write_is_retried(session: Session) -> None:
+    with pytest.raises(AttemptTimeoutError, match="no connection could") as caught:
+        await session.send(write())
+    assert caught.value.attempts == 2
+
+
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_a_write_without_a_connection_is_retried(scheme: str, fake_time: FakeTime) -> None:
     limits = {"attempt_timeout": 0.1, "connect_timeout": 5, "max_attempts": 2}
     with Backlog() as address:
         base_url = address.replace("http", scheme)
         async with open_session(base_url, fake_time, **limits) as session:
-            with pytest.raises(AttemptTimeoutError, match="no connection could") as caught:
-                await session.send(write())
-    assert caught.value.attempts == 2
+            await assert_write_is_retried(session)
 
 
 async def test_a_write_to_an_unresolved_name_is_retried(
@@ -170,9 +175,7 @@ async def test_a_write_to_an_unresolved_name_is_retried(
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", never)
     limits = {"attempt_timeout": 0.1, "max_attempts": 2}
     async with open_session("https://api.example.com", fake_time, **limits) as session:
-        with pytest.raises(AttemptTimeoutError, match="no connection could") as caught:
-            await session.send(write())
-    assert caught.value.attempts == 2
+        await assert_write_is_retried(session)
 
 
 async def test_a_write_that_waits_for_a_full_pool_is_retried(connect: Connect) -> None:
