@@ -58,8 +58,8 @@ def record(body: bytes) -> int:
     return threading.get_ident()
 
 
-def request(decode: Callable[[bytes], Any]) -> Request[Any]:
-    return Request("GET", "/v3/anything", decode)
+def request(decode: Callable[[bytes], Any], deadline: Deadline | None = None) -> Request[Any]:
+    return Request("GET", "/v3/anything", decode, deadline=deadline)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ async def test_a_thread_that_takes_too_long_ends_at_the_deadline(
 ) -> None:
     deadline = Deadline.of_call(session.clock.monotonic() + 0.05)
     with pytest.raises(DeadlineExceededError):
-        await session.send(msgspec.structs.replace(request(blocking), deadline=deadline))
+        await session.send(request(blocking, deadline))
     blocking.go.set()
     assert await session.send(request(bytes)) == b" " * MIB
 
@@ -189,7 +189,7 @@ async def test_a_wait_for_another_thread_ends_at_the_deadline(
     first = await blocking.started_in(session)
     deadline = Deadline.of_call(session.clock.monotonic() + 0.05)
     with pytest.raises(DeadlineExceededError, match="not decoded in time"):
-        await session.send(msgspec.structs.replace(request(decode), deadline=deadline))
+        await session.send(request(decode, deadline))
     blocking.go.set()
     assert await first == "decoded"
 
@@ -231,7 +231,7 @@ async def test_a_call_that_rests_ends_as_one_that_waits(
             return 0
 
     deadline = Deadline.of_call(session.clock.monotonic() + 30)
-    page = msgspec.structs.replace(request(EventfulPage(True)), deadline=deadline)
+    page = request(EventfulPage(True), deadline)
     calls = (session.send(page) for _ in range(8))
     ends = await asyncio.gather(*calls, return_exceptions=True)
     await asyncio.gather(*events)
