@@ -44,6 +44,13 @@ async def pull(client: SeoRepClient, out: Path, ids: Any = None, **options: Any)
     return await pull_to(client, ids, start, end, out=out, **usual | options)
 
 
+async def pull_until_paused(
+    client: SeoRepClient, out: Path, ids: Any = None, **options: Any
+) -> None:
+    with pytest.raises(PullPausedError):
+        await pull(client, out, ids, **options)
+
+
 def ask(out: Path, query: str) -> list[tuple[Any, ...]]:
     with opened(out) as database:
         return database.execute(query).fetchall()
@@ -122,8 +129,7 @@ async def test_a_resume_of_a_night_without_ids_is_of_its_account(
 ) -> None:
     await pull(client, out)
     account.account_id = 0
-    with pytest.raises(PullPausedError):
-        await pull(client, out, snapshot_date="2023-04-01", max_requests=2)
+    await pull_until_paused(client, out, snapshot_date="2023-04-01", max_requests=2)
     account.account_id = 2
     service.requests.clear()
     with pytest.raises(ConfigurationError, match="of the service's account 1"):
@@ -140,8 +146,7 @@ async def test_a_night_resumes_without_its_first_campaign_and_a_list(tmp_path: P
         return account.answer(request)
 
     async with serving(answer) as (client, _):
-        with pytest.raises(PullPausedError):
-            await pull(client, tmp_path / "x.csv", [1, 2], max_requests=2)
+        await pull_until_paused(client, tmp_path / "x.csv", [1, 2], max_requests=2)
         account.hidden = {1: 404}
         assert (await pull(client, tmp_path / "x.csv", [1, 2])).resumed
 
@@ -157,12 +162,10 @@ async def test_a_lookup_that_fails_in_a_resume_keeps_the_account(tmp_path: Path)
         return account.answer(request)
 
     async with serving(answer) as (client, service):
-        with pytest.raises(PullPausedError):
-            await pull(client, out, [1, 2, 3], max_requests=6)
+        await pull_until_paused(client, out, [1, 2, 3], max_requests=6)
         is_list_gone = True
         account.hidden = {}
-        with pytest.raises(PullPausedError):
-            await pull(client, out, [1, 2, 3], max_requests=1)
+        await pull_until_paused(client, out, [1, 2, 3], max_requests=1)
         is_list_gone = False
         account.account_id = 2
         service.requests.clear()
@@ -214,8 +217,7 @@ async def test_a_resume_looks_up_a_campaign_of_a_known_account(
     name: str,
 ) -> None:
     account.account_id = 1
-    with pytest.raises(PullPausedError):
-        await pull(client, tmp_path / name, ids, max_requests=requests)
+    await pull_until_paused(client, tmp_path / name, ids, max_requests=requests)
     account.account_id = 2
     service.requests.clear()
     with pytest.raises(
@@ -412,8 +414,7 @@ async def test_a_locked_database_keeps_no_older_night_from_a_restart(
 ) -> None:
     options: dict[str, Any] = {"account": None, "snapshot_date": "2023-04-02"}
     await pull(client, out, account=None)
-    with pytest.raises(PullPausedError):
-        await pull(client, out, max_requests=2, account=None, snapshot_date="2023-04-01")
+    await pull_until_paused(client, out, max_requests=2, account=None, snapshot_date="2023-04-01")
     monkeypatch.setattr(database, "WAIT_SECONDS", 0.2)
     with duckdb.connect(config={"threads": "1"}) as other:
         other.execute(f"ATTACH '{out}' AS attached")
@@ -426,8 +427,7 @@ async def test_a_locked_database_keeps_no_older_night_from_a_restart(
 async def test_a_preview_deletes_nothing_even_if_a_pull_would(
     client: SeoRepClient, out: Path
 ) -> None:
-    with pytest.raises(PullPausedError):
-        await pull(client, out, max_requests=2)
+    await pull_until_paused(client, out, max_requests=2)
     await preview(client, None, "2023-03-01", DAY, out=out, account="acme", restart=True)
     assert (await pull(client, out)).resumed == 1
 

@@ -29,6 +29,11 @@ async def pull_with(
         return await pull(other, out, **options)
 
 
+async def pull_until_paused(client: SeoRepClient, out: Path, **options: Any) -> None:
+    with pytest.raises(PullPausedError):
+        await pull(client, out, max_requests=2, **options)
+
+
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "x.csv"
@@ -49,23 +54,20 @@ async def test_a_pull_with_other_row_options_does_not_resume(
     client: SeoRepClient, out: Path, options: dict[str, Any], settings: dict[str, Any], words: str
 ) -> None:
     search: dict[str, Any] = {"search": "shoes"} if "search" in options else {}
-    with pytest.raises(PullPausedError):
-        await pull(client, out, max_requests=2, **search)
+    await pull_until_paused(client, out, **search)
     with pytest.raises(ConfigurationError, match=f"is staged for this target, with {words}"):
         await pull_with(settings, client, out, **options)
 
 
 async def test_options_that_change_no_row_resume(client: SeoRepClient, out: Path) -> None:
-    with pytest.raises(PullPausedError):
-        await pull(client, out, max_requests=2)
+    await pull_until_paused(client, out)
     options: dict[str, Any] = {"extra_params": {}, "sort_metric": None, "limit": 500}
     assert (await pull_with(BY_FILTER, client, out, **options)).resumed == 1
 
 
 async def test_a_set_of_values_has_no_order(client: SeoRepClient, out: Path) -> None:
     names = [str(number) for number in range(99)]
-    with pytest.raises(PullPausedError):
-        await pull(client, out, max_requests=2, extra_params={"device": {*names}})
+    await pull_until_paused(client, out, extra_params={"device": {*names}})
     # names with equal hashes stand in the order of their insertion
     other_order = {*reversed(names)}
     assert (await pull(client, out, extra_params={"device": other_order})).resumed == 1

@@ -255,7 +255,8 @@ async def test_a_file_that_no_pull_wrote_is_kept(
     assert (await pull(client, out, force=True)).ok
 
 
-async def pull_an_hour_ago(
+@pytest.fixture
+async def pulled_an_hour_ago(
     client: SeoRepClient, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pull by an older clock, because a workbook stores whole seconds."""
@@ -300,14 +301,10 @@ def saved_without_properties(file: Path) -> None:
         saved_without_properties,
     ],
 )
+@pytest.mark.usefixtures("pulled_an_hour_ago")
 async def test_a_workbook_that_a_person_saved_is_kept(
-    client: SeoRepClient,
-    service: Service,
-    out: Path,
-    save: Callable[[Path], None],
-    monkeypatch: pytest.MonkeyPatch,
+    client: SeoRepClient, service: Service, out: Path, save: Callable[[Path], None]
 ) -> None:
-    await pull_an_hour_ago(client, out, monkeypatch)
     save(out)
     content = out.read_bytes()
     request_count = len(service.requests)
@@ -318,11 +315,10 @@ async def test_a_workbook_that_a_person_saved_is_kept(
     assert (await pull(client, out, force=True)).ok
 
 
+@pytest.mark.usefixtures("pulled_an_hour_ago")
 async def test_a_workbook_that_is_saved_while_a_pull_runs_is_kept(
-    client: SeoRepClient, service: Service, out: Path, monkeypatch: pytest.MonkeyPatch
+    client: SeoRepClient, service: Service, out: Path
 ) -> None:
-    await pull_an_hour_ago(client, out, monkeypatch)
-
     def save(progress: PullProgress) -> None:
         if progress.stage is Stage.WRITING:
             saved_by_openpyxl(out)
