@@ -324,7 +324,7 @@ class _Run(Generic[R]):
             self._stop(item, error)
         for other_item in list(self._begun.values()):
             self._stop(other_item, self._stopped_error())
-        # Ids that are not in progress end in `next_reading`, as the consumer takes outcomes.
+        # Ids that are not in progress end in `next_reading` when the consumer takes outcomes.
 
     def on_failure(self, reading: Reading[R], error: SeoRepError) -> Reading[R] | None:
         """End an id, defer it, or return another reading of it that may succeed."""

@@ -220,7 +220,7 @@ def not_empty(value: str) -> str:
 
 
 complete_file = click.Path().shell_complete
-"""Lets the shell complete the name of a file, as click does only for options of type `Path`."""
+"""Lets the shell complete the name of a file. Click does so only for options of type `Path`."""
 
 
 # --- The options shared by the commands that talk to the service, and by those that list objects

@@ -168,7 +168,7 @@ async def _skip_complete_months(run: PullRun) -> None:
             run.lacking += [feed for feed in pulled_feeds if feed.failed_reports]
         else:
             left.append(window)
-    # a pull gives the same warning, but here there is none
+    # A pull gives this warning itself, but no window is left to pull.
     if not left:
         accounts[request.account].warn_of_other_options(request)
     run.windows = sorted(left, key=lambda days: (days != unfinished, started_at[days]))

@@ -102,7 +102,7 @@ class Target:
         return _as_strings(self.replaced_pull())
 
     def requested_pull(self) -> dict[str, str]:
-        """Return the known values of this pull's row in `pulls` before it begins, as strings."""
+        """Return the values of the pull's row in `pulls` that are known before it begins."""
         request = self.request
         return _as_strings(
             {

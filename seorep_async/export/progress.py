@@ -272,7 +272,7 @@ class Tracker:
         self.written: PullSummary | None = None
 
     def start(self, stage: Stage, feed: Feed, *, total: int | None = None, stored: int = 0) -> None:
-        """Enter a stage of `total` reports, of which some may already be stored."""
+        """Enter a stage of `total` reports. Some may already be stored."""
         self._report(stage=stage, feed=feed, done=stored, total=total, resumed=stored)
 
     def finish(self) -> None:

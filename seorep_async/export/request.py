@@ -172,7 +172,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def feed_names(self) -> str:
-        """The feeds, as the table `pulls` stores them."""
+        """The feeds in the form in which the table `pulls` stores them."""
         return ",".join(feed.value for feed in self.feeds)
 
     @property

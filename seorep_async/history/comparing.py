@@ -293,7 +293,7 @@ _INDEX_OF_KINDS = [*attrs.fields_dict(Change)].index("kinds")
 
 
 class Changes(ModelList[Change]):
-    """The changes between two days, the largest first, as a list that is also a table.
+    """The changes between two days, the largest first. The list is also a table.
 
     `write_changes` writes them to a workbook.
 

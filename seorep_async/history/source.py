@@ -212,7 +212,7 @@ def open_history(
 
 
 def _has_time_limit() -> bool:
-    """Return whether a scheduler may end this work by a signal, as Airflow and Celery do."""
+    """Return whether a scheduler such as Airflow or Celery may end this work by a signal."""
     # Windows has neither of them
     numbers = [number for number in signal.Signals if number.name in ("SIGALRM", "SIGUSR1")]
     return any(callable(signal.getsignal(number)) for number in numbers)

@@ -78,8 +78,8 @@ class _Responses(aioresponses.aioresponses):
         """Fail the test, whichever thread sent the request."""
         if threading.get_ident() == self._test_thread:
             pytest.fail(message, pytrace=False)
-        # Another thread runs its own event loop, as FastAPI's TestClient does. pytest's own
-        # exception would end that loop, and its message would be lost. If the application catches
-        # this error, the test still fails at its end.
+        # Another thread, such as that of FastAPI's TestClient, runs its own event loop. pytest's
+        # own exception would end that loop, and its message would be lost. If the application
+        # catches this error, the test still fails at its end.
         self.unmocked_elsewhere.append(message)
         raise AssertionError(message)

@@ -109,8 +109,8 @@ class PermitQueue:
     def _end_if_hopeless(self, waiter: Waiter, now: float) -> None:
         """Give up early if the service's pause, or an outage, outlasts the request's time."""
         pause = self.pace.paused_until - now
-        # After the deadline, the time left is negative. So is `pause` if there is none, and that
-        # must not end the wait here.
+        # After the deadline, the time left is negative. So is `pause` when no pause is on, and
+        # that must not end the wait here.
         if pause > max(0.0, min(waiter.lanes.longest_pause, waiter.deadline.at - now)):
             wait = duration(pause)
             problem = f"not sent, because the service asked for a pause of another {wait}"
