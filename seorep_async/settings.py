@@ -129,8 +129,8 @@ class Settings:
     for no limit. In a pull or a stream (`async for`, `.pages()`), it applies to each request."""
     max_attempts: int = 8
     """The maximum number of attempts per request, including the first, from 1 to 100. An attempt
-    counts as a third if the service asked the client to wait, or if it probed whether an outage was
-    over. So does an attempt with a 503 while other requests were refused as well. A report may be
+    counts as a third if the service asked the client to wait, if it was a probe during an outage,
+    or if it got a 503 while other requests were refused as well. A report may be
     read again, with as many attempts: at the default page size, or once more at the end of a
     pull."""
     backoff_initial: float = 0.1
@@ -138,8 +138,8 @@ class Settings:
     backoff_max: float = 4.0
     """The longest random wait before any retry, in seconds."""
     retry_after_max: float = 120.0
-    """The longest `Retry-After` that the client obeys, in seconds. After a longer pause, the
-    call fails immediately."""
+    """The longest `Retry-After` that the client obeys, in seconds. If the service asks for a longer
+    pause, the call fails at once."""
     max_body_bytes: int = 64 * 1024 * 1024
     """The maximum size of a decompressed response in bytes. A larger one raises a
     `BodyTooLargeError`."""
@@ -253,7 +253,8 @@ class Settings:
 def _hide_arguments(settings_type: type[Settings]) -> None:
     """Mask strings before they reach the generated `__init__`.
 
-    If it refuses a setting, a traceback with locals shows its frame, with the proxy's password.
+    If `__init__` refuses a setting, a traceback with locals shows its frame, with the proxy's
+    password.
     """
     init: Callable[..., None] = settings_type.__init__
     names = list(attrs.fields_dict(settings_type))
@@ -305,8 +306,8 @@ def _proxy_problem(address: object) -> str:
 def _proxy_in_repr(proxy: str | None) -> str:
     """Return the repr of a proxy without its password, for tracebacks with locals as well.
 
-    Nothing of a refused address is shown, because any part of it may be the password. Usually only
-    `http://` is missing.
+    Nothing of a refused address is shown, because any part of it may be the password. The usual
+    mistake is a missing `http://`.
     """
     if proxy is None:
         return "None"

@@ -72,7 +72,6 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
     Args:
         today: the current day; by default, today by the clock.
     """
-    # a shell whose window has no size exports COLUMNS=0
     _unset_zero_window_size()
     # checked before the options are parsed, because an error of the parser may have to be JSON
     as_json = _asks_for_json(arguments)
@@ -109,7 +108,7 @@ def _report_error(error: BaseException, *, as_json: bool) -> int:
 
 
 def _unset_zero_window_size() -> None:
-    """Unset COLUMNS and LINES if they are 0."""
+    """Unset COLUMNS and LINES if they are 0, as in a shell whose window has no size, or empty."""
     for variable in ("COLUMNS", "LINES"):
         size = os.environ.get(variable)
         if size is not None and not size.strip("0"):

@@ -71,10 +71,12 @@ class Connection:
 
 
 def connect(service: Service) -> Connection:
-    """Return the connection that the options of a command name.
+    """Return the connection that a command's options select.
 
     Raises:
-        ConfigurationError: no account is named, or a setting is wrong.
+        ConfigurationError: no service was found, its profile can't be used, or `-c` names an
+            unknown setting.
+        UsageError: a setting has a wrong value, or an option of `-s` is wrong.
     """
     sandbox_options = service.embedded
     if sandbox_options is None:
@@ -107,7 +109,7 @@ def _with_settings(access: Access, options: Mapping[str, str]) -> Access:
 
 
 def _toml_value(text: str) -> object:
-    """Read a value as in a profile; text without quotes is a string."""
+    """Read a value in TOML, as in a profile. Text that is not TOML is taken as it is."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):

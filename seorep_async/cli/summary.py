@@ -337,6 +337,7 @@ def _file_lines(run: PullRun) -> Iterator[tuple[str, str]]:
     paths = list(dict.fromkeys(path for pull in run.pulls for path in pull.paths))
     feed_count = len(run.arguments.feeds)
     label = "File"
+    # the files of the feeds come first in a pull's paths
     for path in paths[:feed_count]:
         size = f" ({decimal(path.stat().st_size)})" if path.is_file() else ""
         yield label, f"{one_line(str(path))}{size}"

@@ -173,7 +173,7 @@ def _state_in_words(out: str, *, has_pulls: bool) -> str:
     if not has_pulls:
         return f"{out} ({size}) has no pull yet; its contents will be kept"
     query = "SELECT count(*), max_by(version, started_at) FROM pulls"
-    # another doctor may have it open for a moment
+    # waits, because another doctor may have it open for a moment
     with opened(out) as database:
         ((count, version),) = database.connection.execute(query).fetchall()
         if lacks_rows(database.connection, path):

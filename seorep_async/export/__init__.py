@@ -1,8 +1,8 @@
 """Pulls into files and databases, written completely or not at all (guide: exports).
 
-`request` describes what is requested. `opening` checks the target. `fetch` stores the reports in
-`staging` (the file `pieces`), encoded by `formats`. `files`, `workbook` or `database` (`schema`,
-`replacement`) write the tables.
+`request` describes what is requested. `opening` checks the target. `fetch` stores the reports,
+encoded by `formats`, in a staging folder (`staging`, `pieces`). Then `files`, `workbook` or
+`database` writes the tables. `database` uses `schema` and `replacement`.
 """
 
 from seorep_async.errors import ExportError

@@ -35,7 +35,10 @@ class DatabaseUse:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Keep readers out, because they would take the pull for a connection of the caller."""
+        """Mark the file as written, so that readers in this process wait.
+
+        Without the mark, they would report that the caller's own code has the file open.
+        """
         self.is_written = True
         try:
             yield

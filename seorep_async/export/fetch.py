@@ -389,7 +389,7 @@ class OrderedFetcher:
     ) -> None:
         """Add a failure for each campaign of a report."""
         (requested_feed,) = self.request.feeds
-        # the ids are not among these facts
+        # `facts` leaves the ids out, so any ids will do
         facts = StagedFailure.of((), error).facts
         keyword_id = id_ if feed is Feed.KEYWORD_BY_DATE else None
         for campaign_id in owners[id_]:

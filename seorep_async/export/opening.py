@@ -102,9 +102,8 @@ async def _checked_target(
     target = await run(_target, opening, request, run.stop)
     with as_export_errors(target.staging_folder):
         if opening.restart and not opening.only_look:
-            # Before the checks, because one of them may fail, for example if the database is open
-            # elsewhere. The caller may repeat the call without `restart`, and the older night must
-            # not be resumed then.
+            # Before the checks: if one of them fails, the caller may repeat the call without
+            # `restart`, and that must not resume the older pull.
             await run(drop_staged, target.staging_folder)
         await run(target.check)
         # only a database remembers the name of each account

@@ -222,7 +222,7 @@ class Selection:
         days: list[dt.date] = self.first_column(RANKING_DAYS)
         if days:
             return days
-        # No campaign has rankings, the reports failed, or only other campaigns have rankings.
+        # The reports failed, or only other campaigns have rankings, or no campaign has any.
         explanation = "pull the campaign feed into it"
         errors = self.first_column(_ERRORS)
         ranked = self.history.connection.execute(_RANKED_CAMPAIGNS, {"account": self.account})

@@ -299,7 +299,10 @@ class _TablePull:
     def _store(
         self, outcome: PulledReport[Any] | FailedReport, feed: Feed, campaign_id: int
     ) -> None:
-        """Store an outcome for a campaign. Of a feed read to find keywords, store these."""
+        """Store a campaign's outcome: its rows, or its failure.
+
+        A report that was pulled only to find keywords adds the campaign to each keyword's owners.
+        """
         if outcome.report is None:
             keyword_id = outcome.id if feed is Feed.KEYWORD_BY_DATE else None
             self._store_failure(outcome.error, campaign_id, keyword_id)

@@ -62,7 +62,7 @@ def _public_fields(model: Any) -> list[Any]:
 
 
 def first_items(items: Sequence[object]) -> str:
-    """Return the repr of a tuple, and only the number of the items after the first three."""
+    """Return the repr of a tuple. After three items, only the number of the others is shown."""
     if len(items) <= _ITEMS_IN_REPR:
         return repr(items)
     first = ", ".join(map(repr, items[:_ITEMS_IN_REPR]))
@@ -84,7 +84,7 @@ def _fields_in_repr(model: Any) -> tuple[list[str], list[str]]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value made of dictionaries, lists and the values of enums."""
+    """Convert models, mappings, tuples and enums to dictionaries, lists and plain values."""
     if isinstance(value, Model):
         return value.to_dict()
     if isinstance(value, enum.Enum):
@@ -116,7 +116,7 @@ NO_EXTRA: Mapping[str, Any] = _NoExtra()
 
 
 def extra_field(*, repr: bool = True) -> Mapping[str, Any]:
-    """Declare `extra`, which has the unknown fields of the response unchanged."""
+    """Declare `extra`, which holds the unknown fields of the response unchanged."""
     # A dictionary can't be hashed, so the hash of a model leaves it out.
     declared: Mapping[str, Any] = attrs.field(default=NO_EXTRA, hash=False, repr=repr)
     return declared

@@ -155,6 +155,7 @@ class RowReader(Generic[M]):
         known_names = self._known_names
         first_row = _first_row_of(body)
         unknown_names = {*first_row} - known_names
+        # None: only the format is wanted, so the types ignore unknown fields.
         row_format, *_ = self._decode(encode_json({"data": [first_row]}), None)
         # Current rows were already tried. So if the first row is one, a later row was refused, and
         # only its slice needs wider types.
@@ -163,10 +164,13 @@ class RowReader(Generic[M]):
         names = self._unknown_names if unknown_names else ()
         moves = 0
         if not unknown_names.issubset(names):
+            # Some name has no field of its own, so the unknown fields are moved in the JSON.
             names = ()
             body, moves = move_unknown_fields(body, first_row, known_names)
         envelope = self._decoder_for(row_format, names)(body)
-        # A mark at a wrong place is refused, or lost in another object or under a second mark.
+        # A known field, or a field of an object in a row, may have been moved by mistake. Then the
+        # types refused the page, or fewer rows have extras than moves were made, or an extra has a
+        # known name.
         extras = [row.extra for row in _content(envelope)[0] if row.extra]
         if len(extras) != moves or not known_names.isdisjoint(chain(*extras)):
             raise ValueError("other fields than unknown ones of rows were moved")
@@ -176,6 +180,8 @@ class RowReader(Generic[M]):
     def read_rows(self, json_rows: Sequence[msgspec.Raw]) -> list[M]:
         """Read a slice of a page, whose rows may differ, or raise one of `REFUSALS`."""
         page = b'{"data":[' + b",".join(json_rows) + b"]}"
+        # First types without unknown fields, then with fields for the names that recurred, and last
+        # types that ignore unknown fields.
         row_format, names, envelope = self._decode(page, (), self._unknown_names, None)
         if names is None:
             # The types ignore unknown fields, so these are read from the parsed JSON.

@@ -75,7 +75,9 @@ def _find_problem(body: bytes) -> _Problem | None:
 
 
 def _problem_of_object(fields: list[tuple[str, Any]]) -> _Problem | None:
-    # The encoder fails if there is a problem, and is ten times as fast as checking each field.
+    """Return the first problem in an object, or None. The decoder calls this with each object."""
+    # The encoder fails if a value is a `_Problem` or contains invalid Unicode, and is ten times as
+    # fast as checking each field.
     try:
         msgspec.json.encode(fields)
     except (ValueError, TypeError):

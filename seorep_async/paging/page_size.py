@@ -60,12 +60,12 @@ class PageSize:
     with the same rows, and announces no fewer records. From then on, all listings of the endpoint
     use this limit.
 
-    A service that cuts reports cuts all long reports to the same number of records. Page 1 is
-    therefore also requested without a limit if the report is longer than every confirmed report,
-    and if it is as long as the longest one, until three of that length were confirmed. If it then
-    announces more records, the endpoint returns to default pages. A report of exactly 1,000 records
-    may be whole or cut. So its page 1 is also requested with `limit=999`, and must still announce
-    1,000.
+    A service that cuts reports cuts all long reports to the same number of records. So a report is
+    confirmed by requesting page 1 without a limit as well. This is done for a report longer than
+    all confirmed ones, and until three reports of the greatest length are confirmed. If more
+    records are announced without a limit, the endpoint returns to default pages. A report of
+    exactly 1,000 records may be whole or cut. So its page 1 is also requested with `limit=999`, and
+    must still announce 1,000.
     """
 
     def __init__(self, session: Session, path: str) -> None:
@@ -75,7 +75,7 @@ class PageSize:
         self._turn = asyncio.Lock()  # locked by the listing that asks
         self._longest = 0  # records of the longest confirmed report
         self._confirmations = 0  # the number of confirmed reports of that length
-        self._pages_are_limited = False  # a limit shortens pages, but not whole reports
+        self._pages_are_limited = False  # known: a limit shortens pages, not whole reports
         self._failures = 0
 
     async def first_page(self, reading: Reading[T]) -> Page[T]:

@@ -114,8 +114,8 @@ class Rankings:
 
     The three feed methods and `pull` share these arguments:
 
-    - start_date, end_date: first and last day, a `datetime.date`, `YYYY-MM-DD`, or
-      a month: `YYYY-MM` starts with its first and ends with its last day.
+    - start_date, end_date: first and last day, a `datetime.date` or `YYYY-MM-DD`. A month,
+      `YYYY-MM`, means its first day as `start_date` and its last day as `end_date`.
     - search: a fuzzy search in the rows. `Settings.feed_search_param` sets the parameter's name.
     - limit: records per page. The service has its own default and maximum.
     - sort_metric, sort_direction: allowed values are not documented, but `asc` and `desc` occur.
@@ -168,7 +168,7 @@ class Rankings:
     def keyword_by_date(
         self, keyword_id: int, start_date: Date, end_date: Date, **options: Unpack[FeedOptions]
     ) -> Listing[KeywordPeriod, RankingReport[KeywordPeriod]]:
-        """Fetch one row for each date of a keyword, and totals.
+        """Fetch one row for each period of a keyword, and totals.
 
         Args: see `Rankings`, also for the `options`; `keyword_id` is 1 to 2**31 - 1.
 
@@ -242,8 +242,9 @@ class Rankings:
                 the pull.
             ordered: whether outcomes come in the order of `ids`, not as they finish.
 
-        Returns: A `Pull`: await it for its `PullOutcomes`, or use `async with` to iterate over
-            outcomes as they arrive.
+        Returns:
+            A `Pull`: await it for its `PullOutcomes`, or use `async with` to iterate over outcomes
+            as they arrive.
 
         Raises:
             ConfigurationError: an argument is wrong.

@@ -1,4 +1,4 @@
-"""Mask arguments that may contain secrets. Messages show only their types."""
+"""Mask arguments that may contain secrets. Messages name only their types."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Hidden:
 
 
 def described(value: object) -> str:
-    """Describe a refused value. A number or a date is shown, but only the type of all others."""
+    """Describe a refused value. None, numbers and dates are shown; of others, only the type."""
     if value is None or isinstance(value, int | float | dt.date):
         return short_repr(value)
     if isinstance(value, _Hidden):
@@ -54,8 +54,8 @@ def described(value: object) -> str:
 def mask_secrets(values: Any, *, argument: str = "extra_params") -> Any:
     """Mask the values of additional parameters whose names suggest secrets.
 
-    Nested values can't be sent, so they are hidden under any name. If `values` is not a mapping, it
-    is hidden completely, and refused later.
+    Nested values can't be sent, so they are hidden whatever their names. If `values` is not a
+    mapping, it is hidden completely, and refused later.
 
     Raises:
         ConfigurationError: a name is given twice.

@@ -79,7 +79,8 @@ def is_of_gateway(response: Response) -> bool:
     # A 403 in plain text may be the service's own.
     if response.status == 403:
         return is_page(response)
-    # The service's own 404 may have no body, or only a line break. An ingress may write plain text.
+    # The service's own 404 is JSON, or empty except for a line break. Plain text comes from another
+    # server, such as an ingress.
     if response.status != 404 or not response.body.strip():
         return False
     return not is_json(response.body)

@@ -71,8 +71,8 @@ class Failure:
         401, 403           authentication  responded  no       yes       no           no
         400, 404           permanent       responded  no       yes       no           no
 
-    (1) With a Retry-After, a 503 was turned away and not executed. A gateway's page has the row of
-    a 429, except that the request may have been executed.
+    (1) With a Retry-After, a 503 was turned away and not executed. The row of a 429 also
+    holds for a gateway's page, except that the request may have been executed.
 
     Attributes:
         error: the caller's error, if this was the last attempt.
@@ -146,8 +146,8 @@ class Failure:
     def counts_a_third(self, *, others_refused: bool) -> bool:
         """Return whether the attempt counts as only a third of a failed one.
 
-        `retry_policy.decide` does so if the attempt was probably only too early: after a 429, or
-        another refusal with a Retry-After. A 503 without Retry-After may also mean an outage, so it
+        It does in `retry_policy.decide` if it was probably only too early: after a 429, or another
+        refusal with a Retry-After. A 503 without Retry-After may also mean an outage, so it
         counts as a third only if the rate was refused as well. A gateway's page counts in full.
 
         Args:
@@ -200,7 +200,7 @@ def parse_retry_after(header: str, date: str | None, wall_time: float) -> float 
     """
     header = header.strip()
     if _SECONDS.fullmatch(header):
-        # many digits would be infinite
+        # a number with very many digits becomes infinity
         return max(0.0, min(float(header), sys.float_info.max))
     moment = seconds_since_epoch(header)
     if moment is None:

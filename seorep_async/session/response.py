@@ -49,8 +49,8 @@ class ResponseReader:
         self._clock = clock
         self._time_limits = time_limits
         self._bytes_since_rest = 0  # of large bodies that were decoded in the loop
-        # Held while a large body is decoded, because two at once would hold up the loop. The lock
-        # wakes each waiting call once, in an iteration of its own.
+        # Held while a large body is decoded. When it is released, the next call goes on in a later
+        # iteration of the loop, so that other work runs between two bodies.
         self._turn = asyncio.Lock()
 
     def check(self, request: Request[Any], outcome: Response | Failure) -> Response | Failure:

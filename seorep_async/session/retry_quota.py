@@ -11,8 +11,8 @@ REFUSED_COST = 5
 class RetryQuota:
     """Tokens for retries, shared by all calls. A successful call gives back all that it spent.
 
-    A budget that is a share of requests would end calls even while faults are random and rare. This
-    quota ends retries only in a lasting outage.
+    A budget that is a percentage of requests would end calls even when faults are rare and random.
+    This quota ends retries only in a lasting outage.
     """
 
     CAPACITY = 500

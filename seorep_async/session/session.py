@@ -220,7 +220,10 @@ class Session:
                     permit = await self._wait_for_permit(call)
                 result = await self._attempt(call, permit)
                 if not isinstance(result, Failure):
+                    # The call gets back the tokens of the retry quota that its retries cost.
                     self.share.quota.succeed(call.spent)
+                    # Only requests of pulls have a lane. The last accepted one may be repeated
+                    # later, to find out whether the service accepts anything.
                     if request.lane is not None:
                         self.accepted_request = request.repetition()
                     return result
@@ -231,6 +234,7 @@ class Session:
             # The end of a cancelled call says nothing about the service.
             self.share.quota.give_back(call.spent)
             raise
+        # raised here, so that the original error is not its context
         raise completed
 
     async def _wait_for_permit(self, call: Call[Any]) -> Permit:

@@ -19,12 +19,16 @@ TICK = 0.03
 _WATCH = 1.0
 """An attempt is due soon if its time ends within this many seconds."""
 LATE = 0.05
-"""An alarm that is later than this, in seconds, means that the loop or the process was stopped."""
+"""An alarm that is later than this, in seconds, means that the loop was blocked, or the process
+stopped.
+"""
 _EXTENSION = 0.15
-"""After a stop, attempts go on for this many seconds, to read data that has already arrived."""
+"""After the loop was blocked, attempts go on for this many seconds, to read data that has already
+arrived.
+"""
 EXTENSIONS = 3
-"""The number of stops that may prolong an attempt. Without a limit, the attempt would never end in
-a program that always blocks the loop.
+"""The number of times that a blocked loop may prolong an attempt. Without a limit, the attempt
+would never end in a program that always blocks the loop.
 """
 
 
@@ -35,7 +39,7 @@ class Deadline(msgspec.Struct, frozen=True):
       for a permit.
     - `of_stream`: the clock of each request starts with its first permit. The wait for that permit
       has no limit of its own. It ends when a `client.timeout()` around the stream runs out, or when
-      an outage has lasted, within the stream, longer than the time limit of a request.
+      an outage since the stream began has lasted longer than the time limit of a request.
 
     Attributes:
         at: monotonic time, or infinity without a limit.
@@ -76,7 +80,7 @@ class TimeLimits:
         self.is_closed: bool = False
         self.running: set[TimeLimit] = set()
         self._alarm: asyncio.TimerHandle | None = None
-        # The time at which the attempt is due that the alarm was set for.
+        # When the attempt for which the alarm was set is due.
         self._next_due = math.inf
 
     def close(self) -> None:
@@ -108,7 +112,7 @@ class TimeLimits:
         self._alarm = loop.call_at(alarm_due, self._ring, loop, alarm_due)
 
     def _ring(self, loop: asyncio.AbstractEventLoop, alarm_due: float) -> None:
-        """End the attempts that are due, or prolong them after a stop, and set the next alarm.
+        """End due attempts, or prolong them if the loop was blocked, and set the next alarm.
 
         `alarm_due` is the planned time of this alarm.
         """
@@ -132,8 +136,8 @@ class TimeLimit:
     """Ends its block with a TimeoutError after `seconds`, or after the call's `remaining` seconds.
 
     `inconclusive` then says that the service may not be the cause, because the call's time was over
-    or the loop was blocked. `extensions` is the number of stops of the loop that may still prolong
-    the block.
+    or the loop was blocked. `extensions` is the number of times that a blocked loop may still
+    prolong the `with` block.
     """
 
     def __init__(

@@ -153,6 +153,12 @@ class Transport:
             request: the request.
             remaining: seconds until the call ends, possibly infinite.
             may_reuse: whether a read may use an idle connection.
+
+        Returns:
+            A response with any status, or the failure.
+
+        Raises:
+            ConfigurationError: no retry can mend it.
         """
         limit = TimeLimit(self._time_limits, self._settings.attempt_timeout, remaining)
         progress = None
@@ -160,7 +166,7 @@ class Transport:
             session = self._session_for_reads
         else:
             session = self._session_for_writes
-            progress = watch_progress()
+            progress = watch_progress()  # records whether the request got a connection
         try:
             with limit:
                 if self._borrowed is not None:
@@ -181,6 +187,8 @@ class Transport:
                 return self._timeout_failure(limit, remaining, progress)
             failure = failure_of(error, request)
             if isinstance(error, aiohttp.ConnectionTimeoutError):
+                # If the loop was blocked for long, the connection may have been opened in time, so
+                # the failure says nothing about the service.
                 is_very_late = limit.is_very_late(self._settings.connect_timeout)
                 return attrs.evolve(failure, inconclusive=is_very_late)
             return failure

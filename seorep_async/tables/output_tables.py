@@ -162,7 +162,7 @@ def campaigns_table() -> Table:
 
 @cache
 def keywords_table() -> Table:
-    """Return the table of keywords. Its columns are those of the campaign feed about a keyword."""
+    """Return the table of keywords: the columns of the campaign feed about the keyword itself."""
     key = ("account", "campaign_id", "keyword_id")
     names = {
         *key,

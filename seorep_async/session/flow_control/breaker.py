@@ -47,11 +47,12 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         state: closed, or why it is open.
         opened_at: when it last opened.
         last_probe: when the last probe started.
-        is_probing: whether the last probe has not ended.
+        is_probing: whether the last probe is still in flight.
         next_probe: when the next probe may start if the last one has ended.
         response_time: the smoothed duration of an accepted attempt, in seconds.
         failures: the number of failures in a row.
-        has_repeated: whether an accepted request was repeated since the breaker last opened.
+        has_repeated: whether an accepted request was repeated since the breaker last opened (see
+            `Share.claim_repetition`).
     """
 
     is_open: bool = False

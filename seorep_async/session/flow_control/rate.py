@@ -13,7 +13,7 @@ from seorep_async.session.flow_control.refusals import ATTEMPTS_OF_HOLD
 
 SPAN = 1.0
 """The shortest time, in seconds, over which a delivered rate is measured."""
-_SHORTEST_SPAN = 0.1  # the same once it is clear that no limit was reached
+_SHORTEST_SPAN = 0.1  # the same in `per_second_until`, where no limit was reached
 _DECREASE = 0.8  # a cut reduces the rate to this part of the delivered rate
 _DECREASE_AFTER_PAUSE = 0.93  # the same if the service asked for a pause
 _SHORTEST_HOLD = 1.5  # seconds that a rate is held after a cut, at least …
@@ -65,9 +65,9 @@ class DeliveredRate(msgspec.Struct, eq=False):
         return now - self.doubling_since - self.paused + self.paused_before
 
     def per_second(self, now: float) -> float:
-        """Return the accepted attempts per second without pauses.
+        """Return the accepted attempts per second, not counting pauses.
 
-        Of the rate since the counts began and the rate since slow start began, it is the higher.
+        This is the rate since the counts began, or since slow start began if that rate is higher.
         """
         overall = self.accepted / max(SPAN, now - self.since - self.paused)
         accepted_doubling = self.accepted - self.accepted_before
@@ -78,7 +78,7 @@ class DeliveredRate(msgspec.Struct, eq=False):
         return max(overall, doubling)
 
     def per_second_until(self, end: float) -> float:
-        """Return the accepted attempts per second, if all of them started before `end`."""
+        """Return the accepted attempts per second, which all started before `end`."""
         return self.accepted / max(_SHORTEST_SPAN, end - self.since - self.paused)
 
 
@@ -127,8 +127,9 @@ class Rate(msgspec.Struct, eq=False):
     def space(self, now: float) -> None:
         """Decide, as an attempt starts, when the next one may start."""
         seconds = now - self.next_start
-        # The delay of a late timer is made up for, so that the rate is fully used. A longer rest is
-        # not: a limiter that admits one attempt at a time would refuse the next one as too early.
+        # If a timer was late, the next attempt starts earlier to make up for it, so the rate is
+        # fully used. After a longer rest it does not: a limiter that admits one attempt at a time
+        # would refuse it as too early.
         self.is_used = seconds <= _CATCH_UP
         if not self.is_used:
             self.next_start = now
@@ -152,7 +153,7 @@ class Rate(msgspec.Struct, eq=False):
             # Rule 6: adding one per second with each attempt doubles the rate in about a second.
             step = _DOUBLING_STEP
         else:
-            # Rule 5: the rate grows by the same step in every process, so that they converge.
+            # Rule 5: the rate grows by the same step in every process, so that the rates converge.
             step = min(_LARGEST_STEP, _STEP / self.learnt)
         # At a very low rate, a whole step would be too much at once.
         self.learnt += min(step, self.learnt / 4)
@@ -165,8 +166,8 @@ class Rate(msgspec.Struct, eq=False):
         Args:
             delivered: accepted attempts per second.
             accepted: the number of these attempts.
-            seconds_open: seconds for which the breaker was open, counted from the end of a later
-                pause.
+            seconds_open: seconds since the breaker opened, or since the end of a pause if that came
+                later.
             last_start: when the last attempt started.
         """
         # A rate below `_GUESS` is believed only if several attempts were accepted, and the breaker
@@ -188,7 +189,7 @@ class Rate(msgspec.Struct, eq=False):
         *,
         was_paused: bool,
     ) -> None:
-        """Lower the rate after the breaker was open, for `seconds_open` as in `start_from`.
+        """Lower the rate when the breaker closes. For most arguments, see `start_from`.
 
         `delivered` is None if too little time has passed to measure a rate.
         """

@@ -29,7 +29,7 @@ from seorep_async.settings import Settings
 
 _LOW_RATE = 10.0  # requests per second
 _SHORTEST_WAIT = 0.1  # seconds; a shorter wait is not mentioned
-_SECONDS_WITHOUT_DEADLINE = 60.0  # seconds; a retry without a deadline waits as if it had this time
+_SECONDS_WITHOUT_DEADLINE = 60.0  # a retry without a deadline is sorted as if this were left
 _log = logging.getLogger("seorep_async")
 
 
@@ -79,12 +79,12 @@ class Share:
         return self._queue.pace.rate.learnt < math.inf
 
     def rate_refused_since(self, moment: float) -> bool:
-        """Return whether the limit is low, and a refusal since a time was probably about the rate.
+        """Return whether the limit is low, and a refusal since `moment` likely concerned the rate.
 
-        `Pace` records the time of two signs: the first refusal of a subject since it was last
-        accepted, and the acceptance of a subject that had seemed to cause its own refusals. At a
-        higher limit, one call is hardly refused many times in a row by chance, so the signs don't
-        matter.
+        There are two signs of such a refusal: a subject was refused for the first time since it was
+        last accepted, or a subject was accepted that had seemed to cause its own refusals. `Pace`
+        records when it last saw one. At a higher limit, the signs don't matter, because a call is
+        unlikely to be refused many times in a row by chance.
         """
         pace = self._queue.pace
         return pace.rate.learnt < _LOW_RATE and pace.rate_refused_at >= moment
@@ -127,18 +127,19 @@ class Share:
     def claim_repetition(self, subject: str | None, *, is_last_try: bool) -> bool:
         """Return whether to repeat an accepted request, after a refusal for a subject.
 
-        If that subject and those of all waiting requests were refused, their requests can't
-        distinguish a few dead campaigns from an outage or a limit. At a limit, each repetition
-        takes the place of another request, so each opening of the breaker allows one. A request
-        that waits alone, or has its last try, may have more.
+        If that subject and those of all waiting requests were refused, a few campaigns may be dead,
+        or there may be an outage or a limit. Only a request that was accepted before can show
+        which. At a limit, each repetition takes the place of another request, so only one is
+        allowed each time the breaker opens. If no other request waits, or on the last try, more are
+        allowed.
         """
         breaker = self._queue.pace.breaker
         subjects = {waiter.subject for waiter in self._queue.ready}
         if breaker.has_repeated and subjects and not is_last_try:
             return False
         subjects.add(self._subject(subject))
-        # So many campaigns are unlikely to be dead at once. In an outage, a cache may have the
-        # whole campaign of the repeated request.
+        # So many campaigns are unlikely to be dead at once. And in an outage, a cache may still
+        # answer for the campaign of the repeated request, which would prove nothing.
         if len(subjects) >= FAILURES_THAT_OPEN:
             return False
         refused = self._queue.pace.refused_subjects
@@ -202,8 +203,9 @@ class Share:
             subject: the name of the call's campaign.
             lane: the lane of the call's pull, or None for single calls and listings.
             priority: the position in the lane. The lowest number goes first.
-            is_retry: whether the request was sent before. Retries go first, in each lane in the
-                order of their deadlines. After each retry, one to three other requests may go.
+            is_retry: whether the request was sent before. In each lane, retries go before
+                other requests, the one with the earliest deadline first. But after each retry, one
+                to three other requests may go.
 
         Raises:
             WaitTimeout: the deadline passed, or an outage outlasted the call's time.
