@@ -1,6 +1,6 @@
 """Conversion of arguments to plain `str`, `int`, `float` and `date` objects.
 
-Callers may pass instances of subclasses: `StrEnum` members, NumPy numbers, pendulum dates or
+Callers may pass objects of other types: `StrEnum` members, NumPy numbers, pendulum dates or
 freezegun's fakes. Other libraries compare exact types, or use a member's name instead of its value.
 """
 
@@ -47,7 +47,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, str):
         return plain_string(value)
     if isinstance(value, float):
-        return float.__pos__(value)  # a plain float, even of an instance of a subclass
+        return float.__pos__(value)  # makes a plain float even from an instance of a subclass
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return plain_date(value)
     integer = plain_integer(value)

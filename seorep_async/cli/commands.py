@@ -129,10 +129,14 @@ def guide(name: str | None) -> None:
     "--from",
     "before",
     help="Earlier ranking day; a month stands for its last ranking day.  "
-    "[default: the last ranking day before --to]",
+    "[default: the last day before --to on which most campaigns were pulled; if --to is a month, "
+    "the last ranking day of the month before]",
 )
 @_date_option(
-    "--to", "after", help="Later ranking day, or a month.  [default: the last ranking day]"
+    "--to",
+    "after",
+    help="Later ranking day, or a month.  [default: the last day on which most campaigns were "
+    "pulled]",
 )
 @option(
     "--month",
@@ -275,7 +279,8 @@ def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]
 @_date_option(
     "--to",
     "end_date",
-    help="Last day to draw, or a month.  [default: the last in the database]",
+    help="Last day to draw, or a month.  [default: the last day on which most campaigns were "
+    "pulled]",
 )
 @option(
     "--month",
@@ -381,9 +386,9 @@ def api(
 
 
 @command(
-    "Serve the history and the service to agents (MCP).\n\n"
-    "An agent's client starts this command, and talks to it by the Model Context Protocol on stdin "
-    "and stdout. seorep guide agents explains the tools, and how to configure the client."
+    "Let agents use the history and the service over MCP.\n\n"
+    "An agent's client starts this command, and talks to it over the Model Context Protocol on "
+    "stdin and stdout. seorep guide agents explains the tools, and how to configure the client."
 )
 @option(
     "--history",

@@ -248,12 +248,13 @@ class ErrorReader:
     def _quoted(
         self, string: str, request: Request[Any], longest: int, *, is_cut: bool = False
     ) -> str:
-        """Return a string as one line of at most `longest` bytes, without secrets.
+        """Return a string as one line without secrets, cut after `longest` bytes.
 
-        `is_cut` says whether the string is only the beginning of another.
+        A cut line ends with "…", which is not counted. `is_cut` says whether the string is only the
+        beginning of another.
         """
-        # Scrub before cutting to `longest`, because half a key could remain at the cut. Much more
-        # than `longest` need not be scrubbed: runs of spaces and secrets are shortened on the way.
+        # Scrub before cutting to `longest`, because half a key could remain at the cut. Eight times
+        # `longest` is enough, although secrets and runs of spaces become shorter.
         beginning = string[: 8 * longest]
         is_cut = is_cut or len(beginning) < len(string)
         line = one_line(self.scrub(beginning, request, cut=is_cut))
