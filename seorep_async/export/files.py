@@ -130,7 +130,7 @@ class Target:
         """Return the files of the feeds' rows. A relative path of the caller's stays relative."""
         return [self.out]
 
-    def losses(self, complete: int) -> tuple[str, ...]:
+    def notes_on_replaced_pull(self, complete: int) -> tuple[str, ...]:
         """Return a note if the replaced pull had other days, another account, or more.
 
         More means a feed that this pull doesn't request, or more campaigns without a failure.

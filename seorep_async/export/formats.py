@@ -187,7 +187,10 @@ class Csv(Text):
         return csv_header(table)
 
     def read_first_row(self, file: Path) -> dict[str, Any]:
-        """Return the first row by column, empty if the beginning of the file is not CSV."""
+        """Return the first row by column, empty if the beginning of the file is not CSV.
+
+        If the file has only a header, all values are None.
+        """
         # An editor may have saved the file with a byte order mark.
         with open(file, encoding="utf-8-sig", errors="replace", newline="") as opened:
             reader = csv.DictReader(io.StringIO(opened.read(_LOOK_BYTES), newline=""))

@@ -201,6 +201,7 @@ async def estimate(
 
     Return the number of requests, and the id of that campaign, or None if none could be sampled.
     """
+    # keyword-by-date is not sampled: its ids are keywords, and one request for each is assumed
     needed: dict[Feed, Collection[int]] = {
         feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE
     }
@@ -215,7 +216,7 @@ async def estimate(
     campaign_id, pages = sample
     for feed, page in pages.items():
         further_requests = (page.total_pages or 1) - 1
-        # each keyword has a report of its own
+        # keywords of campaigns that are still missing: each will have a report of its own
         if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
             further_requests += _keyword_count(page)
         requests += len(needed[feed]) * further_requests

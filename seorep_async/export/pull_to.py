@@ -315,7 +315,7 @@ async def preview(
         missing = dict.fromkeys(feeds, campaign_ids)
     notes: tuple[str, ...] = ()
     if target is not None and campaign_ids:
-        notes = await asyncio.to_thread(target.losses, len(campaign_ids))
+        notes = await asyncio.to_thread(target.notes_on_replaced_pull, len(campaign_ids))
     requests, sampled = await estimate(client, request, missing, options.get("limit"))
     return PullPreview(
         files=() if target is None else tuple(target.row_files()),
@@ -339,12 +339,14 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     summary = tracker.summary(request, outcomes)
     contents = Contents(staging, _pull_row(request, summary), summary.received, target.stop)
     notes = opened.notes
+    # if nothing was received, the target keeps its rows, so there is nothing to note
     if summary.received:
         if isinstance(target, Database):
             notes += target.notes_on_new_account()
-        notes += target.losses(summary.campaigns_complete)
+        notes += target.notes_on_replaced_pull(summary.campaigns_complete)
         notes += _notes_on_future_days(request)
     paths = target.write(contents, target.staging_folder)
+    # again, because only now the paths and all notes are known
     tracker.written = tracker.summary(request, outcomes, paths, notes)
     # reports stay staged after a failure, so that a retry needs few requests
     if summary.ok:

@@ -194,7 +194,10 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def selection(self) -> str | None:
-        """The requested campaigns as JSON, equal for equal choices, or None for all campaigns."""
+        """The choice of campaigns as JSON, or None for all campaigns.
+
+        The order of ids and groups makes no difference.
+        """
         choice = {
             "ids": sorted(self.campaigns or ()),
             "filter": self.filter,
@@ -290,7 +293,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, ids: Iterable[int], campaigns: Iterable[Campaign]) -> Plan:
-        """Return a plan. `campaigns` may be only some of them; the plan's accounts own these."""
+        """Return a plan. `campaigns` are those that could be looked up, perhaps not all."""
         # an account id of 0 or null means that the owner is unknown
         owners = {campaign.id: campaign.account_id for campaign in campaigns if campaign.account_id}
         return cls(
@@ -356,7 +359,7 @@ def _unknown_group(group: str, titles: Mapping[str, str]) -> str:
 
 
 def _snapshot_date(value: object, today: dt.date) -> dt.date:
-    """Check the argument `snapshot_date`. Without one, it is today."""
+    """Return the checked argument `snapshot_date`; the default is today."""
     if value is None:
         return today
     snapshot_date = check_date("snapshot_date", value)
@@ -370,7 +373,7 @@ def _snapshot_date(value: object, today: dt.date) -> dt.date:
 
 
 def _difference(name: str, before: Any, now: Any) -> str:
-    """Describe how one field of a request differs from the staged request."""
+    """Describe how one field of a request differs from the staged request's."""
     if name == "version":
         return "another version of seorep"
     if name == "campaigns":

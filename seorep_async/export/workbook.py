@@ -234,7 +234,8 @@ class Sheet:
         may_be_left_out: whether the workbook omits the sheet if it has no rows.
         heading: a line at the top of each printed page.
         engine_names: names of engine A and engine B. With None, headers are the columns' names.
-            Otherwise they are words; if the tuple is empty, these name no engine.
+            An empty tuple also gives words, but puts no engine's name into them. Any other
+            tuple gives words with these names.
     """
 
     table: Table

@@ -341,7 +341,7 @@ def _sheet(table: Table, rows: Sequence[Any], heading: str) -> Sheet:
             names = _column_names(table)
             yield [[_value_in_words(row, name) for row in rows] for name in names]
 
-    # without engine names, headers are words that name no engine
+    # without engine names, headers are words, but none is an engine's name
     return Sheet(table, table.columns, parts, heading=heading, engine_names=())
 
 

@@ -387,8 +387,9 @@ def changes(
     """Return the changes between two days of a database, the largest first.
 
     The ranks are compared; the columns `..._change` are not used. A campaign is compared only if
-    both days have its report. The others are in `left_out`: their report failed, or has no rows,
-    for example because it was not requested, or the campaign is new or was deleted.
+    both days have its report. The others are in `left_out` with the reason: on one of the days,
+    their report failed or there are no rows, for example because the campaign is new, was deleted
+    or was not requested.
 
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
@@ -397,8 +398,8 @@ def changes(
             default, the last day before `after` on which most campaigns were pulled. If `after` is
             a month, the last ranking day of the month before.
         after: the later ranking day, or a month. By default, the last day on which most campaigns
-            were pulled. Days whose whole window lay after the night of the pull are used only if
-            there are no others.
+            were pulled. A day that was still in the future, with its whole window, when it was
+            pulled is used only if there are no others.
         campaign: the id of one campaign, which is compared on days when it has rankings; by
             default all.
         group: the title of a group, in any case, whose campaigns are compared on days when they
@@ -559,7 +560,7 @@ class Comparison:
         notes = []
         # a caller who names the later day needs no notes on how it was chosen
         if request.after is None:
-            notes.append(selection.note_on_equal_nights())
+            notes.append(selection.advice_on_equal_nights())
             notes.append(selection.note_on_a_later_day(days[1]))
         notes.append(selection.note_on_window_lengths(*days))
         comparable, left_out = comparable_campaigns(selection, days)
@@ -685,7 +686,7 @@ def _error_for_no_earlier_day(
     if len(days) == 1:
         advice = (
             selection.advice_on_failed_days(days[0])
-            or selection.note_on_equal_nights()
+            or selection.advice_on_equal_nights()
             or f"For more days, pull another period, or {selection.advice_on_nightly_pulls}."
         )
         problem = f"{problem}. {advice}"

@@ -291,7 +291,10 @@ class Figures:
 
 
 def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None) -> Figures:
-    """Return the figures of the days from `first` to `last`; None means no bound.
+    """Return the figures of the days from `first` to `last`.
+
+    By default, they begin with the first ranking day, and end with the last day on which most
+    campaigns were pulled.
 
     Raises:
         ConfigurationError: there are no rankings in that range.
@@ -317,7 +320,7 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
     warnings = [_note_on_missing_campaigns(selection, first_and_last_day)]
     if last is None:
         warnings.append(selection.note_on_a_later_day(dates[-1]))
-        warnings.append(selection.note_on_equal_nights())
+        warnings.append(selection.advice_on_equal_nights())
     warnings += [selection.note_on_window_lengths(day["as_of"], dates[-1]) for day in earlier]
     incomplete_count = _count_incomplete_days(selection, first_and_last_day)
     return Figures(
@@ -340,12 +343,15 @@ def figures_of(selection: Selection, first: dt.date | None, last: dt.date | None
 def _dates_between(
     selection: Selection, first: dt.date | None, last: dt.date | None
 ) -> list[dt.date]:
-    """Return the ranking days between two bounds. By default, they end with the last usual day."""
+    """Return the ranking days between two bounds.
+
+    By default, they end with the last day on which most campaigns were pulled.
+    """
     all_days = selection.days()
     end = last
     if end is None:
         end = selection.last_day()
-        # the caller wants days that are later than the last usual day
+        # the caller wants later days than that
         if first is not None and first > end:
             end = all_days[-1]
     days = [day for day in all_days if day <= end]
@@ -388,7 +394,10 @@ def _note_on_missing_campaigns(selection: Selection, first_and_last_day: Days) -
 
 
 def _standings(selection: Selection, dates: Sequence[dt.date]) -> list[Day]:
-    """Return these days with their standings, earliest first. `Day` explains the keys."""
+    """Return the standings of these days, earliest first. `Day` explains the keys.
+
+    `moved` compares each day with the last one.
+    """
     days: dict[dt.date, Day] = {}
     rows = selection.execute(_STANDINGS, days=dates, last=dates[-1]).fetchall()
     for as_of, date_in_words, engine, bands, average, moved in rows:

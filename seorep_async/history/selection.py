@@ -288,8 +288,8 @@ class Selection:
             return None
         return f"The reports of {listed(days)} failed: pull them again, with retry_failed=True."
 
-    def note_on_equal_nights(self) -> str | None:
-        """Return a sentence about the last nights if several have the same ranking day."""
+    def advice_on_equal_nights(self) -> str | None:
+        """Return advice if several of the last nights have the same ranking day."""
         days = self.first_column(_LAST_DAYS_OF_NIGHTS)
         # only the latest nights in a row count, because earlier pulls may have had other windows
         nights = 0

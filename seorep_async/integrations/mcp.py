@@ -250,7 +250,8 @@ class _Calls:
         """Yield a connection's calls. At its end, cancel them, and wait until they have ended.
 
         Each connection has its own, because a host that leaves must not end the calls of others.
-        Only over streamable HTTP, the SDK shares one among all hosts until the server ends.
+        Streamable HTTP is the exception: there, the SDK shares one among all hosts until the server
+        ends.
         """
         calls = cls()
         try:

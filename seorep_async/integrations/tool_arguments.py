@@ -188,7 +188,10 @@ def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
 
 
 def _converted(field: FieldInfo, value: object, engines: Mapping[str, str]) -> object:
-    """Convert an argument's value to its type."""
+    """Convert a sent value to the type of its argument.
+
+    Kinds and engines may be spelt as in the tool's description.
+    """
     name = field.name
     # the type of each field is Annotated[type, description]
     expected_type, _ = get_args(field.type)

@@ -230,7 +230,10 @@ class RowReader(Generic[M]):
         row_format: str = "current",
         unknown_names: tuple[str, ...] = (),
     ) -> Page[M]:
-        """Return the page in a decoded envelope. Refuse rows of another subject."""
+        """Return page `number` from a decoded envelope.
+
+        Refuse rows that name another campaign or keyword than `subject`.
+        """
         rows, totals, path = _content(envelope)
         metadata: Metadata = _read_metadata(envelope.metadata) or Metadata()
         models = self._make_models(rows, row_format, unknown_names)

@@ -27,12 +27,12 @@ _NO_DATE = re.compile(r"(0000-00(-00([ T]0?0:00:00)?)?)?")
 """The forms of a missing date. Each is empty, or a month, date or date-time of zeros."""
 
 MIDNIGHT = frozenset({"", " 00:00:00", "T00:00:00", " 0:00:00", "T0:00:00"})
-"""The ends of a date, or of a zero date, that are dropped. Each is empty or midnight."""
+"""What may follow a date, or a zero date, and is dropped: nothing, or midnight."""
 DATE_TIMES = re.compile(
     r"(?:\n(?!0000).{10}[ T](?:[01][0-9]|2[0-3]|[0-9]):[0-5][0-9]:[0-5][0-9])*+"
 )
-"""Date-times, each after a line break. The times are checked. Of the dates, only their length is
-checked, and that the year is not 0000.
+"""Date-times, each after a line break. Their times are checked; of each date, only the length, and
+that the year is not 0000.
 
 There may be many lines, so the pattern never backtracks into them.
 """
@@ -75,7 +75,7 @@ def string(value: object) -> str:
 
 
 def boolean(value: object) -> bool:
-    """Accept true or false, also as a string in any case."""
+    """Accept true or false, as a boolean or as a string in any case."""
     if is_boolean(value):
         return str(value).lower() == "true"
     raise refusal("true or false", value)
@@ -137,9 +137,10 @@ def period(value: object) -> tuple[dt.date, Literal["month", "day"]]:
 
 
 def total(value: Any) -> tuple[float | None, dict[str, Any] | None]:
-    """Return the number of a total `{"value": number}`. A total or a number of null is None.
+    """Return the number of a total `{"value": number}`.
 
-    If the object has other fields, return it as well.
+    If the total or its `value` is null, the number is None. If the object has other fields, return
+    it as well.
     """
     if value is None:
         return None, None
@@ -161,7 +162,7 @@ def is_empty_or_null(value: object) -> bool:
 
 
 def _read(pattern: re.Pattern[str], make: Callable[..., D], value: object) -> D | None:
-    """Make a value of the numbers in a string. Return None if that is not possible."""
+    """Make a value from the numbers in a string. Return None if that is not possible."""
     if type(value) is not str:
         return None
     match = pattern.fullmatch(value)

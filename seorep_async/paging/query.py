@@ -14,8 +14,8 @@ from seorep_async.session import Deadline, Lane, Request
 T = TypeVar("T")
 
 ATTEMPTS = 5
-"""The maximum number of attempts for a page of the found size. Some services fail on large pages
-only, so after these attempts the listing is read again with pages of the default size.
+"""The maximum number of attempts for a page whose size the client found. Some services fail only on
+large pages, so after these attempts the listing is read again with pages of the default size.
 """
 
 

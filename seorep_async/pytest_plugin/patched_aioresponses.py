@@ -20,7 +20,7 @@ import pytest
 from aiohttp.client_proto import ResponseHandler
 
 _LARGEST_BODY = 2**30
-"""More than the body of any test."""
+"""More than any response body in a test."""
 
 
 @contextmanager
@@ -66,8 +66,8 @@ class _Responses(aioresponses.aioresponses):
     def _build_request_call(self, method: str = "GET", *args: Any, **kwargs: Any) -> Any:
         """Return the recorded call, with the middlewares that were passed."""
         # aioresponses deep-copies all arguments. The middleware of a borrowed session refers to
-        # its client, so the copy would contain the client, its session and its event loop. So
-        # middlewares are left out, and added to the recorded call unchanged.
+        # its client, so the copy would contain the client, its session and its event loop.
+        # Middlewares are therefore left out of the copy, and added to the recorded call unchanged.
         middlewares = kwargs.pop("middlewares", None)
         call = super()._build_request_call(method, *args, **kwargs)
         if middlewares is not None:
@@ -80,6 +80,6 @@ class _Responses(aioresponses.aioresponses):
             pytest.fail(message, pytrace=False)
         # Another thread, such as that of FastAPI's TestClient, runs its own event loop. pytest's
         # own exception would end that loop, and its message would be lost. If the application
-        # catches this error, the test still fails at its end.
+        # catches this error, the test still fails when it ends.
         self.unmocked_elsewhere.append(message)
         raise AssertionError(message)

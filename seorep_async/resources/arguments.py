@@ -232,6 +232,7 @@ def check_day_or_month(name: str, value: object, *, first: bool) -> dt.date:
         year, month = map(int, value.split("-"))
         day = 1 if first else calendar.monthrange(year, month)[1]
         value = f"{plain_string(value)}-{day:02}"
+    # `takes_month` only widens the error message
     return check_date(name, value, takes_month=True)
 
 

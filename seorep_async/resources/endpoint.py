@@ -88,7 +88,7 @@ class Endpoint(Generic[M]):
         values: Params,
         limit: int | None,
         extra_params: ExtraParams | None,
-        subject: str | None = None,
+        name_in_errors: str | None = None,
     ) -> Listing[M, ModelList[M]]:
         """Check and encode the parameters of a list, and return its listing."""
         # None reserves the name: `build_params` then refuses `page` in `extra_params`.
@@ -110,7 +110,7 @@ class Endpoint(Generic[M]):
             query=encode_query(params, settings.array_encoding),
             decode=partial(ModelPage, self._decoder, self._model, subject=expected_object),
             key=attrgetter("id"),
-            subject=subject,
+            subject=name_in_errors,
             secrets=secrets_in(params),
         )
         return Listing(self._session, query, self._complete_list, page_size)

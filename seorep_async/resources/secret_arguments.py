@@ -46,6 +46,7 @@ def described(value: object) -> str:
     """Describe a refused value. None, numbers and dates are shown; of others, only the type."""
     if value is None or isinstance(value, int | float | dt.date):
         return short_repr(value)
+    # `mask_secrets` has replaced the value
     if isinstance(value, _Hidden):
         return f"a value of type {value.type_name}"
     return f"a value of type {type(value).__name__}"

@@ -106,7 +106,7 @@ class Account:
         self._cached_keywords = lru_cache(cached_campaigns)(self._make_keywords)
         make_own_campaign = partial(make_campaign, self.key, self.account_id)
         make_own_user = partial(make_user, self.key, self.account_id)
-        # Each campaign has a block of ids. Only the first ids are used.
+        # Each campaign has a block of ids; its backlinks use the first ids of the block.
         backlink_ids = range(IDS_PER_CAMPAIGN, (campaigns + 1) * IDS_PER_CAMPAIGN)
         self.campaigns: Records = Records(make_own_campaign, range(1, campaigns + 1))
         self.backlinks: Records = Records(self._make_backlink, backlink_ids)

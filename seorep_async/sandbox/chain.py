@@ -1,8 +1,8 @@
-"""The chain of handlers that every request passes.
+"""The chain of handlers that every request passes through.
 
-A request passes them in this order: the count, the rate limit, the latency, the faults, the key
-and other refusals, the operation. A request over the limit gets no further, but its response is
-delayed as well.
+A request passes through them in this order: the count, the rate limit, the latency, the faults,
+the key and other refusals, the operation. A request over the limit gets no further, but its
+response is delayed as well.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class Stats:
 
 
 class Chain:
-    """The handlers that every request passes."""
+    """The handlers that every request passes through."""
 
     def __init__(self, service: SandboxService, stats: Stats) -> None:
         self.service: SandboxService = service
@@ -95,7 +95,7 @@ class Chain:
 
     @web.middleware
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Count a request in the statistics, also while it is answered."""
+        """Count a request, and count it as in flight until it is answered."""
         stats = self._stats
         stats.requests += 1
         stats.in_flight += 1
@@ -162,7 +162,7 @@ class Chain:
             return _error_response(Refusal(error.status, error.reason))
 
     async def _respond(self, operation: Operation, request: web.Request) -> web.StreamResponse:
-        """Answer a request by its operation."""
+        """Answer a request with its operation's handler."""
         body = b""
         if operation.method in METHODS_WITH_BODY:
             body = await request.read()

@@ -144,7 +144,7 @@ def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
     read, absent, nested = _model_reader(model)
     column_count = len(absent)
     values: Iterable[Values] = map(read, rows)
-    # `None in rows` would compare each row with None.
+    # `None in rows` would call `__eq__` of each row.
     if types.NoneType in map(type, rows):
         values = (absent if row is None else read(row) for row in rows)
     # Slices take half the time of `zip`, and return columns even if there are no rows.
@@ -158,9 +158,10 @@ def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
 
 @cache
 def _model_reader(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[int, type]]]:
-    """Return a function that reads a model's values, the values of an absent model, and pairs.
+    """Return three things about a model.
 
-    Each pair is the index of a column with nested models, and the type of these models.
+    They are a function that reads a model's values; the values of an absent model; and, for each
+    column with nested models, its index and the type of these models.
     """
     absent: list[Any] = []
     nested = []

@@ -44,7 +44,10 @@ def require(module: str, *, extra: str | None = None) -> Any:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra, from the package's own source if that is local."""
+    """Return the command that installs an extra.
+
+    If this package was installed from a local path, the command names that path.
+    """
     local_source = _local_source()
     if local_source is None:
         return f"pip install 'seorep-async[{extra}]', or in a clone: pip install '.[{extra}]'"

@@ -48,8 +48,9 @@ class Tabular:
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return a dictionary for each row, with its columns in order.
 
-        Dates are dates. Tags are a list of dictionaries with `id`, `label` and, if the service sent
-        more, `extra`. An `extra` column has a dictionary of undocumented fields, or None.
+        Dates are `datetime.date` objects. Tags are a list of dictionaries with `id`, `label` and,
+        if the service sent more, `extra`. An `extra` column has a dictionary of undocumented
+        fields, or None.
         """
         table, parts = self._parts()
         names = [column.name for column in table.columns]
@@ -129,8 +130,8 @@ def _plain_columns(table: Table, columns: Columns) -> list[Sequence[Any]]:
 class TableList(list[T], Tabular):
     """A list that is also a table.
 
-    A slice or a copy is also a table, and so is the sum with a list of the same kind. The kind is
-    the class of the items or, in a pull, the feed.
+    A slice or a copy is also a table, and so is the sum of two lists of one kind. The kind is the
+    class of the items or, in a pull, the feed.
     """
 
     __slots__ = ("_kind",)

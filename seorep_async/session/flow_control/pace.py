@@ -88,7 +88,7 @@ class Pace:
             self.delivered.restart(now)
         self.last_start = now
         if self.rate.is_limited:
-            self.rate.space(now)
+            self.rate.set_next_start(now)
         return False
 
     def accept(self, started: float, subject: Subject | None, now: float) -> None:

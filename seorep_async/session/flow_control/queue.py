@@ -219,7 +219,8 @@ class PermitQueue:
         """
         permit.lanes.in_flight -= 1
         if permit not in self._in_flight:
-            # The loop of this permit was closed, and the garbage collector has ended the attempt.
+            # The permit's loop was closed, a later `join` has cleared `_in_flight`, and the garbage
+            # collector ends the attempt only now.
             return
         self._in_flight.remove(permit)
         if self.pace.breaker.is_probing:

@@ -124,17 +124,18 @@ class Rate(msgspec.Struct, eq=False):
         """Whether a limit is known, either the service's or the caller's own."""
         return self.learnt < math.inf or self.cap < math.inf
 
-    def space(self, now: float) -> None:
+    def set_next_start(self, now: float) -> None:
         """Decide, as an attempt starts, when the next one may start."""
-        seconds = now - self.next_start
-        # If a timer was late, the next attempt starts earlier to make up for it, so the rate is
-        # fully used. After a longer rest it does not: a limiter that admits one attempt at a time
-        # would refuse it as too early.
-        self.is_used = seconds <= _CATCH_UP
+        late_by = now - self.next_start
+        # Up to `_CATCH_UP`, a timer was late: the next start is counted from the planned time, so
+        # that the rate is fully used.
+        self.is_used = late_by <= _CATCH_UP
         if not self.is_used:
+            # After a longer rest, it is counted from now: a limiter that admits one attempt at a
+            # time would refuse the next one as too early.
             self.next_start = now
             # A rest does not use up the time for which the rate is held.
-            self.held_until += seconds
+            self.held_until += late_by
         self.next_start += self.interval
 
     def may_rise(self, now: float) -> bool:
