@@ -164,7 +164,8 @@ class RefusedSubjects:
 
     def __init__(self) -> None:
         self._refused: dict[Subject | None, RefusedSubject] = {}
-        self.newest_accepted_start = -math.inf  # when the newest accepted attempt started
+        # when the newest accepted attempt started
+        self.newest_accepted_start: float = -math.inf
 
     def __contains__(self, subject: Subject | None) -> bool:
         return subject in self._refused
