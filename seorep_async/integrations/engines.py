@@ -12,6 +12,7 @@ import datetime as dt
 import logging
 import os
 import platform
+import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -361,20 +362,26 @@ def _run(work: Callable[[], Coroutine[Any, Any, pa.Table]]) -> pa.Table:
     # The coroutine runs in another thread: in a notebook, a loop already runs in this one, and
     # elsewhere a loop may log the error of a time limit's signal handler instead of raising it.
     cancels: list[Callable[[], object]] = []
+    is_interrupted = threading.Event()
 
     async def cancellable() -> pa.Table:
         task = asyncio.ensure_future(work())
         cancels.append(partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel))
+        # The interruption may have come before there was a task.
+        if is_interrupted.is_set():
+            task.cancel()
         return await task
 
     # the caller's context contains the current span of a trace, for example
     context = contextvars.copy_context()
     with ThreadPoolExecutor(1) as executor:
-        running = executor.submit(context.run, asyncio.run, cancellable())
         try:
-            return running.result()
-        finally:
+            return executor.submit(context.run, asyncio.run, cancellable()).result()
+        except BaseException:
             # Ctrl-C, or a time limit whose signal handler raises an error
-            if running.running():
-                for cancel in cancels:
+            is_interrupted.set()
+            for cancel in cancels:
+                # The pull may have failed, and its loop is then closed.
+                with contextlib.suppress(RuntimeError):
                     cancel()
+            raise

@@ -8,7 +8,7 @@ import pickle
 import platform
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextvars import ContextVar
 from functools import partial
@@ -195,26 +195,44 @@ async def test_its_requests_belong_to_the_span_of_its_caller(
     assert spans == ["the caller's"]
 
 
-def test_ctrl_c_ends_pull_table_in_notebooks() -> None:
-    async def main() -> None:
-        pull_table(range(1, 9), **WINDOW, settings=Settings(max_concurrency=1))
+def pull_in_turn() -> None:
+    pull_table(range(1, 9), **WINDOW, settings=Settings(max_concurrency=1))
 
-    with served(latency=0.3) as sandbox, contextlib.closing(asyncio.new_event_loop()) as loop:
+
+def pull_in_a_notebook() -> None:
+    async def main() -> None:
+        pull_in_turn()
+
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        # the loop of a notebook leaves the signal to Python
+        loop.run_until_complete(main())
+
+
+@pytest.mark.parametrize("pull", [pull_in_turn, pull_in_a_notebook])
+def test_ctrl_c_ends_pull_table(pull: Callable[[], None]) -> None:
+    with served(latency=0.3) as sandbox:
         interrupting = signal_at(2, sandbox, signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
-            # the loop of a notebook leaves the signal to Python
-            loop.run_until_complete(main())
+            pull()
         interrupting.join()
         assert sandbox.stats.requests <= 4
 
 
-def test_a_time_limit_ends_pull_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def pull(*_: object) -> None:
-        # in a callback, where a loop only logs errors
-        asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGALRM)
-        await asyncio.sleep(100)
+async def limited_in_a_callback() -> None:
+    # a loop only logs errors there
+    asyncio.get_running_loop().call_later(0.05, os.kill, os.getpid(), signal.SIGALRM)
+    await asyncio.sleep(100)
 
-    monkeypatch.setattr(engines, "_pull", pull)
+
+def limited_before_it_begins() -> Coroutine[Any, Any, None]:
+    os.kill(os.getpid(), signal.SIGALRM)
+    threading.Event().wait(0.2)  # for the handler in the main thread
+    return asyncio.sleep(100)
+
+
+@pytest.mark.parametrize("pull", [limited_in_a_callback, limited_before_it_begins])
+def test_a_time_limit_ends_pull_table(pull: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "_pull", lambda *_: pull())
     before = signal.signal(signal.SIGALRM, Mock(side_effect=InterruptedError))
     with served(), pytest.raises(InterruptedError):
         pull_table([1], **WINDOW)
