@@ -72,6 +72,7 @@ class Crawl(Generic[T]):
     def __init__(self, session: Session, source: Source[T], lane: Lane) -> None:
         self._session = session
         self._source = source
+        self._lane = lane
         lane.on_retry = self._on_retry
         self._permits = session.share.max_concurrency
         self.budget: int = 2 * self._permits
@@ -98,6 +99,9 @@ class Crawl(Generic[T]):
     async def close(self) -> None:
         """Stop, and wait until nothing is in progress."""
         self.is_open = False
+        # The session keeps the last accepted request, which has this lane. With the callback, it
+        # would keep the whole pull in memory.
+        self._lane.on_retry = None
         await cancel_all(self._workers)
 
     def drop(self, reading: Reading[T]) -> None:

@@ -83,18 +83,15 @@ class Request(PrivateStruct, Generic[T]):
         """Whether it changes nothing."""
         return self.method == "GET" and not self.private
 
-    def repetition(self) -> Request[T]:
-        """Return a request for the same page that keeps no pull in memory.
-
-        Its errors do not name the subject, because they are not about it.
-        """
-        return Request(self.method, self.path, self.decode, self.query, secrets=self.secrets)
-
     def first_rows(self, limit: int) -> Request[T]:
-        """Return a request for page 1 of the same listing, with at most `limit` rows."""
+        """Return a request for page 1 of the same listing, with at most `limit` rows.
+
+        It is not one of the listing's pull, and its errors do not name the subject, because they
+        are not about it.
+        """
         other_parameters = _PAGE.sub("", self.query).rstrip("&")
         query = f"limit={limit}&page=1&{other_parameters}"
-        return msgspec.structs.replace(self, query=query)
+        return Request(self.method, self.path, self.decode, query, secrets=self.secrets)
 
     def __repr__(self) -> str:
         # tracebacks show locals; the rest may be private

@@ -90,8 +90,8 @@ class Session:
         self._requests = 0
         self._retries: Counter[str] = Counter()
         self._throttled = 0
-        # The last request of a pull that the service accepted, without its pull and its subject.
-        # Repeated, it tells whether the key or the service is the cause of later failures.
+        # The last request of a pull that the service accepted. Its `first_rows` tell whether the
+        # key or the service is the cause of later failures.
         self.accepted_request: Request[Any] | None = None
         self._repetitions = 0
 
@@ -225,7 +225,7 @@ class Session:
                     # Only requests of pulls have a lane. The last accepted one may be repeated
                     # later, to find out whether the service accepts anything.
                     if request.lane is not None:
-                        self.accepted_request = request.repetition()
+                        self.accepted_request = request
                     return result
                 await self._prepare_retry(call, result, permit)
         except SeoRepError as error:
@@ -386,7 +386,7 @@ class Session:
         self._retries[failure.cause.value] += 1
         self.observer.log_retry(call, failure, retry.delay)
         lane = call.request.lane
-        if lane is not None:
+        if lane is not None and lane.on_retry is not None:
             lane.on_retry()
 
     async def _back_off(self, call: Call[Any], seconds: float) -> None:

@@ -82,10 +82,6 @@ class Waiter(msgspec.Struct, eq=False):
         self.end(None)
 
 
-def _do_nothing() -> None:
-    pass
-
-
 class Lane:
     """The waiting requests of a pull, or of all single calls and listings of a client.
 
@@ -93,15 +89,15 @@ class Lane:
         waiters: requests that were not sent before, in order.
         retries: requests that were sent before, in order.
         is_held: whether only its retries get permits.
-        on_retry: called in the task of a request that is about to be tried again. For a pull, this
-            is `Crawl._on_retry` (`paging/crawl.py`).
+        on_retry: called in the task of a request that is about to be tried again. While a pull
+            runs, this is `Crawl._on_retry` (`paging/crawl.py`). Otherwise it is None.
     """
 
     def __init__(self) -> None:
         self.waiters: list[Waiter] = []
         self.retries: list[Waiter] = []
         self.is_held: bool = False
-        self.on_retry: Callable[[], None] = _do_nothing
+        self.on_retry: Callable[[], None] | None = None
 
     @property
     def ready(self) -> list[Waiter]:
