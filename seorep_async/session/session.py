@@ -309,21 +309,26 @@ class Session:
         if self.state is not SessionState.OPEN:
             raise self._closed_error(failure)
         self._pay(call, failure, retry)
-        # Refusals without a Retry-After use up the attempts of a call in seconds, which a limit may
-        # outlast. So the last attempt waits until an accepted request is accepted again.
-        is_last_try = retry.is_last and failure.retry_after is None
-        if permit.is_probe or is_last_try:
-            is_refused = await self._repeat_accepted_request(call, is_last_try=is_last_try)
-            while is_refused and is_last_try:
-                # The service refuses everything, so the attempts of this call were only too early.
-                call.throttled = call.attempts
-                # Without a deadline, nothing else would end this wait.
-                if call.deadline.at == math.inf:
-                    break
-                is_refused = await self._repeat_accepted_request(call, is_last_try=True)
+        if retry.is_last and failure.retry_after is None:
+            await self._wait_until_anything_is_accepted(call)
+        elif permit.is_probe:
+            await self._repeat_accepted_request(call, is_last_try=False)
         # After a pause for everybody, the retry waits in the queue instead.
         if not permit.paces_retry:
             await self._back_off(call, retry.delay)
+
+    async def _wait_until_anything_is_accepted(self, call: Call[Any]) -> None:
+        """Wait before the last attempt of a call, until an accepted request is accepted again.
+
+        Refusals without a Retry-After use up the attempts of a call in seconds, which a limit may
+        outlast.
+        """
+        while await self._repeat_accepted_request(call, is_last_try=True):
+            # The service refuses everything, so the attempts of this call were only too early.
+            call.throttled = call.attempts
+            # Without a deadline, nothing else would end this wait.
+            if call.deadline.at == math.inf:
+                return
 
     async def _repeat_accepted_request(self, call: Call[Any], *, is_last_try: bool) -> bool:
         """Repeat a request that the service accepted before, if only refused campaigns are left.
