@@ -340,11 +340,8 @@ class Session:
         # Each endpoint may have an outage of its own.
         if accepted is None or accepted.path != call.request.path:
             return False
-        # If others are accepted, the service refuses only some requests. The refusal of this one
-        # would count against the rate, and slow the others down.
-        if not self.share.only_probes and self.share.accepted_since(call.idle_since):
-            return False
-        if not self.share.claim_repetition(call.request.subject, is_last_try=is_last_try):
+        subject = call.request.subject
+        if not self.share.claim_repetition(subject, call.idle_since, is_last_try=is_last_try):
             return False
         # In an outage, a cache may have the answers to earlier requests. So each repetition asks
         # for another number of rows.

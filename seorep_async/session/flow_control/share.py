@@ -124,16 +124,26 @@ class Share:
                 return None
         return seconds
 
-    def claim_repetition(self, subject: str | None, *, is_last_try: bool) -> bool:
-        """Return whether to repeat an accepted request, after a refusal for a subject.
+    def claim_repetition(self, subject: str | None, since: float, *, is_last_try: bool) -> bool:
+        """Return whether to repeat an accepted request, after a refused one.
 
-        If that subject and those of all waiting requests were refused, a few campaigns may be dead,
+        If its subject and those of all waiting requests were refused, a few campaigns may be dead,
         or there may be an outage or a limit. Only a request that was accepted before can show
-        which. At a limit, each repetition takes the place of another request, so only one is
-        allowed each time the breaker opens. If no other request waits, or on the last try, more are
-        allowed.
+        which.
+
+        Args:
+            subject: the campaign of the refused request.
+            since: when that request began to wait for its attempt.
+            is_last_try: whether its next attempt is the last.
         """
         breaker = self._queue.pace.breaker
+        refused = self._queue.pace.refused_subjects
+        # If others are accepted, the service refuses only some requests. The refusal of a repeated
+        # one would count against the rate, and slow the others down.
+        if not breaker.is_open and refused.newest_accepted_start > since:
+            return False
+        # At a limit, each repetition takes the place of another request, so only one is allowed
+        # each time the breaker opens, unless no other request waits. But a last try needs it.
         subjects = {waiter.subject for waiter in self._queue.ready}
         if breaker.has_repeated and subjects and not is_last_try:
             return False
@@ -142,15 +152,10 @@ class Share:
         # answer for the campaign of the repeated request, which would prove nothing.
         if len(subjects) >= FAILURES_THAT_OPEN:
             return False
-        refused = self._queue.pace.refused_subjects
         if not all(other in refused for other in subjects):
             return False
         breaker.has_repeated = True
         return True
-
-    def accepted_since(self, moment: float) -> bool:
-        """Return whether an attempt was accepted that started after a moment."""
-        return self._queue.pace.refused_subjects.newest_accepted_start > moment
 
     @property
     def latest_failure(self) -> SeoRepError | None:
