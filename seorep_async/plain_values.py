@@ -55,7 +55,10 @@ def plain(value: Any) -> Any:
 
 
 def plain_string(value: str) -> str:
-    """Convert a string to a plain `str`. `str(value)` would return an enum member's name."""
+    """Convert a string to a plain `str`.
+
+    `str(value)` would return the name, such as `Color.RED`, of a member of a `(str, Enum)`.
+    """
     return str.__str__(value)
 
 

@@ -129,14 +129,14 @@ def guide(name: str | None) -> None:
     "--from",
     "before",
     help="Earlier ranking day; a month stands for its last ranking day.  "
-    "[default: the last day before --to on which most campaigns were pulled; if --to is a month, "
+    "[default: the last day before --to that was pulled for most campaigns; if --to is a month, "
     "the last ranking day of the month before]",
 )
 @_date_option(
     "--to",
     "after",
-    help="Later ranking day, or a month.  [default: the last day on which most campaigns were "
-    "pulled]",
+    help="Later ranking day, or a month.  [default: the last day that was pulled for most "
+    "campaigns]",
 )
 @option(
     "--month",
@@ -279,8 +279,8 @@ def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]
 @_date_option(
     "--to",
     "end_date",
-    help="Last day to draw, or a month.  [default: the last day on which most campaigns were "
-    "pulled]",
+    help="Last day to draw, or a month.  [default: the last day that was pulled for most "
+    "campaigns]",
 )
 @option(
     "--month",
@@ -338,8 +338,8 @@ def report(
 @option(
     "--exit-code",
     is_flag=True,
-    help="Exit with 10 if no night is found, or if a night of the last 7 days is missing or lacks "
-    "reports that a retry may fetch; for monitors.",
+    help="For monitors: exit with 10 if no night is found. The same if, in the last 7 days, a "
+    "night is missing or lacks reports that a retry may fetch.",
 )
 @option("--json", is_flag=True, help="Print the checks as JSON on stdout.")
 @service_options
@@ -400,7 +400,8 @@ def api(
 @option(
     "--account",
     metavar="NAME",
-    help="Name of the account in every row.  [default: the profile's, or the host]",
+    help="Name of the account in every row.  [default: the profile's account, or else the "
+    "service's host]",
 )
 @service_options
 def mcp(history: str, account: str | None, service: Service) -> None:
@@ -416,7 +417,7 @@ def mcp(history: str, account: str | None, service: Service) -> None:
 @_number_option(
     "--keywords",
     default="50",
-    help="Keywords of each campaign; their ids are campaign id x 100,000 + 1, 2, …",
+    help="Keywords of each campaign; their ids are numbered from campaign id x 100,000 + 1.",
 )
 @_number_option(
     "--users",

@@ -125,8 +125,8 @@ class Group(click.Group):
         self._advice = advice
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        # Print the help on stderr, and exit with USAGE, with every version of click: 8.1 would exit
-        # with 0, and later ones raise the help as the text of an error.
+        # Click 8.1 would exit with 0, and later versions raise the help as the text of an error. So
+        # the help is printed on stderr here.
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help(), err=True)
             ctx.exit(ExitCode.USAGE)
@@ -151,8 +151,8 @@ def import_object(module: str, name: str) -> Any:
     return getattr(importlib.import_module(f"seorep_async.cli.{module}"), name)
 
 
-# --- Values. They are read by functions and not by subclasses of `click.ParamType`, which is
-# generic only in newer versions of click: no annotation would satisfy mypy with every version.
+# --- Values. Functions read them. A subclass of `click.ParamType`, which is generic only in newer
+# versions of click, would need an annotation that mypy accepts with every version.
 
 
 def count(value: str) -> int:

@@ -469,7 +469,8 @@ _display_option = functools.partial(option, section="What is shown")
     "--account",
     metavar="NAME",
     type=not_empty,
-    help="Account name in every row.  [default: the profile's, or the host]",
+    help="Name of the account in every row.  [default: the profile's account, or else the "
+    "service's host]",
 )
 @_run_option(
     "--snapshot-date",

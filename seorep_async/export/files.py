@@ -36,8 +36,10 @@ IN_USE_SECONDS = 2.0
 """How long to retry the replacement of a file that another program has open."""
 _RETRY_SECONDS = 0.1
 _LONGEST_NAME = 200
-COMMON_COLUMNS = 3
-"""The number of columns that identify a pull's table. The third one is the table's own."""
+IDENTIFYING_COLUMN_COUNT = 3
+"""The number of first columns by which a pull's table is recognised. The third one is the table's
+own.
+"""
 _MOUNTS = Path("/proc/self/mountinfo")
 
 
@@ -282,10 +284,10 @@ class Files(Target):
                 raise refusal_to_replace(self.out, file, "exists, and no pull wrote it")
 
     def _is_from_a_pull(self, file: Path) -> bool:
-        """Return whether a file begins with the columns of a pull's table."""
-        names = list(self.format.read_first_row(file))[:COMMON_COLUMNS]
+        """Return whether a file begins with the first three columns of a pull's table."""
+        names = list(self.format.read_first_row(file))[:IDENTIFYING_COLUMN_COUNT]
         return any(
-            names == [column.name for column in table.columns[:COMMON_COLUMNS]]
+            names == [column.name for column in table.columns[:IDENTIFYING_COLUMN_COUNT]]
             for table in all_tables()
         )
 

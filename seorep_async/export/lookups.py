@@ -201,14 +201,16 @@ async def estimate(
 
     Return the number of requests, and the id of that campaign, or None if none could be sampled.
     """
-    # keyword-by-date is not sampled: its ids are keywords, and one request for each is assumed
-    needed: dict[Feed, Collection[int]] = {
+    # keyword-by-date is not sampled: one request is counted for each of its missing keywords
+    sampled_feeds: dict[Feed, Collection[int]] = {
         feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE
     }
     # each report takes at least one request
     requests = sum(map(len, missing.values()))
-    candidates = dict.fromkeys(id_ for ids in needed.values() for id_ in ids if id_ in VALID_IDS)
-    samples = _samples(client, request, candidates, needed, {"limit": limit})
+    candidates = dict.fromkeys(
+        id_ for ids in sampled_feeds.values() for id_ in ids if id_ in VALID_IDS
+    )
+    samples = _samples(client, request, candidates, sampled_feeds, {"limit": limit})
     async with aclosing(samples):
         sample = await anext(samples, None)
     if sample is None:
@@ -216,10 +218,11 @@ async def estimate(
     campaign_id, pages = sample
     for feed, page in pages.items():
         further_requests = (page.total_pages or 1) - 1
-        # keywords of campaigns that are still missing: each will have a report of its own
+        # The keywords of campaigns without a campaign report are not in `missing` yet. Each needs
+        # one more request, and the sample shows how many keywords a campaign has.
         if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
             further_requests += _keyword_count(page)
-        requests += len(needed[feed]) * further_requests
+        requests += len(sampled_feeds[feed]) * further_requests
     return requests, campaign_id
 
 

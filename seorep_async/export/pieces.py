@@ -10,8 +10,8 @@ A block is written in one step, and synced before the next one begins:
 A crash can therefore damage only the last block. When the file is opened, everything is checked:
 
 - The head has a checksum of itself, so its lengths can be trusted.
-- The checksum of an index continues the checksum of the previous index. A block that is missing,
-  repeated or from another file is therefore noticed.
+- The checksum of an index is calculated on from the checksum of the previous index. A block that
+  is missing, repeated or from another file is therefore noticed.
 - An index has the checksum of each piece.
 
 If the last block is incomplete or has a damaged index or piece, or if the file ends with zeros,
@@ -150,7 +150,7 @@ _decode_index = msgspec.json.Decoder(BlockIndex).decode
 
 
 class BlockFile:
-    """The open, locked file. Blocks have numbers from 1, the pieces of each from 0."""
+    """The open, locked file. Blocks are numbered from 1, the pieces of a block from 0."""
 
     def __init__(self, file: Path) -> None:
         # without O_BINARY, which only Windows has, Windows would change line endings

@@ -331,24 +331,26 @@ async def preview(
 
 
 def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
-    """Write the target. Remove the staged reports, or keep them for `retry_failed`."""
+    """Write the target. Then remove the staged reports, or keep them if some reports failed."""
     target = opened.target
     staging = opened.staging
     request = staging.request
     outcomes = outcomes_of(staging.plan.ids, _row_counts(staging), _failures(staging))
+    # the row in the table `pulls` needs a summary, before the paths and the notes are known
     summary = tracker.summary(request, outcomes)
     contents = Contents(staging, _pull_row(request, summary), summary.received, target.stop)
-    notes = opened.notes
-    # if nothing was received, the target keeps its rows, so there is nothing to note
+    notes: tuple[str, ...] = opened.notes
+    # The notes are about rows that are replaced. If nothing was received, no rows are: at most
+    # `failures` and `pulls` are written.
     if summary.received:
         if isinstance(target, Database):
             notes += target.notes_on_new_account()
         notes += target.notes_on_replaced_pull(summary.campaigns_complete)
         notes += _notes_on_future_days(request)
     paths = target.write(contents, target.staging_folder)
-    # again, because only now the paths and all notes are known
+    # the final summary, with the paths and all notes
     tracker.written = tracker.summary(request, outcomes, paths, notes)
-    # reports stay staged after a failure, so that a retry needs few requests
+    # after a failure, the reports stay staged, so that `retry_failed` needs few requests
     if summary.ok:
         staging.file.clear()
     elif not staging.ended:

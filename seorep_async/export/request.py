@@ -86,8 +86,8 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     Attributes:
         version: the version of this package; a pull never resumes what another version has staged.
         service: the address of the service.
-        names_account: whether the account was given a name; without one, it is named after the
-            service's host.
+        names_account: whether the caller or the client names the account. Otherwise it is named
+            after the service's host.
         names_snapshot_date: whether the caller gave the snapshot date.
         campaigns: the ids that the caller named and did not exclude, or None if the service lists
             the campaigns.

@@ -24,7 +24,7 @@ from typing import Any, Self
 import attrs
 
 from seorep_async.export.files import (
-    COMMON_COLUMNS,
+    IDENTIFYING_COLUMN_COUNT,
     Target,
     check_file,
     has_content,
@@ -148,7 +148,7 @@ class WorkbookFile(Target):
         check_file(self.out, self.path)
         if self.force or not has_content(self.path):
             return
-        names = {column.name for column in pulls_table().columns[:COMMON_COLUMNS]}
+        names = {column.name for column in pulls_table().columns[:IDENTIFYING_COLUMN_COUNT]}
         if not names <= self.replaced_pull_as_strings().keys():
             raise refusal_to_replace(self.out, self.path, "exists, and no pull wrote it")
         if was_changed(self.path):
@@ -233,9 +233,10 @@ class Sheet:
             several times.
         may_be_left_out: whether the workbook omits the sheet if it has no rows.
         heading: a line at the top of each printed page.
-        engine_names: names of engine A and engine B. With None, headers are the columns' names.
-            An empty tuple also gives words, but puts no engine's name into them. Any other
-            tuple gives words with these names.
+        engine_names: names of engine A and engine B.
+            With None, headers are the columns' names.
+            With two names, headers are words that contain these names.
+            With an empty tuple, headers are words, but engines are not renamed.
     """
 
     table: Table
@@ -286,7 +287,7 @@ class Sheet:
         """Return a column's name or description in words, if the sheet's headers are words."""
         if self.engine_names is None:
             return text
-        # `engine_names` may be empty
+        # with an empty tuple, nothing is replaced here
         for ordinal, letter, name in zip(
             ("first", "second"), "ab", self.engine_names, strict=False
         ):

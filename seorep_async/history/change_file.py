@@ -96,15 +96,15 @@ def write_changes(
 ) -> Path:
     """Write changes for people.
 
-    The columns are company, keyword, location, engine, both ranks and places moved.
+    Each change becomes a row. The first columns are company, keyword, location, engine, both ranks
+    and places moved. A result of `changes_by_campaign` becomes a row of counts for each campaign.
 
-    A result of `changes_by_campaign` becomes a row of counts for each campaign. An existing file is
-    replaced only if `write_changes` or `seorep changes` wrote it. A workbook has a sheet of winners
-    and a sheet of losers.
+    A workbook has a sheet of winners and a sheet of losers. An existing file is replaced only if
+    `write_changes` or `seorep changes` wrote it.
 
     Args:
-        changes: the result of `changes(…)` or `changes_by_campaign(…)`, or a part of it, such as
-            its first `campaigns`.
+        changes: the result of `changes(…)` or `changes_by_campaign(…)`, or some of its items, such
+            as `result.campaigns[:10]`.
         out: the path of a workbook, `.xlsx` (extra `excel`), or of a `.csv` file.
         engine_names: names for engine A and engine B; by default `engine_a`, `engine_b` and so on.
 

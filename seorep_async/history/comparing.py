@@ -395,15 +395,15 @@ def changes(
         database: a file that pulls wrote, such as `rankings.duckdb`.
         account: the name of the account, if there are several.
         before: the earlier ranking day, or a month, `YYYY-MM`, for its last ranking day. By
-            default, the last day before `after` on which most campaigns were pulled. If `after` is
-            a month, the last ranking day of the month before.
-        after: the later ranking day, or a month. By default, the last day on which most campaigns
-            were pulled. A day that was still in the future, with its whole window, when it was
-            pulled is used only if there are no others.
-        campaign: the id of one campaign, which is compared on days when it has rankings; by
-            default all.
-        group: the title of a group, in any case, whose campaigns are compared on days when they
-            have rankings.
+            default, the last ranking day before `after` that was pulled for most campaigns. If
+            `after` is a month, the last ranking day of the month before.
+        after: the later ranking day, or a month. By default, the last ranking day that was pulled
+            for most campaigns. The day of a period that had not begun when it was pulled is used
+            only if there is no other.
+        campaign: the id of one campaign; by default all. The days are chosen from those on which
+            it has rankings.
+        group: the title of a group, in any case. The days are chosen from those on which its
+            campaigns have rankings.
         kind: only changes of this kind, or of several: rose, fell (ranked on both days); found,
             lost (ranked on only one of them); entered_top_N, left_top_N (N is 3, 10 or 20); new,
             removed (keyword in only one of the reports).
@@ -641,7 +641,7 @@ def _days_to_compare(
     if after is None:
         after = selection.last_day()
     if before is None:
-        # a day on which only a few campaigns were pulled is used only if there is no other day
+        # a day that was pulled for only a few campaigns is used only if there is no other day
         all_days = [*selection.days_usual_first(), *reversed(days)]
         earlier_days = [day for day in all_days if day < after]
         if not earlier_days:
@@ -679,7 +679,10 @@ def _last_ranking_day(window: Days | None, days: Sequence[dt.date]) -> dt.date |
 def _error_for_no_earlier_day(
     selection: Selection, after: dt.date, days: Sequence[dt.date]
 ) -> ConfigurationError:
-    """Return the error for a last day that has no earlier day, with advice."""
+    """Return the error if no ranking day precedes `after`.
+
+    It has advice if `after` is the only ranking day.
+    """
     known_days = f"{selection.history.label} has rankings of {selection.name} for {listed(days)}"
     problem = f"there is no day before {after} to compare it with: {known_days}"
     # with several days, the caller can name another one; with a single day, only a pull helps

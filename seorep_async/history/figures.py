@@ -251,7 +251,7 @@ Day: TypeAlias = dict[str, Any]
 """A ranking day. It has `as_of`, its `date_in_words`, and a standing for each engine.
 
 A standing has `bands` (the number of keywords in each of `BANDS`), `average` and `moved`.
-`moved` is the average change until the last day, of the keywords ranked on both days. Averages of
+`moved` is the average change to the last day, of the keywords ranked on both days. Averages of
 different keywords can't be compared.
 """
 
@@ -345,7 +345,7 @@ def _dates_between(
 ) -> list[dt.date]:
     """Return the ranking days between two bounds.
 
-    By default, they end with the last day on which most campaigns were pulled.
+    By default, they end with the last ranking day that was pulled for most campaigns.
     """
     all_days = selection.days()
     end = last
@@ -396,7 +396,7 @@ def _note_on_missing_campaigns(selection: Selection, first_and_last_day: Days) -
 def _standings(selection: Selection, dates: Sequence[dt.date]) -> list[Day]:
     """Return the standings of these days, earliest first. `Day` explains the keys.
 
-    `moved` compares each day with the last one.
+    `moved` is the average change from each day to the last of `dates`.
     """
     days: dict[dt.date, Day] = {}
     rows = selection.execute(_STANDINGS, days=dates, last=dates[-1]).fetchall()

@@ -235,7 +235,7 @@ class Selection:
         raise ConfigurationError(f"{problem}; {explanation}")
 
     def days_usual_first(self) -> list[dt.date]:
-        """Return the ranking days: first those on which most campaigns were pulled, then the rest.
+        """Return the ranking days: first those that were pulled for most campaigns, then the rest.
 
         Each part begins with its latest day. Days that were ahead of their pull are left out,
         unless there are no others.

@@ -190,7 +190,10 @@ def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
 def _converted(field: FieldInfo, value: object, engines: Mapping[str, str]) -> object:
     """Convert a sent value to the type of its argument.
 
-    Kinds and engines may be spelt as in the tool's description.
+    Kinds may be in any case. Engines may be named as in the schema or in the tool's description.
+
+    Raises:
+        ConfigurationError: the value can't be converted.
     """
     name = field.name
     # the type of each field is Annotated[type, description]
@@ -205,7 +208,7 @@ def _converted(field: FieldInfo, value: object, engines: Mapping[str, str]) -> o
     elif isinstance(value, list) and len(value) == 1:
         converted = value[0]
     try:
-        # an empty list of campaigns must not select all of them
+        # an empty list of campaigns is refused like a wrong value: it must not select all of them
         if converted == []:
             raise ValueError
         return msgspec.convert(converted, field.type, strict=False)

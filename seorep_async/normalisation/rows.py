@@ -1,20 +1,23 @@
 """Rows of the ranking feeds, from JSON to models, without the reference converter.
 
 msgspec reads rows into raw rows: structs with the fields of a model, but with the names and types
-of the wire. Then plain code converts the values that msgspec can't convert. There are three
-readings:
+of the wire. Then plain code converts the values that msgspec can't convert, and raw rows become
+models. There are three kinds of pages:
 
-1. A page of current rows, the hot path: one typed decode, after which raw rows become models.
+1. A page of current rows, the hot path. It needs one typed decode.
 2. A page whose rows are all like its first one, such as older rows or rows with integers as
-   strings: one typed decode with the first types that accept this row. If the first row has unknown
-   fields, there are two cases. If rows of earlier pages often had them, the types have a field for
-   each, and raw rows are copied to models. Otherwise these fields are moved in the JSON
-   (`unknown_fields.py`).
-3. Any other page: its rows arrive as JSON, a slice at a time. A slice is read with the first types
-   that accept its rows. If its rows have unknown fields, either types have a field for each, as
-   above, or types ignore them, and the slice is parsed as well.
+   strings. It also needs one typed decode, with the first types that accept this row.
+3. Any other page. Its rows arrive as JSON, a slice at a time. A slice is decoded with the first
+   types that accept its rows.
 
-The reference converter reads rows that all three refuse, and names the bad field.
+Rows of pages 2 and 3 may have unknown fields:
+
+- If rows of earlier pages often had the same unknown fields, the types have a field for each, and
+  raw rows are copied to models.
+- Otherwise, on a page 2, the unknown fields are moved in the JSON (`unknown_fields.py`).
+- Otherwise, on a page 3, the types ignore the unknown fields, and the slice is parsed as well.
+
+The reference converter reads rows that cannot be read in these ways, and names the bad field.
 """
 
 from __future__ import annotations
@@ -230,9 +233,14 @@ class RowReader(Generic[M]):
         row_format: str = "current",
         unknown_names: tuple[str, ...] = (),
     ) -> Page[M]:
-        """Return page `number` from a decoded envelope.
+        """Return a page from a decoded envelope.
 
-        Refuse rows that name another campaign or keyword than `subject`.
+        Args:
+            envelope: the decoded envelope.
+            number: the number of the page.
+            subject: the requested campaign or keyword. Rows that name another one are refused.
+            row_format: the key of `_FORMATS` with which the rows were decoded.
+            unknown_names: the unknown names that have fields, if any.
         """
         rows, totals, path = _content(envelope)
         metadata: Metadata = _read_metadata(envelope.metadata) or Metadata()
@@ -250,7 +258,7 @@ class RowReader(Generic[M]):
 
         Args:
             rows: the raw rows.
-            row_format: the format of the rows.
+            row_format: the key of `_FORMATS` with which the rows were decoded.
             unknown_names: the unknown names that have fields, if any.
         """
         self._values.convert(rows)

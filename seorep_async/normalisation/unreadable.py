@@ -26,7 +26,7 @@ def refused(path: str, problem: str) -> DecodeError:
 
 
 def unreadable(body: bytes, error: Exception, path: str) -> DecodeError | ProtocolError:
-    """Return our error for JSON at `path` that msgspec refused.
+    """Return the error for JSON at `path` that msgspec refused.
 
     Returns:
         A DecodeError if the JSON is complete, so that retrying does not help. It has the path of

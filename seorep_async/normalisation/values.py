@@ -27,12 +27,12 @@ _NO_DATE = re.compile(r"(0000-00(-00([ T]0?0:00:00)?)?)?")
 """The forms of a missing date. Each is empty, or a month, date or date-time of zeros."""
 
 MIDNIGHT = frozenset({"", " 00:00:00", "T00:00:00", " 0:00:00", "T0:00:00"})
-"""What may follow a date, or a zero date, and is dropped: nothing, or midnight."""
+"""The texts after a date, or a zero date, that are dropped without loss: none, or midnight."""
 DATE_TIMES = re.compile(
     r"(?:\n(?!0000).{10}[ T](?:[01][0-9]|2[0-3]|[0-9]):[0-5][0-9]:[0-5][0-9])*+"
 )
-"""Date-times, each after a line break. Their times are checked; of each date, only the length, and
-that the year is not 0000.
+"""Date-times, each after a line break. Their times are checked in full. Of their dates, only the
+length is checked, and that the year is not 0000.
 
 There may be many lines, so the pattern never backtracks into them.
 """
@@ -59,7 +59,7 @@ def refusal(expected: str, value: object) -> ValueError:
 
 
 def integer(value: object) -> int:
-    """Accept an integer, or an integer in a string, but no boolean or float."""
+    """Accept an integer, or an integer in a string, but not a boolean or a float."""
     if type(value) is int:
         return value
     if type(value) is str and _INTEGER.fullmatch(value):
@@ -157,7 +157,7 @@ def total(value: Any) -> tuple[float | None, dict[str, Any] | None]:
 
 
 def is_empty_or_null(value: object) -> bool:
-    """Return whether a value is null or an empty map, which may be sent as an empty array."""
+    """Return whether a value is null or an empty object, which may be sent as an empty array."""
     return value in (None, [], {})
 
 

@@ -1,6 +1,7 @@
 """The name of each attribute on the wire.
 
-Apart from the sandbox, no other module knows these names.
+Other modules get these names here. Exceptions are the sandbox, the names of ids in `envelope.py`,
+and the engines' default names in `settings.py`.
 """
 
 from __future__ import annotations

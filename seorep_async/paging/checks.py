@@ -125,7 +125,7 @@ class Ledger(Generic[T]):
         return True
 
     def finish(self) -> None:
-        """Check the number of records after the last page.
+        """After the last page, check the number of records.
 
         Raises:
             PaginationError: it differs from the announced number; or no number was announced, and a

@@ -88,7 +88,7 @@ class PageSize:
         started = now()
         page = await self._session.send(reading.request(1))
         # A larger page would save little or nothing.
-        if not page.items or _announced(page) < 2 * len(page.items):
+        if not page.items or _announced_records(page) < 2 * len(page.items):
             return page
         # The question was answered, so this listing need not wait for its turn to ask.
         if self._state is PageSizeState.DEFAULT:
@@ -178,7 +178,9 @@ class PageSize:
         self._confirm(page)
         records = len(page.items)
         # A page with all records does not show how many records a page may have.
-        self._session.page_sizes[self._path] = records if records < _announced(page) else LIMIT
+        self._session.page_sizes[self._path] = (
+            records if records < _announced_records(page) else LIMIT
+        )
 
     async def _first_large_page(self, reading: Reading[T], default_page: Page[T] | None) -> Page[T]:
         """Request page 1 at the found size, and compare it with the default page if necessary."""
@@ -191,7 +193,7 @@ class PageSize:
         reading.limit = None
         if default_page is None:
             default_page = await self._session.send(reading.request(1))
-        if page.total_records is None or page.total_records < _announced(default_page):
+        if page.total_records is None or page.total_records < _announced_records(default_page):
             is_whole = False
         if not is_whole:
             self._fall_back()
@@ -202,14 +204,14 @@ class PageSize:
 
     async def _is_whole(self, page: Page[T], reading: Reading[T], deadline: Deadline) -> bool:
         """Return whether a report that announces exactly the limit is complete."""
-        if _announced(page) != LIMIT or self._pages_are_limited:
+        if _announced_records(page) != LIMIT or self._pages_are_limited:
             return True
         # Only this request has another limit.
         reading.limit = LIMIT - 1
         request = msgspec.structs.replace(reading.request(1), deadline=deadline)
         reading.limit = LIMIT
         shorter_page = await self._session.send(request)
-        self._pages_are_limited = _announced(shorter_page) >= LIMIT
+        self._pages_are_limited = _announced_records(shorter_page) >= LIMIT
         return self._pages_are_limited
 
     def _is_confirmed(self, page: Page[Any]) -> bool:
@@ -230,7 +232,7 @@ class PageSize:
 
         A longer report starts the count again.
         """
-        records = _announced(page)
+        records = _announced_records(page)
         if records > self._longest:
             self._longest = records
             self._confirmations = 0
@@ -265,7 +267,8 @@ def choose_page_size(
     return None
 
 
-def _announced(page: Page[Any]) -> int:
+def _announced_records(page: Page[Any]) -> int:
+    """Return the announced number of records, or 0 if the page announced none."""
     return page.total_records or 0
 
 
@@ -275,9 +278,9 @@ def _continues(page: Page[T], large_page: Page[T], reading: Reading[T]) -> bool:
     large_keys = list(map(reading.query.key, large_page.items))
     if len(large_keys) <= len(keys) or large_keys[: len(keys)] != keys:
         return False
-    if _announced(large_page) < _announced(page):
+    if _announced_records(large_page) < _announced_records(page):
         return False
     # Some services announce the number of pages of the default size, which is wrong here.
     pages = large_page.total_pages
-    needed_pages = -(-_announced(large_page) // len(large_keys))  # rounded up
+    needed_pages = -(-_announced_records(large_page) // len(large_keys))  # rounded up
     return pages is None or pages == needed_pages

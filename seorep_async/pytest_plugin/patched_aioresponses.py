@@ -2,7 +2,8 @@
 
 The patch relies on internals of both. aioresponses 0.7.9 creates a `ClientResponse` without the
 `stream_writer` that aiohttp 3.14 needs, so every call ends in a TypeError. It also feeds the body
-into a reader with a limit of 128 KiB. A test fails when aioresponses itself is fixed.
+into a reader that must pause its connection beyond 128 KiB. There is no connection, so a larger
+body ends in an AssertionError. One of our tests fails as soon as aioresponses is fixed.
 """
 
 from __future__ import annotations

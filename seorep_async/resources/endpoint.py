@@ -91,24 +91,25 @@ class Endpoint(Generic[M]):
         name_in_errors: str | None = None,
     ) -> Listing[M, ModelList[M]]:
         """Check and encode the parameters of a list, and return its listing."""
-        # None reserves the name: `build_params` then refuses `page` in `extra_params`.
+        # `build_params` refuses every name listed here in `extra_params`, also if its value is
+        # None. `page` is listed only for that.
         documented = {**values, "limit": check_limit(limit), "page": None}
         params = build_params(documented, extra_params)
         settings = self._session.settings
         # This may put a limit into `params`, so it comes before they are encoded.
         page_size = choose_page_size(params, settings, self._page_size)
         # A page about another campaign is refused.
-        expected_object = None
+        page_subject = None
         campaign_id = params.get("campaign_id")
-        # The command passes the id as a string in `extra_params`.
+        # On the command line (`--param`), the id is a string.
         if isinstance(campaign_id, str) and _ID.fullmatch(campaign_id):
             campaign_id = int(campaign_id)
         if type(campaign_id) is int:
-            expected_object = ("campaign", campaign_id)
+            page_subject = ("campaign", campaign_id)
         query = Query(
             path=self._list_path or self._path,
             query=encode_query(params, settings.array_encoding),
-            decode=partial(ModelPage, self._decoder, self._model, subject=expected_object),
+            decode=partial(ModelPage, self._decoder, self._model, subject=page_subject),
             key=attrgetter("id"),
             subject=name_in_errors,
             secrets=secrets_in(params),

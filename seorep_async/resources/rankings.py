@@ -283,7 +283,11 @@ class Rankings:
         options: FeedOptions,
         snapshot_date: dt.date | None = None,
     ) -> FeedQuery[Any]:
-        """Check and encode the arguments of a feed. They apply to any number of ids."""
+        """Check and encode a feed's arguments, all but the ids.
+
+        `snapshot_date` is that of every report. None stands for the day on which each report is
+        complete.
+        """
         start, end = check_dates(start_date, end_date)
         settings = self._session.settings
         params = feed_params(feed, options, settings.feed_search_param)
@@ -327,7 +331,7 @@ class FeedQuery(PrivateStruct, Generic[R]):
         secrets: strings of the query that must not appear in an error.
         page_size: finds the page size of the feed, or None if the size is given.
         warn_once: called with the first row of each report.
-        snapshot_date: the day on which the pull began, or None for the day on which the report is
+        snapshot_date: the day on which the pull began, or None for the day on which each report is
             complete.
     """
 

@@ -101,12 +101,12 @@ class Account:
         self._keyword_count = keywords
         self._backlink_count = backlinks
         # Cached, because each page of a feed needs all keywords of its campaign. A campaign may
-        # have no keywords, hence + 1. One with more keywords than the cache allows is cached alone.
+        # have no keywords, hence + 1. A campaign that is larger than the cache is cached alone.
         cached_campaigns = max(1, _CACHED_KEYWORDS // (keywords + 1))
         self._cached_keywords = lru_cache(cached_campaigns)(self._make_keywords)
         make_own_campaign = partial(make_campaign, self.key, self.account_id)
         make_own_user = partial(make_user, self.key, self.account_id)
-        # Each campaign has a block of ids; its backlinks use the first ids of the block.
+        # For example, campaign 7 has the ids 700000 to 799999, and its backlinks begin at 700001.
         backlink_ids = range(IDS_PER_CAMPAIGN, (campaigns + 1) * IDS_PER_CAMPAIGN)
         self.campaigns: Records = Records(make_own_campaign, range(1, campaigns + 1))
         self.backlinks: Records = Records(self._make_backlink, backlink_ids)

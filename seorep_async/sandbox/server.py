@@ -25,9 +25,9 @@ class Sandbox(Options):
 
     Attributes:
         campaigns: campaigns of the account at first; their ids are 1 to this.
-        keywords: keywords of each campaign; their ids are campaign id x 100,000 + 1, 2, …
+        keywords: keywords of each campaign; their ids are numbered from campaign id x 100,000 + 1.
         users: users of the account at first; their ids are 1 to this.
-        backlinks: backlinks of each campaign at first; their ids are made like keywords' ids.
+        backlinks: backlinks of each campaign at first, numbered like the keywords.
         seed: any integer; the same seed gives the same account, whatever the shape.
         shape: shape of the feeds' responses: nested (rows in `data.rows`), flat (in `data`), or
             mixed (each campaign or keyword has its own).

@@ -222,7 +222,7 @@ class ErrorReader:
         fields: dict[str, Any] = {"status": response.status}
         if not request.private:
             # More than the excerpt needs, because masking secrets and collapsing white space
-            # shortens the text.
+            # shorten the text.
             beginning = response.body[: 8 * _LONGEST_EXCERPT]
             is_cut = len(beginning) < len(response.body)
             text = beginning.decode(errors="replace")
@@ -253,8 +253,9 @@ class ErrorReader:
         A cut line ends with "…", which is not counted. `is_cut` says whether the string is only the
         beginning of another.
         """
-        # Scrub before cutting to `longest`, because half a key could remain at the cut. Eight times
-        # `longest` is enough, although secrets and runs of spaces become shorter.
+        # Secrets are masked before the line is cut to `longest` bytes, because half a secret would
+        # not be recognised. It is enough to mask eight times as many characters, although masking
+        # secrets and collapsing white space shorten the text.
         beginning = string[: 8 * longest]
         is_cut = is_cut or len(beginning) < len(string)
         line = one_line(self.scrub(beginning, request, cut=is_cut))

@@ -45,7 +45,7 @@ class ColumnType(enum.Enum):
 
 
 _COMPARABLE = {ColumnType.INTEGER, ColumnType.STRING, ColumnType.BOOLEAN, ColumnType.DATE}
-"""Types whose equal values are also written alike, unlike the numbers 1 and 1.0."""
+"""Types in which equal values have the same text, unlike the numbers 1 and 1.0."""
 _TYPES = {
     int: ColumnType.INTEGER,
     float: ColumnType.NUMBER,
@@ -83,8 +83,8 @@ Columns: TypeAlias = Sequence[Sequence[Any]]
 class Table:
     """A table, with the same name and columns in databases and files.
 
-    `description` is about a row, and `key` names the columns that together identify one. The first
-    `lead` columns say which account, snapshot date and report a row belongs to.
+    `description` says what a row is, and `key` names the columns that together identify one. The
+    first `lead` columns say which account, snapshot date and report a row belongs to.
     """
 
     name: str
@@ -158,10 +158,11 @@ def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
 
 @cache
 def _model_reader(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[int, type]]]:
-    """Return three things about a model.
+    """Return how to read models of a type.
 
-    They are a function that reads a model's values; the values of an absent model; and, for each
-    column with nested models, its index and the type of these models.
+    Returns:
+        A function that reads the values of a model, the values of an absent model, and the columns
+        with nested models. Each of these is the column's index and the type of its models.
     """
     absent: list[Any] = []
     nested = []
@@ -227,7 +228,7 @@ def as_json(value: object) -> str:
 
 
 def once_each(function: Callable[[Any], Any], column: Sequence[Any]) -> list[Any]:
-    """Return a function's results for a column. The function is called once for each object.
+    """Return a function's results for a column. Call it once for each distinct object.
 
     Rows often share a tuple of tags.
     """

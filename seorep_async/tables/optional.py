@@ -24,7 +24,7 @@ def require(module: str, *, extra: str | None = None) -> Any:
 
     Args:
         module: the library, or the module in it.
-        extra: the extra that the called method needs, if the library's own does not suffice.
+        extra: the extra to name in the error, if it is not the library's own.
 
     Raises:
         ImportError: the library is missing. The message names the extra that installs it.

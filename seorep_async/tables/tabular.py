@@ -29,9 +29,9 @@ S = TypeVar("S")
 
 
 class Tabular:
-    """The rows of a report, of a pull or of a list of objects in one table.
+    """The rows of a report, a pull or a list of objects. They form one table.
 
-    All its methods return the same rows in the same columns that a pull writes. Null and 0 stay
+    All its methods return the same rows, in the columns that a pull writes. Null and 0 stay
     different, and integers stay integers.
     """
 

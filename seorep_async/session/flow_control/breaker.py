@@ -104,7 +104,7 @@ class CircuitBreaker(msgspec.Struct, eq=False):
         self.next_probe = now + max(interval, min(_LONGEST_BETWEEN_PROBES, seconds))
 
     def end_attempt(self, started: float) -> None:
-        """Record that an attempt ended, in whatever way."""
+        """Record that an attempt ended, in whatever way. It may have been the last probe."""
         if started == self.last_probe:
             self.is_probing = False
 

@@ -83,7 +83,7 @@ class Pace:
             # refused, is not called a probe. Otherwise its call would get three times as many
             # attempts.
             return not is_dead or self.rate.is_limited
-        # After a rest, the attempts accepted before it no longer show a rate.
+        # After an idle time, the attempts accepted before it no longer show a rate.
         if now > max(self.rate.next_start, self.last_start) + SPAN:
             self.delivered.restart(now)
         self.last_start = now

@@ -223,8 +223,7 @@ class PermitQueue:
             # collector ends the attempt only now.
             return
         self._in_flight.remove(permit)
-        if self.pace.breaker.is_probing:
-            self.pace.breaker.end_attempt(permit.started)
+        self.pace.breaker.end_attempt(permit.started)
         failure = outcome if isinstance(outcome, Failure) else None
         if outcome is not None and (failure is None or not failure.inconclusive):
             self._learn(permit, failure)

@@ -127,20 +127,20 @@ class Rate(msgspec.Struct, eq=False):
     def set_next_start(self, now: float) -> None:
         """Decide, as an attempt starts, when the next one may start."""
         late_by = now - self.next_start
-        # Up to `_CATCH_UP`, a timer was late: the next start is counted from the planned time, so
-        # that the rate is fully used.
         self.is_used = late_by <= _CATCH_UP
         if not self.is_used:
-            # After a longer rest, it is counted from now: a limiter that admits one attempt at a
-            # time would refuse the next one as too early.
+            # After an idle time, the next start is counted from now. Otherwise the next attempt
+            # would follow too soon, and a limiter that admits one at a time would refuse it.
             self.next_start = now
-            # A rest does not use up the time for which the rate is held.
+            # An idle time does not use up the time for which the rate is held.
             self.held_until += late_by
+        # A start that is at most `_CATCH_UP` late is put down to a slow timer: the next one is
+        # counted from the planned time, so that the rate is fully used.
         self.next_start += self.interval
 
     def may_rise(self, now: float) -> bool:
         """Return whether the rate is fully used and no longer held."""
-        # A rest must not raise the rate.
+        # An idle time must not raise the rate.
         return self.is_limited and self.is_used and now >= self.held_until
 
     def outgrew_limit(self) -> bool:
