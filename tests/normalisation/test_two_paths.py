@@ -516,21 +516,21 @@ def test_names_of_each_rows_own_in_one_place_are_read_at_once(
     assert FeedPage(decoder(), row, 1).documented(body) == by_reference(body, row)
 
 
-@pytest.mark.parametrize(("end", "limit"), [(b"]}", 16), (b"", 2)], ids=["JSON", "no JSON"])
 @pytest.mark.parametrize(
-    "body",
+    "rows",
     [
-        b'{"data": [{"date": "2023-01", "o n": 1, "competitors": 1}, {%b"b": 1}'
-        % (b'"date": [{%b"b": 2}], ' % (b'"date": "a", ' * 50) * 500)
+        b'{%b"b": 1}]}' % (b'"date": [{%b"b": 2}], ' % (b'"date": "a", ' * 50) * 500),
+        rb'"date": 1, "o": {\"' * 15_000,
     ],
-    ids=["recurring names"],
+    ids=["recurring names", "no JSON"],
 )
-def test_hostile_rows_are_searched_a_few_times_at_most(body: bytes, end: bytes, limit: int) -> None:
+def test_hostile_rows_are_searched_a_few_times_at_most(rows: bytes) -> None:
+    body = b'{"data": [{"date": "2023-01", "o n": 1, "competitors": 1}, ' + rows
     start = thread_time()
-    json.loads(body + b"]}")
+    json.loads(json.dumps(body.decode()))
     middle = thread_time()
-    FeedPage(decoder(), CampaignPeriod, 1).documented(body + end)
-    assert thread_time() - middle < limit * (middle - start)
+    FeedPage(decoder(), CampaignPeriod, 1).documented(body)
+    assert thread_time() - middle < 16 * (middle - start)
 
 
 @pytest.mark.parametrize(
