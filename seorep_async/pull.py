@@ -246,8 +246,8 @@ class _Run(Generic[R]):
 
     @property
     def _next_number(self) -> int:
-        """The number of the outcome that is taken next."""
-        # In an ordered pull, numbers are taken one after the other.
+        """The number of the outcome that `take` returns next. It is the position of its id."""
+        # An ordered pull takes outcomes in the order of the ids, any other as they arrive.
         if self._request.ordered:
             return self.taken
         return next(iter(self._outcomes), -1)  # no id has the number -1

@@ -272,7 +272,8 @@ def _hide_arguments(settings_type: type[Settings]) -> None:
             values["proxy"] = Secret.of(values["proxy"])
         for name in values:
             if name not in names:
-                # the unknown setting may be a password, and `self` has no attributes for a repr
+                # A traceback with locals would show `values`, whose unknown setting may be a
+                # password. It would also fail at the repr of `self`, which has no attributes yet.
                 del self, values
                 problem = f"there is no setting {short_repr(name)}.{suggestion(name, names)}"
                 raise ConfigurationError(problem.removesuffix("."), argument=name)

@@ -32,7 +32,10 @@ MODELS: dict[str, type[Any]] = {
 _PAGES_AHEAD = 4
 """The largest number of concurrent requests for a list with `--limit`."""
 _SLOW_SECONDS = 10.0
-_SLOW = "Still waiting. A notebook's own sandbox can't answer !seorep: call it from a terminal."
+_SLOW = (
+    "Still waiting. A sandbox that runs in a notebook can't respond to its !seorep, which blocks "
+    "the notebook: run seorep in a terminal."
+)
 _FROM_STDIN = "@-"
 _METHODS_WITH_QUERY = ("GET", "DELETE")
 
@@ -191,7 +194,7 @@ def _line_of_stdin(name: str) -> Secret:
 
 
 def _by_name(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Return parameters by name. A repeated name has a list of values."""
+    """Return parameters by name. If a name is repeated, its values become a list."""
     parameters: dict[str, list[str]] = {}
     for name, value in pairs:
         parameters.setdefault(name, []).append(value)

@@ -117,7 +117,7 @@ def _values_of(item: Any, columns: Sequence[str]) -> dict[str, Any]:
 
 
 def _string(value: object) -> str:
-    """Return a value as text. None and a missing `extra` are empty."""
+    """Return a value as text. None and an empty `extra` become an empty string."""
     if value is None or value == {}:
         return ""
     if isinstance(value, str):

@@ -84,6 +84,7 @@ class _Answer:
         rows: the changes, with the engines' names if there are any, or the counts.
         model: the type of the rows.
         columns_for_people: the columns of a table; other formats have all columns.
+        headline: the number of changes, in words, above the table.
     """
 
     result: Changes | CountedChanges
@@ -264,7 +265,8 @@ async def _serve_on_stdio(
         server = mcp_server(client, database, account=account, engine_names=engine_names)
         if can_ask():
             messages().print(
-                "An agent's client starts this command, and talks to it. Ctrl-C ends it."
+                "This command is meant to be started by an agent's client, which talks to it over "
+                "stdin and stdout. Ctrl-C ends it."
             )
         try:
             async with stdio.stdio_server(stdin=_lines_of_stdin()) as (reader, writer):

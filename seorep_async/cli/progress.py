@@ -137,10 +137,10 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
                 bar.reset(task, total=state.total, completed=state.done, words="")
             bar.update(task, completed=state.done, total=state.total)
         stats = client.stats
-        # only waits since the last update, because a finished wait is not shown
+        # `waited` is a total: what was added since the last update tells why requests wait now. It
+        # grows when a wait for a permit ends and when a back-off begins, so in an outage, most
+        # ticks add nothing. The last reason therefore stays until there is a new one, or progress.
         new_waiting = _longest_wait(client, stats.since(stats_before))
-        # The last reason is shown until there is a new reason, or progress. In an outage, many
-        # ticks pass between two attempts, and most of them see no wait.
         if new_waiting or state != previous_state:
             waiting = new_waiting
         words = display.details(waiting, bar.tasks[0].time_remaining)  # the only task

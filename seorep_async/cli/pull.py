@@ -154,11 +154,11 @@ class PullArguments:
             )
         if is_by_month and not target.endswith(".duckdb"):
             raise click.UsageError(
-                "-o: several months, or --skip-complete, need a .duckdb file. Write other files "
-                "from it with DuckDB's COPY … TO, or pull each month into its own file, such as "
-                "2023-01.parquet: read them as ????-??.parquet, without the tables beside them. To "
-                "fetch only what is missing, repeat it with --retry-failed and the same "
-                "--snapshot-date."
+                "-o: several months, or --skip-complete, need a .duckdb file, from which DuckDB's "
+                "COPY … TO writes other files. Or pull each month into its own file, such as "
+                "2023-01.parquet. Together they are ????-??.parquet, which leaves out the tables "
+                "beside them. To fetch only what a month lacks, repeat its pull with "
+                "--retry-failed and the same --snapshot-date."
             )
         # without --skip-complete, each run would fetch the first months again, and never the last
         if self.max_requests and len(windows) > 1 and not self.skips_pulled_months:
@@ -356,7 +356,7 @@ _display_option = functools.partial(option, section="What is shown")
 
 @command(
     "Pull the rankings of many campaigns into a file or a database.\n\n"
-    "seorep login stores address and key; --sandbox needs neither.\n\n"
+    "seorep login stores the address and the key; --sandbox needs neither.\n\n"
     "Fetched reports are staged beside the target, which appears, or is replaced, only when it is "
     "complete. To resume an interrupted pull, repeat the command. With several feeds, each has its "
     "own file, such as rankings.keyword_rankings.csv, or its own table. Totals, campaigns, "
@@ -487,29 +487,30 @@ _display_option = functools.partial(option, section="What is shown")
 @_run_option(
     "--retry-failed",
     is_flag=True,
-    help="Fetch only the reports that tonight's last pull of the same days, or of each month, did "
-    "not complete. Without such a pull, fetch everything, with a warning. On a later day, repeat "
-    "the night's --snapshot-date, --from and --to; `seorep doctor -o FILE` prints them.",
+    help="Fetch only the reports that failed, or were not requested yet, in tonight's last pull of "
+    "the same days or months. Without such a pull, fetch everything, with a warning. On a later "
+    "day, repeat the night's --snapshot-date, --from and --to; `seorep doctor -o FILE` prints "
+    "them.",
 )
 @_run_option(
     "--skip-complete",
     is_flag=True,
-    help="Skip months that were pulled into the database after their last day, unless a retry may "
-    "fetch what failed.",
+    help="Skip months that were pulled into the database after their last day and lack no report "
+    "that a retry might still fetch.",
 )
 @_run_option(
     "--max-requests",
     metavar="N",
     type=count,
-    help="Stop after about N requests and the end of the reports in progress; keep what was "
+    help="Stop after about N requests, once the reports in progress are complete; keep what was "
     "fetched, and exit with 5. The same command continues. Several months also need "
     "--skip-complete.",
 )
 @_run_option(
     "--force",
     is_flag=True,
-    help="Replace files that no pull wrote, or that a person changed. Begin an account, although "
-    "the database has it under a similar name.",
+    help="Replace files that no pull wrote, or that a person changed. Begin a new account even if "
+    "the database has one with a similar name.",
 )
 @_run_option(
     "--format",

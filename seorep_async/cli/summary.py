@@ -348,7 +348,7 @@ def _file_lines(run: PullRun) -> Iterator[tuple[str, str]]:
 
 
 def _show_next_step(run: PullRun, console: Console) -> None:
-    """Say how to fetch what failed, or to leave it out."""
+    """Say how to fetch what failed, or how to leave it out."""
     code = run.code
     failed = run.failed_ids
     # a line has no room for many ids: "@FILE" stands for a file into which the reader puts them

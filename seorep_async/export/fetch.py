@@ -175,7 +175,7 @@ class Fetcher:
         is_resumed = bool(staging.plan.ids)
         if is_resumed:
             await self._check_staged_account(staging.plan)
-        # a list that failed is requested again, because it has the names of the campaigns
+        # if the list of campaigns failed, it is requested again, because it has their names
         if not is_resumed or staging.failures(campaigns_table()):
             await self._find_campaigns(is_resumed=is_resumed)
         if is_resumed:

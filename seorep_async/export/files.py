@@ -337,10 +337,15 @@ class Files(Target):
 
 
 def put(new: Path, file: Path, *, permissions_of: Path) -> None:
-    """Replace a file in one step. Give the new file the permissions of an older file."""
-    # the older file may be missing, or the file system may have no permissions
+    """Replace a file in one step.
+
+    The new file gets the permissions of `permissions_of`, if that exists. It is usually `file`. For
+    a new file beside the target, it is the target.
+    """
+    # there may be no such file, or the file system may have no permissions
     with suppress(OSError):
         shutil.copymode(permissions_of, new)
+    # a link stays, and the file behind it is replaced
     real_file = os.path.realpath(file)
     retry_while_in_use(file, partial(os.replace, new, real_file))
 

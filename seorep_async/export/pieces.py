@@ -66,7 +66,7 @@ _IN_USE = (
 _ELSEWHERE = "write to a local disk, and move the file"
 _NO_LOCKS = f"the file system of {{}} refuses locks; {_ELSEWHERE}"
 _REMOVE = "remove it, and run this again"
-_LOCK_ERRORS = (errno.EAGAIN, errno.EACCES, errno.EDEADLK, errno.ENOENT)
+_LOCKED_OR_REMOVED = (errno.EAGAIN, errno.EACCES, errno.EDEADLK, errno.ENOENT)
 """The errors if another pull has the lock, or has removed the file in the meantime."""
 
 
@@ -168,7 +168,7 @@ class BlockFile:
             if os.path.samestat(os.fstat(self._file.fileno()), os.lstat(file)):
                 return
         except OSError as error:
-            if error.errno not in _LOCK_ERRORS:
+            if error.errno not in _LOCKED_OR_REMOVED:
                 refusal = ExportError(_NO_LOCKS.format(file.parent), file=file)
         # the lock was refused, or the locked file was removed
         self._file.close()

@@ -203,7 +203,7 @@ def write_workbook(file: Path, sheets: Iterable[Sheet], created: dt.datetime) ->
             # closes the temporary files
             with suppress(Exception):
                 workbook.close()
-            # on a full disk, that fails as well, and only Python can close them
+            # on a full disk, closing fails as well, so the files close when their objects are freed
             del workbook
             traceback.clear_frames(error.__traceback__)
             traceback.clear_frames(original.__traceback__)
@@ -215,7 +215,7 @@ def write_workbook(file: Path, sheets: Iterable[Sheet], created: dt.datetime) ->
 
 @contextmanager
 def _unprinted_errors() -> Iterator[None]:
-    """Let Python print no errors of freed objects, such as of a file whose end can't be written."""
+    """Suppress the errors that Python prints when it frees objects, such as an unwritable file."""
     hook = sys.unraisablehook
     sys.unraisablehook = lambda _: None
     try:
@@ -371,8 +371,8 @@ def _survey(sheet: Sheet) -> tuple[int, list[_Survey]]:
     surveys = []
     for column in sheet.columns:
         header = sheet.in_words(column.name)
-        # a header is wrapped into at most two lines: each holds half of it, and a word that does
-        # not break adds up to half of itself
+        # A header is wrapped into at most two lines. Each holds about half of it, plus up to half
+        # of the longest word, because words do not break.
         longest_word = max(map(len, header.split()))
         width = (len(header) + longest_word) // 2 + _MARGIN
         surveys.append(_Survey(max(width, _WIDTHS.get(column.type, 0))))
@@ -473,7 +473,7 @@ def _frozen_count(names: Sequence[str]) -> int:
 
 
 def _set_printing(worksheet: Any, names: Sequence[str], row_count: int) -> None:
-    """Print names and ranks, with the header and the row's names on each page."""
+    """Print the columns of names and ranks. Repeat the header and the names on each page."""
     frozen_count = _frozen_count(names)
     worksheet.repeat_rows(0)
     if frozen_count:

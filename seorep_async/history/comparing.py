@@ -597,7 +597,8 @@ class Comparison:
 def compare(history: History, request: ComparisonRequest) -> Changes:
     """Compare two days of an open history, and return the largest changes."""
     comparison = Comparison.of(history, request)
-    # rows are added below
+    # Rows are added below, and each one sets `total`. The facts are the other attributes of
+    # `Changes`, such as `account` and `notes`.
     result = Changes((), Change)
     vars(result).update(comparison.facts, total=0)
     rows = comparison.execute(_CHANGES, kinds=request.kinds, limit=request.limit)

@@ -80,8 +80,8 @@ _MISSING_CAMPAIGNS = f"""
     FROM missing
     ORDER BY last_good_day DESC NULLS LAST, campaign_id
 """
-"""The names of campaigns without ranks of the last day, although other days have their ranks or
-their report of the last day failed.
+"""The names of campaigns that have no ranks on the last day, but have ranks on other days, or a
+failed report on the last day.
 """
 _STANDINGS = """
     WITH ranks AS (

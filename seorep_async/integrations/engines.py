@@ -204,7 +204,7 @@ async def _pull(
     def note(attempt: Attempt) -> None:
         errors.add(attempt.error)
 
-    # the client refuses a `base_url` that is not a string
+    # only the name under which limits are kept; the client refuses a `base_url` that is no string
     service = str(base_url or os.environ.get(BASE_URL))
     with _limits_of(service, settings) as limits:
         async with SeoRepClient(
@@ -220,7 +220,8 @@ async def _pull(
             nothing_succeeded = None not in errors
             if AuthenticationError in errors and nothing_succeeded:
                 # If the pull's own question about the key failed, it is unknown whether the key or
-                # each campaign was refused. This request decides it, or raises.
+                # each campaign was refused. If the key is refused, this request raises the error.
+                # If it succeeds, the key is good, and the table has the failures as rows.
                 await client.campaigns.list(limit=1).page(1)
             return table
 

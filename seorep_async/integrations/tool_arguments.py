@@ -45,7 +45,7 @@ class RankingsArguments(Arguments):
     columns: Annotated[
         list[str] | None,
         _about(
-            "Default: phrase, location, ranks, URLs. all: all of keyword_rankings. "
+            "Default: phrase, location, ranks, URLs. all: every column. "
             "The sign of ..._change is unknown."
         ),
     ] = None
@@ -59,7 +59,8 @@ class ChangesArguments(Arguments):
         _about("Earlier ranking day or month. Default: the last day, or month, before `after`."),
     ] = None
     after: Annotated[
-        str | None, _about("Later ranking day or month. Default: the last day of most campaigns.")
+        str | None,
+        _about("Later ranking day or month. Default: the last pulled for most campaigns."),
     ] = None
     campaign: Annotated[int | None, _about("Only this campaign id.")] = None
     group: Annotated[str | None, _about("Only this group.")] = None
@@ -76,7 +77,7 @@ class ChangesArguments(Arguments):
     by_campaign: Annotated[
         bool,
         _about(
-            "Count each campaign's changes, most places first. places is the net gain, without "
+            "Count each campaign's changes, most places first. places: net gain, without "
             "found and lost; with kind rose, only gains."
         ),
     ] = False

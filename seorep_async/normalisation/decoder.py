@@ -32,7 +32,7 @@ SLICE = 32
 
 
 class Decoder:
-    """Decodes responses with one account's names of the search engines.
+    """Decodes responses with an account's names for the search engines.
 
     This class and the page decoders below raise a ProtocolError for incomplete JSON, and a
     StatusError for an error with a success status. A DecodeError names the path of an undocumented
@@ -80,7 +80,7 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
 
     def documented(self, body: bytes) -> Page[M] | None:
         """Decode a page on the fast path, if its rows are alike. Otherwise return None."""
-        # Nearly every page is read here, and `suppress` would take longer than reading a row.
+        # Nearly every page is read here. `contextlib.suppress` would take longer than a row does.
         try:
             return self.decoder.readers[self.row].read_page(
                 body.removeprefix(BOM_UTF8), self.number, self.subject

@@ -75,7 +75,8 @@ OLDER = CURRENT | {
 }
 """The types in older rows: dates have a time of day, and flags may be any string.
 
-A flag has an integer that no number meets, or decoding without `strict` would read 1 as true.
+The type of a flag includes an integer with a constraint that no number meets. Otherwise, decoding
+without `strict` would read 1 as true.
 """
 
 _MOST = 10**18 - 1  # longer strings are no integers
@@ -84,8 +85,8 @@ _WHOLE = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)] | Annotated[float, _N
 _LAX = {int: _WHOLE, int | None: _WHOLE | None}
 """The types of integers that may be strings as well, so they are decoded without `strict`.
 
-Without it, msgspec would also read 1.0, "1.0" and "1e3" as integers. So these types have a float
-that no number meets.
+Without it, msgspec would also read 1.0, "1.0" and "1e3" as integers. So these types include a float
+with a constraint that no number meets.
 """
 
 _ESCAPED_LETTER = re.compile(rb"\\u00([46][ce]|[57]5)")
@@ -132,7 +133,7 @@ class RowReader(Generic[M]):
         # `PeriodValues` or `RankingValues`; continue at their `convert` in `row_values.py`.
         self._values: Any = PeriodValues()
         self._formats = ["current", "current, lax"]
-        # Only these rows are older ones if their dates or flags are.
+        # Only this feed has flags and dates that may be null, whose types differ in older rows.
         if model is KeywordRanking:
             self._values = RankingValues(self._names)
             self._formats = list(_FORMATS)
@@ -148,7 +149,7 @@ class RowReader(Generic[M]):
         Raises:
             DecodeError: a row is about another campaign or keyword.
         """
-        # Nearly every page is read here, and `suppress` would take longer than reading a row.
+        # Nearly every page is read here. `contextlib.suppress` would take longer than a row does.
         # Current rows have no unknown fields, so none can name another campaign, and no subject is
         # passed.
         try:

@@ -1,7 +1,7 @@
 """Move the unknown fields in the JSON of rows into one field, which msgspec reads as a dictionary.
 
 `{"id": 1, "a": 2, "b": 3, "name": "x"}` becomes `{"id": 1, MARK: {"a": 2, "b": 3}, "name": "x"}`.
-So each row may have unknown names of its own.
+Rows may therefore have different unknown names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _FLAT = rf'(?:[^][{{}}"\\]++|{_STRING})*+'
 _NESTED = rf'(?:[^][{{}}"\\]++|{_STRING}|[\[{{]{_FLAT}[\]}}])*+'
 _VALUE = rf'(?:{_STRING}|[\[{{]{_NESTED}[\]}}]|[^][{{}}",\s\\]++)'
-"""A value in JSON. It may contain objects and arrays, but these contain no more of them.
+"""A value in JSON. Objects and arrays in it may contain no further ones.
 
 JSON has no backslash outside strings. In other text, it could hide the beginning of a string, and
 the same text would be searched from each place that looks like a field.
@@ -32,7 +32,7 @@ def move_unknown_fields(
     """Move the unknown fields of all rows that have them in the same place as the first row.
 
     If rows differ from the first one, known fields, or fields of an object in a row, may be moved
-    by mistake. The caller finds out.
+    by mistake. The caller detects this.
 
     Args:
         page: the JSON of the rows.

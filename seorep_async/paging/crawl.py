@@ -62,7 +62,7 @@ class Crawl(Generic[T]):
     3. Page 1 of the next listing that begins.
     4. If there is no other work, a page of the first listing that was passed over. A listing with
        a page that is being tried again is taken only if every unfinished listing has such a page,
-       and no new listing is waiting for the consumer to take a report.
+       and no new listing is held back by a report that the consumer has not taken yet.
 
     There is a worker for each permit, plus one for each worker whose request is being tried again.
     With more workers, nearly every request would wait in the queue for its permit, which costs
@@ -129,7 +129,7 @@ class Crawl(Generic[T]):
         if next_reading is not None:
             return next_reading, next_reading.take_number()
         # 4. Without other work, a listing that was passed over. If only listings with a retry are
-        # left, and no listing waits for the consumer, one of those.
+        # left, and the consumer holds back no new listing, one of those.
         if not candidates and not self._source.awaits_consumer:
             candidates = self._unfinished
         for reading in candidates:
@@ -166,8 +166,8 @@ class Crawl(Generic[T]):
                 self._workers[worker] = reading
             self._retrying.discard(worker)
             # Let other workers run first, so that requests are sent one right after the other.
-            # Without this turn, decoding and sending alternate: pulls of small pages then take a
-            # tenth more processor time, although they have 2 % fewer instructions.
+            # Without this turn, decoding and sending alternate, and pulls of small pages take a
+            # tenth more processor time.
             await asyncio.sleep(0)
             job = self._following(reading)
             # This reference would keep the listing's pages in memory until the next page arrives.

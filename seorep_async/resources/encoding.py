@@ -67,7 +67,7 @@ def _string(value: str | float | dt.date) -> str:
         return value.isoformat()
     if isinstance(value, str):
         return plain_string(value)
-    # `repr` of a masked number returns its mask.
+    # A subclass of int or float may hide its value in `__repr__`, so the base class's is called.
     if isinstance(value, int):
         return int.__repr__(value)
     return float.__repr__(value)

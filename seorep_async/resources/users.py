@@ -155,6 +155,6 @@ class Users(DeletableEndpoint[User]):
             self._checking_decoder(LoginGrant, user_id=id),
             extra_params,
             "/loginGrant",
-            private=True,
+            private=True,  # never repeated once it may have been carried out, nor quoted in errors
         )
         return await self._session.send(request)

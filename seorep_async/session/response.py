@@ -86,6 +86,7 @@ class ResponseReader:
             return self.errors.failure_of_body(error, call.request, response)
         except TimeoutError:
             return self._undecoded_failure()
+        # The address is right, so errors no longer suggest that it may be wrong.
         self.errors.knows_service = True
         return result
 

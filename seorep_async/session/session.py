@@ -90,10 +90,11 @@ class Session:
         self._requests = 0
         self._retries: Counter[str] = Counter()
         self._throttled = 0
-        # The last request of a pull that the service accepted. Its `first_rows` tell whether the
-        # key or the service is the cause of later failures.
+        # The last request of any pull that the service accepted. A request for its `first_rows`
+        # finds out whether the key is refused (`pull.py`), or everything is
+        # (`_repeat_accepted_request`).
         self.accepted_request: Request[Any] | None = None
-        self._repetitions = 0
+        self._repetitions = 0  # of accepted requests; each asks for another number of rows
 
     # Opening and closing
 
@@ -313,18 +314,19 @@ class Session:
             await self._wait_until_anything_is_accepted(call)
         elif permit.is_probe:
             await self._repeat_accepted_request(call, is_last_try=False)
-        # After a pause for everybody, the retry waits in the queue instead.
+        # If the refusal paused everybody, the retry waits in the queue instead of sleeping.
         if not permit.paces_retry:
             await self._back_off(call, retry.delay)
 
     async def _wait_until_anything_is_accepted(self, call: Call[Any]) -> None:
         """Wait before the last attempt of a call, until an accepted request is accepted again.
 
-        Refusals without a Retry-After use up the attempts of a call in seconds, which a limit may
-        outlast.
+        If a call is refused without a Retry-After, its attempts are over within seconds, but the
+        limit may last longer.
         """
         while await self._repeat_accepted_request(call, is_last_try=True):
-            # The service refuses everything, so the attempts of this call were only too early.
+            # The service refuses everything, so the attempts of this call failed only because they
+            # came too early. Each counts as a third.
             call.throttled = call.attempts
             # Without a deadline, nothing else would end this wait.
             if call.deadline.at == math.inf:

@@ -180,8 +180,10 @@ class ClientLanes:
     def _next_lane_of_retry(self, now: float) -> Lane | None:
         """Return the lane whose retry is next, or None if it is not the turn of a retry."""
         lanes = [lane for lane in self._lanes if lane.retries]
-        # At a low limit, others would hold up a retry until its time is over. A retry that has
-        # waited for a third of the time that it had goes first, whichever lane's turn it is.
+        # One to three other requests go between two retries. While it is still their turn and one
+        # of them is ready, only an urgent retry goes first, whichever lane's turn it is: one that
+        # has waited for a third of its time. At a low limit, others would otherwise hold up a retry
+        # until its time is over.
         if lanes and self._others_before_retry > 0 and any(lane.ready for lane in self._lanes):
             urgent = [lane for lane in lanes if _is_urgent(lane.retries[0], now)]
             return min(urgent, key=lambda lane: lane.retries[0].priority, default=None)

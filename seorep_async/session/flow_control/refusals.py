@@ -14,7 +14,9 @@ Subject: TypeAlias = tuple[object, str]
 """The client and the name of the campaign that an attempt is about."""
 
 LARGEST_DROP = 0.5
-"""After a long refusal of everything, a limit is at least this part of the limit found before."""
+"""If everything was refused for long, it may be an outage. So the new limit is at least this part
+of the limit found before.
+"""
 ATTEMPTS_OF_HOLD = 20
 """A lower rate is held until this many attempts show how many of them are refused."""
 _USUALLY_TOLERATED = 0.03  # share of refusals that adds no excess
@@ -76,13 +78,13 @@ class ExcessRefusals(msgspec.Struct, eq=False):
     def end_hold(self) -> None:
         """Set the share of refusals to tolerate, before a cut, and begin to count again."""
         attempts = self.accepted_while_held + self.refused_while_held
-        # A shorter hold proves little: the attempts that it lacks count as accepted.
+        # A hold with fewer attempts proves little, so the missing ones count as accepted.
         share = self.refused_while_held / max(ATTEMPTS_OF_HOLD, attempts)
         did_not_help = self.share_before > 0 and share > _HELPED_BELOW * self.share_before
         if share > _USUALLY_TOLERATED and (self.are_random or did_not_help):
             # Rule 7: these refusals are random, because the previous cut did not make them rarer,
-            # or they were tolerated already. Tolerate the usual share plus 1.5 times theirs, which
-            # counts as at most 30 %.
+            # or they were tolerated already. Tolerate the usual share plus 1.5 times the share of
+            # this hold, which counts as at most 30 %.
             random_share = min(_LARGEST_RANDOM_SHARE, share)
             self.tolerated = _USUALLY_TOLERATED + _TOLERANCE_FACTOR * random_share
         else:
@@ -128,13 +130,14 @@ class LaterAttempts(msgspec.Struct, eq=False):
         self.balance = 0
 
     def refuse(self, started: float) -> None:
-        # Attempts that started together with the refused one may be part of a burst.
+        # Attempts that started at the same time count as well: a limiter refuses the rest of a
+        # burst.
         if started >= self.first_refused_start:
             self.balance -= 1
 
 
 class RefusedSubject(msgspec.Struct, eq=False):
-    """A subject whose refusals no acceptance has ended yet.
+    """A subject that was refused, and that no acceptance has cleared yet.
 
     Attributes:
         first_refused_start: when its first refused attempt started.
@@ -150,14 +153,15 @@ class RefusedSubject(msgspec.Struct, eq=False):
 class RefusedSubjects:
     """Decides whether a refusal is about its subject, and not about the rate.
 
-    There are three degrees of suspicion, which only the subject's acceptances end:
+    There are three degrees of suspicion. Only accepted attempts of the subject clear it:
 
     1. It was refused (`in`). A firewall's page for it then no longer counts as a failure.
-    2. It may be the cause, because attempts that started later were accepted. Its bare refusals no
-       longer count.
-    3. It is the cause, because it was refused repeatedly since then. Its other refusals no longer
-       count either. While no limit is known, each acceptance takes back only one of these refusals:
-       page 1 of a campaign may be accepted although its other pages are dead.
+    2. It may be the cause, because attempts that started later were accepted. Its refusals no
+       longer count, unless they pause everybody.
+    3. It is the cause, because it was refused repeatedly since then. Its refusals that pause
+       everybody no longer count either. While no limit is known, each acceptance takes back only
+       one of these refusals: page 1 of a campaign may be accepted although its other pages are
+       dead.
 
     The pace asks at each start and each refusal. The queue asks when it chooses a probe.
     """
