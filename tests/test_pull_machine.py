@@ -227,7 +227,6 @@ class AnyPull(RuleBasedStateMachine):
         self.fates = dict(enumerate(fates, 1))
         self.desk = Desk(self.fates, permits)
         self.window = 2 * permits
-        self.first_pages = 2 * permits
         self.ordered = ordered
         self.raising = raising
         self.seconds = seconds
@@ -311,7 +310,7 @@ class AnyPull(RuleBasedStateMachine):
 
     def check_window(self) -> None:
         running = self.check_budget()
-        assert running <= (0 if self.is_over else self.first_pages)
+        assert running <= (0 if self.is_over else self.window)
         assert len(self.desk.ids) <= self.most
         not_taken = self.desk.ids - self.outcomes.keys()
         failed = sum(self.fates[campaign_id].may_be_deferred for campaign_id in not_taken)
@@ -326,7 +325,8 @@ class AnyPull(RuleBasedStateMachine):
         fate = self.fates[campaign_id]
         if self.desk.refusal and isinstance(error, AuthenticationError):
             return
-        if self.seconds and isinstance(error, DeadlineExceededError):
+        # A report ends with its earlier failure if no time is left to read it again.
+        if self.seconds and (fate.wrong == "twice" or isinstance(error, DeadlineExceededError)):
             return
         if self.is_closed and isinstance(error, ConfigurationError):
             return
@@ -409,7 +409,7 @@ class AnyPull(RuleBasedStateMachine):
         if not self.is_over:
             self.pull.finish()
             self.is_finished = True
-            self.most = len(self.desk.ids) + self.first_pages
+            self.most = len(self.desk.ids) + self.window
             self.settle()
 
     @rule(

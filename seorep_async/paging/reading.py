@@ -89,7 +89,10 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         return self.limit is not None and isinstance(error, _FAILURES_OF_LARGE_PAGES)
 
     def failure(self, error: SeoRepError) -> SeoRepError:
-        """Return the error of this reading, or the earlier error if nothing has been sent since."""
+        """Return the error of a failed page, or the earlier error if there was no time to send it.
+
+        The earlier error says why the listing was read again.
+        """
         was_sent = error.attempts > 0 or not isinstance(error, DeadlineExceededError)
         return error if was_sent else self.earlier_error or error
 
