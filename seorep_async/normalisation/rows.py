@@ -170,7 +170,7 @@ class RowReader(Generic[M]):
         if not unknown_names.issubset(names):
             # Some name has no field of its own, so the unknown fields are moved in the JSON.
             names = ()
-            body, moves = move_unknown_fields(body, first_row, known_names)
+            body, moves = move_unknown_fields(body, [*first_row], known_names)
         envelope = self._decoder_for(row_format, names)(body)
         # A known field, or a field of an object in a row, may have been moved by mistake. Then the
         # types refused the page, or fewer rows have extras than moves were made, or an extra has a
