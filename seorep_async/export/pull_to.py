@@ -19,7 +19,7 @@ from collections.abc import (
     Sequence,
 )
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import attrs
 
@@ -52,7 +52,7 @@ from seorep_async.export.staging import (
 )
 from seorep_async.models import Feed
 from seorep_async.reports import column_values
-from seorep_async.resources.arguments import check_engine_names
+from seorep_async.resources.arguments import check_engine_names, signature_with_options
 from seorep_async.resources.rankings import FeedOptions
 from seorep_async.tables.output_tables import table_of
 from seorep_async.version import __version__
@@ -127,6 +127,11 @@ async def pull_to(
             error.add_note("any reports that arrived are kept: the same call of pull_to resumes")
             raise
         return tracker.written
+
+
+# type checkers read the options from `Unpack`
+if not TYPE_CHECKING:
+    pull_to.__signature__ = signature_with_options(pull_to, ExportOptions.__annotations__)
 
 
 async def _pull_into_target(

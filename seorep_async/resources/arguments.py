@@ -13,7 +13,8 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Annotated, TypeAlias, TypeVar
+from inspect import Parameter, Signature
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -81,13 +82,8 @@ def names_unknown_arguments(method: F, options: Iterable[str] = ()) -> F:
 
     Python would instead report a missing argument, such as `start_date`, or suggest nothing.
     """
-    parameters = inspect.signature(method).parameters.values()
-    names = [
-        parameter.name
-        for parameter in parameters
-        if parameter.name != "self" and parameter.kind is not parameter.VAR_KEYWORD
-    ]
-    names += options
+    signature = signature_with_options(method, options)
+    names = [name for name in signature.parameters if name != "self"]
 
     @functools.wraps(method)
     def checked(*arguments: object, **keywords: object) -> object:
@@ -101,7 +97,23 @@ def names_unknown_arguments(method: F, options: Iterable[str] = ()) -> F:
             keywords["extra_params"] = mask_secrets(keywords["extra_params"])
         return method(*arguments, **keywords)
 
+    checked.__signature__ = signature  # type: ignore[attr-defined]
     return checked  # type: ignore[return-value]  # it has the same signature
+
+
+def signature_with_options(function: Callable[..., Any], options: Iterable[str]) -> Signature:
+    """Return a signature that names each option in place of `**options`.
+
+    Notebooks and `help()` read it. Type checkers find the options in `Unpack`.
+    """
+    signature = inspect.signature(function)
+    parameters = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    parameters += [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in options]
+    return signature.replace(parameters=parameters)
 
 
 def check_id(name: str, value: object) -> int:

@@ -30,7 +30,7 @@ from seorep_async.export import (
     stream,
 )
 from seorep_async.export.pieces import BlockFile, opened_in
-from seorep_async.export.request import ARGUMENTS_OF_PULL_TO
+from seorep_async.export.request import ARGUMENTS_OF_PULL_TO, ExportOptions
 from seorep_async.history.source import pulled_windows
 from seorep_async.sandbox import Sandbox
 from tests.export.accounts import Account, page, served
@@ -248,8 +248,9 @@ async def test_an_error_of_on_progress_ends_the_pull(client: SeoRepClient, out: 
     assert not out.exists()
 
 
-def test_each_argument_can_be_suggested() -> None:
-    assert inspect.getfullargspec(pull_to).kwonlyargs == [*ARGUMENTS_OF_PULL_TO]
+def test_the_signature_names_each_argument_that_can_be_suggested() -> None:
+    names = [*ARGUMENTS_OF_PULL_TO, *ExportOptions.__annotations__]
+    assert inspect.getfullargspec(pull_to).kwonlyargs == names
 
 
 async def test_groups_and_exclude_may_be_iterators(client: SeoRepClient, out: Path) -> None:

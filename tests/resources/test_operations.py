@@ -19,7 +19,6 @@ from seorep_async import (
     RequestEncoding,
     SeoRepClient,
 )
-from seorep_async.resources.rankings import FeedOptions
 from tests.resources.operations import (
     BY_NAME,
     CHECKED,
@@ -100,16 +99,12 @@ def test_the_client_has_the_operations_of_the_reference_and_pull() -> None:
 @every_operation
 def test_an_operation_takes_the_inputs_of_the_reference(operation: Operation) -> None:
     method = operation.method_of(SeoRepClient("http://127.0.0.1:9", "key"))
-    parameters = dict(inspect.signature(method).parameters)
-    options: set[str] = set()
-    if "options" in parameters:
-        options = set(FeedOptions.__annotations__)
-        del parameters["options"]
+    parameters = inspect.signature(method).parameters
     required = set()
     for name, parameter in parameters.items():
         if parameter.default is inspect.Parameter.empty:
             required.add(name)
-    assert {*parameters, *options} == {*operation.inputs, "extra_params"}
+    assert set(parameters) == {*operation.inputs, "extra_params"}
     assert required == set(operation.required)
 
 
