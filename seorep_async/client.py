@@ -219,7 +219,7 @@ class SeoRepClient:
 
         Args:
             seconds: a number above 0. A call that takes longer raises a DeadlineExceededError,
-                whose `__cause__` is the last failure.
+                whose `__cause__` is the last failure. It may end some 30 ms late.
 
         Raises:
             ConfigurationError: `seconds` is not a number above 0.

@@ -119,7 +119,10 @@ class Listing(NotAwaited, Generic[T, R_co]):
         return await self.reading(deadline).fetch(1)
 
     async def fetch_all(self) -> R_co:
-        """Fetch everything within `Settings.call_timeout`, as `await listing` does."""
+        """Fetch everything within `Settings.call_timeout`, as `await listing` does.
+
+        This is a coroutine, so it can be given to `asyncio.create_task` or a `TaskGroup`.
+        """
         return await self._read_whole(self._session.call_timeout.deadline())
 
     async def fetch_patiently(self) -> R_co:
