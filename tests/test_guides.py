@@ -147,9 +147,13 @@ def run_page(page: Iterable[Block], name: str, *, engines: bool = False) -> dict
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.usefixtures("place")
-def test_a_guide_runs_as_it_stands(page: str) -> None:
+def test_a_guide_runs_as_it_stands(page: str, place: Path) -> None:
+    # DuckDB 1.4 writes several files for a day: one that an older export left repeats its rows
+    old_file = place / "days" / "data_1.parquet"
+    old_file.parent.mkdir()
+    old_file.touch()
     run_page(PAGES[page], f"{page}.md")
+    assert old_file.exists() == (page != "exports")
 
 
 @pytest.mark.engines
