@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import chain, filterfalse
+from itertools import chain
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -189,10 +189,11 @@ class RowReader(Generic[M]):
         row_format, names, envelope = self._decode(page, (), self._unknown_names, None)
         if names is None:
             # The types ignore unknown fields, so these are read from the parsed JSON.
-            for index, row in enumerate(envelope.data):
-                fields = decode_json(json_rows[index])
-                unknown = filterfalse(self._known_names.__contains__, fields)
-                row.extra = {name: fields[name] for name in unknown} or NO_EXTRA
+            known_names = self._known_names
+            for row, fields in zip(envelope.data, decode_json(page)["data"], strict=True):
+                row.extra = {
+                    name: fields[name] for name in fields if name not in known_names
+                } or NO_EXTRA
             self._remember_names([row.extra for row in envelope.data])
         return self._make_models(envelope.data, row_format, names)
 
