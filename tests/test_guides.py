@@ -32,6 +32,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import duckdb
 import pytest
 
 from seorep_async import guides
@@ -152,6 +153,8 @@ def test_a_guide_runs_as_it_stands(page: str, place: Path) -> None:
     old_file = place / "days" / "data_1.parquet"
     old_file.parent.mkdir()
     old_file.touch()
+    with duckdb.connect(place / "nights.duckdb") as database:
+        database.execute("CREATE TABLE notes (own VARCHAR)")
     run_page(PAGES[page], f"{page}.md")
     assert old_file.exists() == (page != "exports")
 
