@@ -11,7 +11,7 @@ import sys
 
 import attrs
 
-from seorep_async.errors import SeoRepError
+from seorep_async.errors import AttemptTimeoutError, ConnectionFailedError, SeoRepError
 
 TOO_EARLY = 425
 """The status of a request that came too early. One more attempt may succeed."""
@@ -117,6 +117,11 @@ class Failure:
         if self.cause.retryable:
             return self.cause is Cause.TRANSIENT and self.sent is Sent.RESPONDED
         return self.sent is not Sent.NO
+
+    @property
+    def has_no_response(self) -> bool:
+        """Whether the connection failed, or no response was received in time."""
+        return isinstance(self.error, AttemptTimeoutError | ConnectionFailedError)
 
     @property
     def asks_to_wait(self) -> bool:

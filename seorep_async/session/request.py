@@ -9,12 +9,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from seorep_async.errors import (
-    AttemptTimeoutError,
-    ConnectionFailedError,
-    NotFoundError,
-    SeoRepError,
-)
+from seorep_async.errors import NotFoundError, SeoRepError
 from seorep_async.secret import PrivateStruct
 from seorep_async.session.failures import Failure
 from seorep_async.session.flow_control import Lane
@@ -141,6 +136,7 @@ class Call(msgspec.Struct, Generic[T], eq=False):
             probes, and those of `Failure.counts_a_third`.
         spent: tokens of the retry quota that its retries cost.
         may_have_run: whether the service may already have carried out the request.
+        may_reuse: whether the next attempt may use an idle connection.
         failure: the latest failure, or None.
         response: the complete response to the last attempt, or None.
     """
@@ -154,19 +150,9 @@ class Call(msgspec.Struct, Generic[T], eq=False):
     throttled: int = 0
     spent: int = 0
     may_have_run: bool = False
+    may_reuse: bool = True
     failure: Failure | None = None
     response: Response | None = None
-
-    @property
-    def may_reuse(self) -> bool:
-        """Whether the next attempt may reuse a connection.
-
-        After an attempt without a response, it must not: a failover kills all idle connections. If
-        our process can't open another connection, the attempt has no choice but to reuse one.
-        """
-        if self.failure is None or self.failure.out_of_resources:
-            return True
-        return not isinstance(self.failure.error, AttemptTimeoutError | ConnectionFailedError)
 
     def was_deleted_before(self, failure: Failure) -> bool:
         """Return whether an earlier attempt deleted the object, although its response was lost.
@@ -189,6 +175,11 @@ class Call(msgspec.Struct, Generic[T], eq=False):
     def note(self, failure: Failure, *, counts_a_third: bool) -> None:
         """Record a failed attempt."""
         self.failure = failure
+        # After an attempt without a response, the next one opens a connection, because a failover
+        # kills all idle ones. If that fails as well, or our process can't open another one, the
+        # idle ones are no worse.
+        is_lost = failure.has_no_response and not failure.out_of_resources
+        self.may_reuse = not (is_lost and self.may_reuse)
         if counts_a_third:
             self.throttled += 1
         if not failure.was_turned_away:

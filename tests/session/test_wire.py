@@ -7,7 +7,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from seorep_async import RedirectError, SeoRepClient
+from seorep_async import RedirectError, SeoRepClient, Settings
 from tests.session.calls import KEY, Connect, OpenClient, StartServer, ask
 from tests.session.scripted_server import (
     EMPTY_PAGE,
@@ -170,6 +170,24 @@ async def test_a_retry_uses_no_other_old_connection(connect: Connect) -> None:
     await asyncio.gather(*(ask(client) for _ in range(4)))
     await ask(client)
     assert server.connections == 5
+
+
+async def test_a_limit_of_connections_fails_no_call(scripted_server: StartServer) -> None:
+    accepted = set[Connection]()
+
+    async def allow_four(connection: Connection) -> None:
+        accepted.intersection_update(server.open_connections)
+        if connection not in accepted and len(accepted) == 4:
+            connection.reset()
+            return
+        accepted.add(connection)
+        await asyncio.sleep(0.01)
+        await connection.send(FINE)
+
+    server = await scripted_server(forever=allow_four)
+    settings = Settings(max_attempts=20, backoff_max=0.1)
+    async with SeoRepClient(server.base_url, KEY, settings=settings) as client:
+        await asyncio.gather(*(ask(client) for _ in range(100)))
 
 
 async def test_borrowed_session_is_used_and_stays_open(

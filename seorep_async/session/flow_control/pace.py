@@ -5,7 +5,8 @@ rules. A comment marks each one at the line that applies it, here or in another 
 
 1. A 429 or a 503 is a refusal. Its Retry-After pauses everybody, unless it is a 503 that one
    subject receives again while others are accepted.
-2. The concurrency window (`window`) grows with each accepted attempt and shrinks with timeouts.
+2. The concurrency window (`window`) grows with each accepted attempt and shrinks with
+   timeouts and lost connections.
 3. Refusals beyond a tolerated share add up to an excess (`refusals`).
 4. Too much excess opens the circuit breaker (`breaker`), and so do `FAILURES_THAT_OPEN` failures
    in a row. Then only probes go out until one is accepted. A probe that fails, but is not refused,
@@ -237,9 +238,9 @@ class Pace:
         if not is_repeated:
             self.fail(started, now)
 
-    def time_out(self, started: float, now: float) -> None:
-        """Record that an attempt had no answer in time."""
-        self.window.time_out(started, now)
+    def lose(self, started: float, now: float) -> None:
+        """Record that an attempt lost its connection, or had no response in time."""
+        self.window.lose(started, now)
         self.fail(started, now)
 
     def fail(self, started: float, now: float) -> None:

@@ -255,8 +255,8 @@ class PermitQueue:
         # Our process, or the machine, has too many open files or threads.
         elif failure.out_of_resources:
             pace.window.keep_to(len(self._in_flight), now)
-        elif failure.cause is Cause.OVERLOAD:
-            pace.time_out(permit.started, now)
+        elif failure.has_no_response:
+            pace.lose(permit.started, now)
         else:
             pace.fail(permit.started, now)
 

@@ -45,11 +45,12 @@ class ConcurrencyWindow(msgspec.Struct, eq=False):
         if self.size < self.ceiling:
             self.size = min(self.ceiling, self.size + self.increase)
 
-    def time_out(self, started: float, now: float) -> None:
+    def lose(self, started: float, now: float) -> None:
         # An attempt that was in flight when the window last shrank is already accounted for.
         if started <= self.shrunk_at:
             return
-        # Rule 2: a timeout reduces the window to 70 %, but at least one attempt may be in flight.
+        # Rule 2: a timeout or a lost connection reduces the window to 70 %, but at least one
+        # attempt may be in flight. Some firewalls close all connections above their limit.
         self.size = max(1.0, self.size * _DECREASE)
         self.shrunk_at = now
 
