@@ -28,6 +28,7 @@ from seorep_async.errors import (
 )
 from seorep_async.reasons import LARGEST_BODY, reason_in_body
 from seorep_async.session.failures import (
+    PROXY_ADVICE,
     TOO_EARLY,
     UNREQUESTED_ENCODING,
     Cause,
@@ -59,7 +60,7 @@ _PRIVATE = (
 )
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
-_PROXY_REFUSED = "the proxy refused the request; check user and password in Settings.proxy"
+_PROXY_REFUSED = f"the proxy refused the request{PROXY_ADVICE}"
 _LISTS = ("/v3/campaigns", "/v3/users", "/v3/keywords", "/v3/backlinks")
 """Paths that exist for every key, so a 404 for one of them means that the address is wrong."""
 _UNREAD_ENCODINGS = ("br", "compress", "x-gzip", "zstd")

@@ -16,6 +16,7 @@ from seorep_async.errors import AttemptTimeoutError, ConnectionFailedError, SeoR
 TOO_EARLY = 425
 """The status of a request that came too early. One more attempt may succeed."""
 UNREQUESTED_ENCODING = "the response has a Content-Encoding that this client did not ask for"
+PROXY_ADVICE = "; check user and password in Settings.proxy"
 _FINAL = (404, 405, 410, 501, 505)
 """The statuses that a retry will not change, even after a Retry-After."""
 _SECONDS = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")

@@ -17,7 +17,13 @@ from seorep_async.errors import (
     SeoRepError,
 )
 from seorep_async.session.aiohttp_workarounds import UnaskedResponse
-from seorep_async.session.failures import UNREQUESTED_ENCODING, Cause, Failure, Sent
+from seorep_async.session.failures import (
+    PROXY_ADVICE,
+    UNREQUESTED_ENCODING,
+    Cause,
+    Failure,
+    Sent,
+)
 from seorep_async.session.request import Request
 
 _CERTIFICATE_ADVICE = (
@@ -99,6 +105,7 @@ def failure_of(  # noqa: C901, PLR0912, a table of cases
                 "the proxy refused to connect",
                 sent=Sent.NO,
                 cause=Cause.PERMANENT if is_lasting else Cause.TRANSIENT,
+                advice=PROXY_ADVICE if error.status == 407 else "",
             )
         case aiohttp.ClientResponseError() if error.message.startswith("Got more than"):
             return failure(

@@ -80,7 +80,7 @@ async def test_our_own_session_sends_the_proxy_no_key(
     address = f"http://user:{PASSWORD}@127.0.0.1:{proxy.port}"
     nowhere = f"http://user:{PASSWORD}@127.0.0.1:{unused_tcp_port}"
     for at, said in (
-        (address, r"the proxy refused to connect \(status 407\)"),
+        (address, r"refused to connect \(status 407\); check user and password in Settings\.proxy"),
         (nowhere, "could not be opened"),
     ):
         client = await open_client("https://api.example.com", proxy=at, max_attempts=2)
