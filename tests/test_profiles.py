@@ -59,6 +59,13 @@ def stored(folder: Path) -> Path:
     return write(folder, STORED)
 
 
+@pytest.fixture
+def variables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the environment variables of a row of a table."""
+    for name, value in request.param.items():
+        monkeypatch.setenv(name, value)
+
+
 def write(folder: Path, content: str | bytes) -> Path:
     file = folder / "config.toml"
     file.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -77,7 +84,7 @@ OF_ENVIRONMENT = (ENV, "env-key", None)
 
 
 # Variables, arguments, and the address, key and profile that are found.
-@pytest.mark.usefixtures("stored")
+@pytest.mark.usefixtures("stored", "variables")
 @pytest.mark.parametrize(
     ("variables", "arguments", "access_summary"),
     [
@@ -122,19 +129,27 @@ OF_ENVIRONMENT = (ENV, "env-key", None)
             id="both beside an unknown SEOREP_PROFILE",
         ),
     ],
+    indirect=["variables"],
 )
 def test_an_account_is_found_in_one_order(
-    monkeypatch: pytest.MonkeyPatch,
-    variables: Mapping[str, str],
-    arguments: Mapping[str, Any],
-    access_summary: tuple[object, str, str | None],
+    arguments: Mapping[str, Any], access_summary: tuple[object, str, str | None]
 ) -> None:
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
     assert summary(find_access(**arguments)) == access_summary
 
 
+def assert_refused(file: Path, message: str, **arguments: Any) -> None:
+    """Assert that no account is found, with one line that begins like the message."""
+    with pytest.raises(ConfigurationError) as refused:
+        find_access(**arguments)
+    said = str(refused.value)
+    assert said.startswith(message.replace("{file}", str(file)))
+    assert ("\n" in said) is False
+    assert len(said) < 1500
+    assert_error_does_not_show_key(refused.value)
+
+
 # Variables, arguments, and the beginning of the message that refuses them.
+@pytest.mark.usefixtures("stored", "variables")
 @pytest.mark.parametrize(
     ("variables", "arguments", "message"),
     [
@@ -191,20 +206,12 @@ def test_an_account_is_found_in_one_order(
             id="an unknown profile",
         ),
     ],
+    indirect=["variables"],
 )
 def test_half_an_account_is_refused_with_advice(
-    stored: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    variables: Mapping[str, str],
-    arguments: Mapping[str, Any],
-    message: str,
+    stored: Path, arguments: Mapping[str, Any], message: str
 ) -> None:
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigurationError) as refused:
-        find_access(**arguments)
-    assert str(refused.value).startswith(message.replace("{file}", str(stored)))
-    assert_error_does_not_show_key(refused.value)
+    assert_refused(stored, message, **arguments)
 
 
 @pytest.mark.usefixtures("folder")
@@ -229,11 +236,9 @@ def test_a_profile_has_account_and_settings() -> None:
     )
 
 
-@pytest.mark.usefixtures("stored")
-def test_the_environment_brings_no_settings_of_a_profile(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in BOTH.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SEOREP_PROFILE", "acme")
+@pytest.mark.usefixtures("stored", "variables")
+@pytest.mark.parametrize("variables", [BOTH | {"SEOREP_PROFILE": "acme"}], indirect=True)
+def test_the_environment_brings_no_settings_of_a_profile() -> None:
     access = find_access()
     assert access.account is None
     assert access.make_settings() == Settings()
@@ -293,16 +298,6 @@ DIGITS = "9" * 5000
 
 
 # The content of the file, and the beginning of the message.
-def assert_refused(file: Path, message: str) -> None:
-    with pytest.raises(ConfigurationError) as refused:
-        find_access(profile="acme")
-    said = str(refused.value)
-    assert said.startswith(message.replace("{file}", str(file)))
-    assert ("\n" in said) is False
-    assert len(said) < 1500
-    assert_error_does_not_show_key(refused.value)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -393,7 +388,7 @@ def assert_refused(file: Path, message: str) -> None:
 def test_a_wrong_file_is_refused_in_one_line(
     folder: Path, content: str | bytes, message: str
 ) -> None:
-    assert_refused(write(folder, content), message)
+    assert_refused(write(folder, content), message, profile="acme")
 
 
 def test_a_deep_table_beside_a_profile_changes_nothing(folder: Path) -> None:
@@ -431,7 +426,7 @@ def test_a_profile_path_that_is_not_a_file_is_refused_at_once(
 ) -> None:
     file = folder / "config.toml"
     make(file)
-    assert_refused(file, message)
+    assert_refused(file, message, profile="acme")
 
 
 @pytest.mark.parametrize(
@@ -511,6 +506,12 @@ def test_a_file_of_any_bytes_has_no_account_or_is_refused(folder: Path, content:
 # --- The folder
 
 
+@pytest.fixture
+def without_config_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+
+
+@pytest.mark.usefixtures("without_config_home", "variables")
 @pytest.mark.parametrize(
     ("variables", "beginning"),
     [
@@ -536,13 +537,9 @@ def test_a_file_of_any_bytes_has_no_account_or_is_refused(folder: Path, content:
             id="relative XDG_CONFIG_HOME",
         ),
     ],
+    indirect=["variables"],
 )
-def test_the_folder_of_profiles_is_absolute_or_refused(
-    monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str], beginning: str
-) -> None:
-    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
+def test_the_folder_of_profiles_is_absolute_or_refused(beginning: str) -> None:
     try:
         said = str(config_file())
     except ConfigurationError as error:
@@ -556,7 +553,7 @@ OF_VARIABLE = ReportEngines(["A", "B"], "SEOREP_REPORT_ENGINES")
 OF_PROFILE = ReportEngines(["Google", "Bing"], "report_engines of profile acme")
 
 
-@pytest.mark.usefixtures("stored")
+@pytest.mark.usefixtures("stored", "variables")
 @pytest.mark.parametrize(
     ("variables", "profile", "engines"),
     [
@@ -586,13 +583,9 @@ OF_PROFILE = ReportEngines(["Google", "Bing"], "report_engines of profile acme")
             BOTH | {"SEOREP_PROFILE": "acme"}, None, None, id="an account in the environment"
         ),
     ],
+    indirect=["variables"],
 )
 def test_a_report_finds_the_names_of_its_engines(
-    monkeypatch: pytest.MonkeyPatch,
-    variables: Mapping[str, str],
-    profile: str | None,
-    engines: ReportEngines | None,
+    profile: str | None, engines: ReportEngines | None
 ) -> None:
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
     assert report_engines(profile) == engines

@@ -78,7 +78,7 @@ OWN_ROWS = """
 
 
 def test_a_database_without_its_last_rows_is_damaged(seorep: Seorep, tmp_path: Path) -> None:
-    file = database_of(tmp_path / "a.duckdb", nightly({11: 1}))
+    file = database_of(tmp_path, nightly({11: 1}))
     with duckdb.connect(str(file)) as database:
         add_last_rows(database, OWN_ROWS)
     assert seorep("doctor", "-s", "campaigns=1", "-o", "a.duckdb").code == 0

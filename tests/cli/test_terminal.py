@@ -1,51 +1,60 @@
 """The command on a terminal: a login, a question, a hidden secret."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from seorep_async.cli import output
-from tests.cli.running import KEY, Seorep, serving, terminal
+from tests.cli.running import KEY, Seorep, Terminal, serving, terminal
 from tests.history.databases import database_of, nightly
 
 pytestmark = pytest.mark.heavy
 
 
-def config(folder: Path) -> Path:
-    return folder / "seorep" / "config.toml"
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Return the file of profiles that `seorep login` makes."""
+    return tmp_path / "seorep" / "config.toml"
 
 
-def test_a_login_stores_a_key_that_the_terminal_does_not_show(tmp_path: Path) -> None:
-    environment = {"XDG_CONFIG_HOME": str(tmp_path)}
-    with serving(api_key=KEY) as sandbox, terminal("login", environment=environment) as person:
+@pytest.fixture
+def person(tmp_path: Path) -> Iterator[Terminal]:
+    """Yield the terminal of `seorep login`, which has asked its first question."""
+    with terminal("login", environment={"XDG_CONFIG_HOME": str(tmp_path)}) as person:
         person.wait_for("Address of the service")
+        yield person
+
+
+def test_a_login_stores_a_key_that_the_terminal_does_not_show(
+    person: Terminal, config: Path
+) -> None:
+    with serving(api_key=KEY) as sandbox:
         person.type(f"{sandbox.base_url}\n")
         person.wait_for("API key")
         person.type(f"{KEY}\n")
         assert person.end() == 0
     assert KEY not in person.text
-    assert KEY in config(tmp_path).read_text()
+    assert KEY in config.read_text()
 
 
 @pytest.mark.parametrize("question", ["Address of the service", "API key"])
-def test_an_answer_that_is_not_utf8_is_refused(tmp_path: Path, question: str) -> None:
-    with terminal("login", environment={"XDG_CONFIG_HOME": str(tmp_path)}) as person:
-        person.wait_for("Address of the service")
-        if question == "API key":
-            person.type("http://127.0.0.1:9\n")
-            person.wait_for(question)
-        person.type_bytes(b"\xff\xfe\n")
-        assert person.end() == 2
+def test_an_answer_that_is_not_utf8_is_refused(
+    person: Terminal, config: Path, question: str
+) -> None:
+    if question == "API key":
+        person.type("http://127.0.0.1:9\n")
+        person.wait_for(question)
+    person.type_bytes(b"\xff\xfe\n")
+    assert person.end() == 2
     assert "is not UTF-8" in person.text
     assert "Traceback" not in person.text
-    assert not config(tmp_path).exists()
+    assert not config.exists()
 
 
-def test_ctrl_c_at_the_question_stores_nothing(tmp_path: Path) -> None:
-    with terminal("login", environment={"XDG_CONFIG_HOME": str(tmp_path)}) as person:
-        person.wait_for("Address of the service")
-        assert person.interrupt() == 130
-    assert not config(tmp_path).exists()
+def test_ctrl_c_at_the_question_stores_nothing(person: Terminal, config: Path) -> None:
+    assert person.interrupt() == 130
+    assert not config.exists()
 
 
 def test_a_value_of_stdin_is_not_read_from_a_terminal(seorep: Seorep) -> None:
@@ -123,7 +132,7 @@ def test_changes_fit_the_terminal_and_break_between_words(
     tmp_path: Path, columns: int, options: list[str], header: str
 ) -> None:
     nights = nightly({11: 2, 12: 15}, {11: None, 12: 3})
-    database = str(database_of(tmp_path / "a.duckdb", nights))
+    database = str(database_of(tmp_path, nights))
     environment = {"SEOREP_REPORT_ENGINES": "Google, Bing"}
     with terminal(
         "changes", database, *options, columns=columns, environment=environment

@@ -8,6 +8,7 @@ import re
 import shutil
 import sqlite3
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,13 @@ from seorep_async import (
     PullPausedError,
     SeoRepClient,
 )
-from seorep_async.export import PullSummary, database, preview, pull_to
+from seorep_async.export import database, preview
 from seorep_async.export.database_use import use_of
 from seorep_async.export.replacement import quoted
 from seorep_async.export.schema import COMMENTS, VIEWS, make_tables
 from seorep_async.history import open_history
 from seorep_async.tables.output_tables import all_tables
+from tests.export import golden_nights
 from tests.export.accounts import Account, reports_in, served
 from tests.export.staged import folder_of
 from tests.history.databases import change, opened
@@ -37,11 +39,7 @@ from tests.scripted_api import ApiRequest, Service, serving
 DAY = "2023-03-31"
 
 
-async def pull(client: SeoRepClient, out: Path, ids: Any = None, **options: Any) -> PullSummary:
-    usual: dict[str, Any] = {"account": "acme", "snapshot_date": DAY}
-    start = options.pop("start", "2023-03-01")
-    end = options.pop("end", DAY)
-    return await pull_to(client, ids, start, end, out=out, **usual | options)
+pull = partial(golden_nights.pull, start="2023-03-01", snapshot_date=DAY)
 
 
 async def pull_until_paused(

@@ -84,11 +84,14 @@ def add_last_rows(database: duckdb.DuckDBPyConnection, statement: str) -> None:
 
 
 def database_of(path: Path, pulls: Iterable[Pull], **columns: Any) -> Path:
-    """Write pulls into a database, which may have pulls of other nights.
+    """Write pulls into a database, which may have pulls of other nights, and return its path.
 
     Args:
+        path: the database, or a folder, whose database is `a.duckdb`.
         columns: values of further columns of every keyword.
     """
+    if path.is_dir():
+        path /= "a.duckdb"
     if not path.exists():
         path.write_bytes(_empty())
     tables = _tables_of(pulls, columns)

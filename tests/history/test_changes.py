@@ -41,7 +41,7 @@ def kinds_of_keywords(tmp_path_factory: pytest.TempPathFactory) -> dict[int, tup
     # A campaign that has only one of its days would be left out.
     before[102] = 50
     after[102] = 50
-    database = database_of(tmp_path_factory.mktemp("kinds") / "a.duckdb", nightly(before, after))
+    database = database_of(tmp_path_factory.mktemp("kinds"), nightly(before, after))
     return {change.keyword_id: change.kinds for change in changes(database, moved=3)}
 
 
@@ -66,7 +66,7 @@ def two_days(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """
     before = {11: 12, 12: 40, 13: None, 21: 2}
     after = {11: 3, 12: 37, 13: 60, 14: 101, 21: None}
-    database = database_of(tmp_path_factory.mktemp("days") / "a.duckdb", nightly(before, after))
+    database = database_of(tmp_path_factory.mktemp("days"), nightly(before, after))
     with open_history(database):
         yield database
 
@@ -95,7 +95,7 @@ def test_changes_are_chosen_the_largest_first(
 
 
 def test_each_engine_is_compared_by_itself(tmp_path: Path) -> None:
-    database = database_of(tmp_path / "a.duckdb", nightly({11: 9}))
+    database = database_of(tmp_path, nightly({11: 9}))
     urls = {
         "engine_a_ranking_url": "https://a.example",
         "engine_b_ranking_url": "https://b.example",
@@ -118,7 +118,7 @@ def test_each_engine_is_compared_by_itself(tmp_path: Path) -> None:
     ],
 )
 def test_one_engine_can_be_compared_alone(tmp_path: Path, engine: Any, engines: list[str]) -> None:
-    database = database_of(tmp_path / "a.duckdb", nightly({11: 9}))
+    database = database_of(tmp_path, nightly({11: 9}))
     database_of(database, [pull_of_night(1, {11: 2})], engine_b_ranking=5)
     compared = changes(database, engine=engine)
     assert [change.engine for change in compared] == engines
@@ -154,7 +154,7 @@ def test_counted_changes_name_their_filters_and_become_a_frame(two_days: Path) -
 
 def test_a_requested_kind_hides_no_count_of_another(tmp_path: Path) -> None:
     nights = nightly({11: 3, 12: 5, 21: 7}, {11: 12, 12: None, 21: 1})
-    counted = changes_by_campaign(database_of(tmp_path / "a.duckdb", nights), kind="fell")
+    counted = changes_by_campaign(database_of(tmp_path, nights), kind="fell")
     (campaign,) = counted.campaigns
     assert campaign.changes == 1
     assert campaign.fell == 1
@@ -193,7 +193,7 @@ def test_changes_are_a_table(two_days: Path) -> None:
 def test_a_campaign_without_both_reports_is_left_out(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, after: Pull, left_out: dict[int, str]
 ) -> None:
-    database = database_of(tmp_path / "a.duckdb", [*nightly({11: 1, 21: 9}), after])
+    database = database_of(tmp_path, [*nightly({11: 1, 21: 9}), after])
     compared = changes(database)
     assert compared.left_out == left_out
     assert [*compared] == []
@@ -204,7 +204,7 @@ def test_a_campaign_without_both_reports_is_left_out(
 
 def test_a_campaign_without_both_days_is_named(tmp_path: Path) -> None:
     nights = nightly({11: 1, 21: 9}, {11: 1}, {11: 1})
-    compared = changes(database_of(tmp_path / "a.duckdb", nights), before=day(1))
+    compared = changes(database_of(tmp_path, nights), before=day(1))
     reason = f"there are no rows of {day(1)} and there are no rows of {day(2)}"
     assert compared.left_out == {2: reason}
 
@@ -213,7 +213,7 @@ def test_a_campaign_that_failed_is_retried(tmp_path: Path) -> None:
     nights = [*nightly({11: 1, 21: 9}), pull_of_night(1, {11: 1}, failed=(2,))]
     words = f"The reports of {day(1)} failed: pull them again, with retry_failed=True"
     with pytest.raises(ConfigurationError, match=words):
-        changes(database_of(tmp_path / "a.duckdb", nights), campaign=2)
+        changes(database_of(tmp_path, nights), campaign=2)
 
 
 OWN_DAYS = [
@@ -226,7 +226,7 @@ OWN_DAYS = [
 
 @pytest.fixture(scope="module")
 def days_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return database_of(tmp_path_factory.mktemp("days") / "a.duckdb", OWN_DAYS)
+    return database_of(tmp_path_factory.mktemp("days"), OWN_DAYS)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_a_misspelt_argument_is_named(tmp_path: Path) -> None:
 
 def test_the_403_of_a_campaign_is_no_word_on_the_key(tmp_path: Path) -> None:
     nights = [*nightly({11: 1, 21: 1}, {11: 2, 21: 2}), pull_of_night(2, {11: 3}, failed=(2, 3))]
-    path = database_of(tmp_path / "a.duckdb", nights)
+    path = database_of(tmp_path, nights)
     with opened(path) as database:
         database.execute("UPDATE failures SET error = 'AuthenticationError', status = 403")
     assert (
@@ -299,7 +299,7 @@ def test_the_last_day_is_one_of_most_campaigns(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, last: Pull, last_day: Any, note: str
 ) -> None:
     nights = nightly(SEVERAL, dict.fromkeys(SEVERAL, 2))
-    compared = changes(database_of(tmp_path / "a.duckdb", [*nights, last]))
+    compared = changes(database_of(tmp_path, [*nights, last]))
     assert compared.after == last_day
     assert caplog.messages[0].startswith(note)
     assert compared.notes == [words for words in caplog.messages if "Not compared" not in words]
@@ -343,7 +343,7 @@ IN_SPRING = [*nightly({11: 1}, {11: 2}), Pull(day(1), day(90), day(120), {11: 9}
 def test_these_days_are_compared(
     tmp_path: Path, pulls: list[Pull], options: dict[str, Any], days: tuple[int, int]
 ) -> None:
-    compared = changes(database_of(tmp_path / "a.duckdb", pulls), **options)
+    compared = changes(database_of(tmp_path, pulls), **options)
     assert (compared.before, compared.after) == tuple(map(day, days))
 
 
@@ -385,7 +385,7 @@ def test_wrong_arguments_are_refused(two_days: Path, options: dict[str, Any], wo
 
 def test_a_month_is_never_compared_with_an_older_one(tmp_path: Path) -> None:
     nights = [pull_of_night(number, {11: number + 60}) for number in (-40, 9)]
-    database = database_of(tmp_path / "a.duckdb", nights)
+    database = database_of(tmp_path, nights)
     with pytest.raises(
         ConfigurationError, match=r"no rankings of acme for 2026-02-28; .*before=…$"
     ):
@@ -432,7 +432,7 @@ def test_a_caption_names_the_requested_kinds_and_engines(two_days: Path) -> None
 @pytest.fixture(scope="module")
 def four_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pulls = [pull_of_night(n, {11: 5 + n}) for n in (0, 1, 2, 5)]
-    return database_of(tmp_path_factory.mktemp("days") / "a.duckdb", pulls)
+    return database_of(tmp_path_factory.mktemp("days"), pulls)
 
 
 @pytest.mark.parametrize(
@@ -466,5 +466,5 @@ def test_the_first_month_of_the_calendar_has_no_month_before(four_days: Path) ->
 def test_the_first_and_the_last_day_of_the_calendar_are_compared(tmp_path: Path) -> None:
     days = [dt.date(1, 1, 31), dt.date(9999, 12, 31)]
     pulls = [Pull(day, day, day, {11: rank}) for rank, day in enumerate(days, 1)]
-    database = database_of(tmp_path / "a.duckdb", pulls)
+    database = database_of(tmp_path, pulls)
     assert changes(database, before=days[0], after=days[1], moved=1).total == 1

@@ -38,14 +38,14 @@ def test_nights_of_one_day_are_refused_in_a_sentence(tmp_path: Path, count: int)
         ".*--last 30d -o .*a.duckdb"
     )
     with pytest.raises(ConfigurationError, match=words):
-        changes(database_of(tmp_path / "a.duckdb", pulls))
+        changes(database_of(tmp_path, pulls))
 
 
 def test_nights_that_repeat_a_day_are_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     pulls = [Pull(night, *full_months(night), RANKS) for night in NIGHTS]
-    database = database_of(tmp_path / "a.duckdb", pulls)
+    database = database_of(tmp_path, pulls)
     night = dt.date(2026, 4, 2)
     database_of(database, [Pull(night, *full_months(night), RANKS)])
     changes(database)
@@ -65,7 +65,7 @@ def test_windows_of_other_lengths_are_told(
         Pull(day(0), day(-27), day(0), RANKS),
         Pull(day(30), day(31 - length), day(30), RANKS),
     ]
-    database = database_of(tmp_path / "a.duckdb", pulls)
+    database = database_of(tmp_path, pulls)
     changes(database)
     words = f"of the window {day(-27)} to {day(0)}, the ranks of {day(30)} of the window"
     assert (words in caplog.text) is is_told

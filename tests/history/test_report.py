@@ -39,9 +39,7 @@ LEEDS = "Leeds,England"
 @pytest.fixture(scope="module")
 def two_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("days")
-    return database_of(
-        folder / "a.duckdb", nightly(*TWO_DAYS), search_location_canonical_name=LEEDS
-    )
+    return database_of(folder, nightly(*TWO_DAYS), search_location_canonical_name=LEEDS)
 
 
 @pytest.fixture
@@ -181,7 +179,7 @@ def test_unranked_keywords_are_in_no_average(page_of_two_days: str) -> None:
 def test_a_panel_has_these_rows(
     tmp_path: Path, nights: list[Ranks], title: str, rows: list[list[str]]
 ) -> None:
-    database = database_of(tmp_path / "a.duckdb", nightly(*nights))
+    database = database_of(tmp_path, nightly(*nights))
     change(database, "UPDATE campaigns SET company = NULL WHERE campaign_id = 2")
     assert panel(page_of(database), title) == rows
 
@@ -210,7 +208,7 @@ def test_those_that_left_the_top_3_are_beside_those_that_entered(page_of_two_day
 def test_a_page_says_which_days_it_shows(
     tmp_path: Path, nights: list[Ranks], options: dict[str, Any], sentence: str
 ) -> None:
-    assert sentence in page_of(database_of(tmp_path / "a.duckdb", nightly(*nights)), **options)
+    assert sentence in page_of(database_of(tmp_path, nightly(*nights)), **options)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +222,7 @@ def test_one_day_is_a_page_without_changes(database: Path, days: dict[str, Any])
 
 def test_engines_have_the_requested_names(tmp_path: Path) -> None:
     engines = {f"engine_{name}_ranking": 4 for name in ("a_mobile", "a_places", "b")}
-    database = database_of(tmp_path / "a.duckdb", nightly({11: 9}, {11: 1}), **engines)
+    database = database_of(tmp_path, nightly({11: 9}, {11: 1}), **engines)
     page = page_of(database, engine_names=("Google", "Bing"))
     for name in ("Google", "Google mobile", "Google places", "Bing"):
         assert len(panel(page, name)) == 6
@@ -233,7 +231,7 @@ def test_engines_have_the_requested_names(tmp_path: Path) -> None:
 
 def test_several_campaigns_are_compared(tmp_path: Path) -> None:
     nights = nightly({11: 1, 21: 5}, {11: 1, 21: 4})
-    database = database_of(tmp_path / "a.duckdb", nights)
+    database = database_of(tmp_path, nights)
     assert [row[0] for row in panel(page_of(database), "By campaign")] == [
         "Company 1 (1)",
         "Company 2 (2)",
@@ -257,7 +255,7 @@ def test_campaigns_that_failed_on_the_last_day_are_named(
         pull_of_night(1, {11: 1, 21: 5}, failed=(3, 4)),
         pull_of_night(2, {11: 1}, failed=(2, 3, 4)),
     ]
-    page = page_of(database_of(tmp_path / "a.duckdb", pulls))
+    page = page_of(database_of(tmp_path, pulls))
     campaigns = "Company 2 (2), Company 3 (3), campaign 4"
     note = f"Not in the figures of 2026-03-03: 3 campaigns ({campaigns})."
     assert notes_of(page)[0] == note
@@ -273,7 +271,7 @@ def test_a_title_takes_the_place_of_the_account(database: Path, page_of_two_days
 def test_words_of_the_service_are_never_html(tmp_path: Path, text: str) -> None:
     tags = [{"id": 1, "label": text, "extra": None}]
     columns: dict[str, Any] = {"search_location_canonical_name": text, "tags": tags}
-    database = database_of(tmp_path / "a.duckdb", nightly(*TWO_DAYS), **columns)
+    database = database_of(tmp_path, nightly(*TWO_DAYS), **columns)
     with opened(database) as tables:
         tables.execute("UPDATE campaigns SET company = $1", [text])
         tables.execute("UPDATE keyword_rankings SET keyword_phrase = $1", [text])
@@ -381,13 +379,13 @@ def test_marks_of_an_axis_are_round(
     ],
 )
 def test_charts_are_drawn(tmp_path: Path, nights: list[Ranks], lines: dict[str, str]) -> None:
-    page = page_of(database_of(tmp_path / "a.duckdb", nightly(*nights)))
+    page = page_of(database_of(tmp_path, nightly(*nights)))
     for kind, line in lines.items():
         assert paths(page, kind)[0] == line
 
 
 def test_the_worst_page_has_200_kb_at_most(tmp_path: Path) -> None:
-    database = database_of(tmp_path / "a.duckdb", nightly({11: 1}))
+    database = database_of(tmp_path, nightly({11: 1}))
     change(
         database,
         """INSERT INTO keyword_rankings BY NAME

@@ -82,9 +82,7 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
 def page(tmp_path: Path) -> bytes:
     """A report whose strings from the service would send requests if they became HTML."""
     sends = f"<img src={ELSEWHERE}phrase><script>fetch('{ELSEWHERE}script')</script>"
-    source = database_of(
-        tmp_path / "a.duckdb", nightly(*TWO_DAYS), search_location_canonical_name=sends
-    )
+    source = database_of(tmp_path, nightly(*TWO_DAYS), search_location_canonical_name=sends)
     return report(
         source, out=tmp_path / "page.html", title=sends, engine_names=(sends, "B")
     ).read_bytes()

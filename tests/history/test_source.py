@@ -30,14 +30,14 @@ from tests.processes import opening_a_database
 
 @pytest.fixture(scope="module")
 def two_accounts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("accounts") / "a.duckdb"
-    database_of(path, nightly({11: 1}, {11: 2}))
-    return database_of(path, nightly({11: 9}, account="other"))
+    folder = tmp_path_factory.mktemp("accounts")
+    database_of(folder, nightly({11: 1}, {11: 2}))
+    return database_of(folder, nightly({11: 9}, account="other"))
 
 
 @pytest.fixture
 def database(two_accounts: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copy(two_accounts, tmp_path / "a.duckdb"))
+    return Path(shutil.copy(two_accounts, tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -217,13 +217,13 @@ def test_a_window_is_complete_unless_a_failure_may_pass(tmp_path: Path) -> None:
             error, _, status = failure.partition("=")
             facts = {"table_name": "keyword_rankings", "campaign_id": campaign_id, "message": "m"}
             rows.append(pull.place | facts | {"error": error, "status": int(status or 0) or None})
-    database = database_of(tmp_path / "a.duckdb", pulls)
+    database = database_of(tmp_path, pulls)
     with opened(database) as tables:
         insert(tables, "failures", rows)
     assert complete_windows(database, account="acme") == expected
     # later nights complete all
     database_of(
-        database, [attrs.evolve(pull, night=day(9), ranks={11: 1, 21: 1}) for pull in pulls]
+        tmp_path, [attrs.evolve(pull, night=day(9), ranks={11: 1, 21: 1}) for pull in pulls]
     )
     assert all(complete for complete, _ in complete_windows(database, account="acme").values())
 
@@ -240,7 +240,7 @@ def test_a_window_is_complete_unless_a_failure_may_pass(tmp_path: Path) -> None:
 def test_failures_of_excluded_campaigns_do_not_count(
     tmp_path: Path, selection: str | None, complete: bool | None
 ) -> None:
-    database = database_of(tmp_path / "a.duckdb", [Pull(day(1), *WINDOW, {11: 1}, failed=(2,))])
+    database = database_of(tmp_path, [Pull(day(1), *WINDOW, {11: 1}, failed=(2,))])
     windows = complete_windows(database, account="acme", selection=selection)
     assert windows.get((*WINDOW, Feed.CAMPAIGN), [None])[0] is complete
 
@@ -254,4 +254,4 @@ def test_failures_of_excluded_campaigns_do_not_count(
     ],
 )
 def test_windows_of_other_pulls_do_not_count(tmp_path: Path, options: dict[str, Any]) -> None:
-    assert complete_windows(database_of(tmp_path / "a.duckdb", nightly({11: 1})), **options) == {}
+    assert complete_windows(database_of(tmp_path, nightly({11: 1})), **options) == {}

@@ -163,7 +163,7 @@ def _files_beside(database: Path) -> dict[Path, bytes]:
 def test_campaigns_that_were_not_compared_are_named(tmp_path: Path) -> None:
     pulls = nightly({11: 1}, {11: 9})
     pulls.append(Pull(day(1), day(-29), day(1), {}, failed=(2,)))
-    answer = changes_in(database_of(tmp_path / "a.duckdb", pulls))
+    answer = changes_in(database_of(tmp_path, pulls))
     assert answer["campaigns_not_compared"] == 1
     reason = "there are no rows of 2026-03-01 and "
     reason += "the report of 2026-03-02 failed (an error of the service)"
@@ -175,7 +175,7 @@ def test_notes_name_no_option_of_the_command(tmp_path: Path) -> None:
     window = (day(-30), day(0))
     pulls = [Pull(day(-1), day(-31), day(-1), {11: 1})]
     pulls += [Pull(day(night), *window, {11: 2}) for night in (1, 2)]
-    (note,) = changes_in(database_of(tmp_path / "a.duckdb", pulls))["notes"]
+    (note,) = changes_in(database_of(tmp_path, pulls))["notes"]
     assert note.endswith("a day for each night, call pull for 30 days that end on another day.")
 
 
@@ -190,16 +190,14 @@ def test_notes_name_no_option_of_the_command(tmp_path: Path) -> None:
 def test_changes_are_those_of_the_servers_account(
     tmp_path: Path, accounts: list[str], account: str | None, compared: str
 ) -> None:
-    database = tmp_path / "a.duckdb"
     for name in accounts:
-        database_of(database, nightly({11: 1}, {11: 9}, account=name))
+        database = database_of(tmp_path, nightly({11: 1}, {11: 9}, account=name))
     assert changes_in(database, account=account)["account"] == compared
 
 
 def test_several_accounts_are_named(tmp_path: Path) -> None:
-    file = tmp_path / "a.duckdb"
-    database_of(file, nightly({11: 1}, {11: 9}, account="acme"))
-    database_of(file, nightly({11: 1}, account="mine"))
+    database_of(tmp_path, nightly({11: 1}, {11: 9}, account="acme"))
+    file = database_of(tmp_path, nightly({11: 1}, account="mine"))
     note = "not filtered by account; the database has acme, mine"
     assert note in sql(file, "SELECT count(*) FROM keyword_rankings")
     assert "notes" not in sql(file, "SELECT count(*) FROM pulls WHERE account = 'acme'")
