@@ -39,14 +39,6 @@ def whole(request: ApiRequest, pages: int = 3) -> Any:
     return FEED.envelope([request.id * 1000 + request.page], pages, pages)
 
 
-def ids_of(outcomes: Iterable[PullOutcome[Any]]) -> list[int]:
-    return [outcome.id for outcome in outcomes]
-
-
-def successful_ids(outcomes: Iterable[PullOutcome[Any]]) -> list[int]:
-    return [outcome.id for outcome in outcomes if outcome.ok]
-
-
 def pull_of(client: SeoRepClient, ids: Iterable[int], **options: Any) -> Pull[Any]:
     pull: Pull[Any] = client.rankings.pull(ids, *JANUARY, **options)
     return pull
@@ -56,11 +48,7 @@ async def outcomes_of(
     client: SeoRepClient, ids: Iterable[int], **options: Any
 ) -> list[PullOutcome[Any]]:
     async with pull_of(client, ids, **options) as outcomes:
-        return await taken_from(outcomes)
-
-
-async def taken_from(outcomes: Pull[Any]) -> list[PullOutcome[Any]]:
-    return [outcome async for outcome in outcomes]
+        return [outcome async for outcome in outcomes]
 
 
 # --- One outcome each
@@ -92,7 +80,7 @@ async def test_a_failure_is_the_outcome_of_its_campaign_alone(
 
     async with simulating(script) as (client, _):
         outcomes = await outcomes_of(client, range(1, 6), ordered=True)
-    assert successful_ids(outcomes) == [1, 2, 4, 5]
+    assert [outcome.id for outcome in outcomes if outcome.ok] == [1, 2, 4, 5]
     error = outcomes[2].error
     assert isinstance(error, kind)
     assert error.subject == "campaign 3"
@@ -105,7 +93,7 @@ async def test_each_id_of_any_iterable_is_pulled_once(
 ) -> None:
     async with simulating(whole) as (client, service):
         outcomes = await outcomes_of(client, kind([2, 1, 2, 2, 1]), ordered=True)
-    ids = ids_of(outcomes)
+    ids = [outcome.id for outcome in outcomes]
     assert ids == [2, 1]
     assert all(type(id_) is int for id_ in ids)
     assert len(service.requests) == 6

@@ -10,7 +10,7 @@ import pytest
 from seorep_async import ConfigurationError, Feed, SeoRepClient
 from seorep_async.export import PullSummary, pull_to
 from tests.export.accounts import Account, reports_in
-from tests.history.databases import opened
+from tests.history.databases import ask
 from tests.scripted_api import serving
 
 START = "2023-03-01"
@@ -22,8 +22,7 @@ async def pull(client: SeoRepClient, out: Path, night: str, **options: Any) -> P
 
 
 def accounts(out: Path) -> list[str]:
-    with opened(out) as database:
-        rows = database.execute("SELECT DISTINCT account FROM pulls ORDER BY account").fetchall()
+    rows = ask(out, "SELECT DISTINCT account FROM pulls ORDER BY account")
     return [account for (account,) in rows]
 
 

@@ -29,17 +29,17 @@ from seorep_async.export.replacement import quoted
 from seorep_async.export.schema import COMMENTS, VIEWS, make_tables
 from seorep_async.history import open_history
 from seorep_async.tables.output_tables import all_tables
-from tests.export import golden_nights
 from tests.export.accounts import Account, reports_in, served
+from tests.export.golden_nights import pull as pull_night
 from tests.export.staged import folder_of
-from tests.history.databases import change, opened
+from tests.history.databases import ask, change, opened
 from tests.processes import opening_a_database
 from tests.scripted_api import ApiRequest, Service, serving
 
 DAY = "2023-03-31"
 
 
-pull = partial(golden_nights.pull, start="2023-03-01", snapshot_date=DAY)
+pull = partial(pull_night, start="2023-03-01", snapshot_date=DAY)
 
 
 async def pull_until_paused(
@@ -47,11 +47,6 @@ async def pull_until_paused(
 ) -> None:
     with pytest.raises(PullPausedError):
         await pull(client, out, ids, **options)
-
-
-def ask(out: Path, query: str) -> list[tuple[Any, ...]]:
-    with opened(out) as database:
-        return database.execute(query).fetchall()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from seorep_async.export import PullSummary
 from seorep_async.settings import EngineNames, FeedSearchParam
 from tests.export.accounts import Account
 from tests.export.golden_nights import pull
-from tests.history.databases import opened
+from tests.history.databases import ask
 from tests.scripted_api import quick_client
 
 PLAIN: dict[str, Any] = {}
@@ -82,9 +82,8 @@ async def test_a_failed_keyword_loses_only_its_own_rows(
         # Campaign 1 fails with the row options that its rows have.
         account.hidden = {failing: 500}
         await pull_with(GOOGLE, client, out, feeds=Feed.KEYWORD_BY_DATE)
-        with opened(out) as database:
-            query = "SELECT DISTINCT campaign_id FROM keyword_periods ORDER BY 1"
-            assert database.execute(query).fetchall() == left
+        query = "SELECT DISTINCT campaign_id FROM keyword_periods ORDER BY 1"
+        assert ask(out, query) == left
 
 
 @pytest.mark.parametrize(
@@ -112,6 +111,5 @@ async def test_a_failed_campaign_keeps_rows_of_the_same_options(
         await pull_with(settings, client, out, **options)
     account.hidden = {2: 500}
     await pull(client, out, **last)
-    with opened(out) as database:
-        query = "SELECT DISTINCT campaign_id FROM keyword_rankings ORDER BY 1"
-        assert database.execute(query).fetchall() == left
+    query = "SELECT DISTINCT campaign_id FROM keyword_rankings ORDER BY 1"
+    assert ask(out, query) == left

@@ -190,6 +190,11 @@ def insert(database: duckdb.DuckDBPyConnection, table: str, rows: list[Row]) -> 
     database.unregister("new_rows")
 
 
+def ask(path: Path, query: str) -> list[tuple[Any, ...]]:
+    with opened(path) as database:
+        return database.execute(query).fetchall()
+
+
 def change(path: Path, statement: str) -> None:
     with opened(path) as database:
         database.execute(statement)

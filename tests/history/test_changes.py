@@ -14,7 +14,7 @@ import pytest
 from seorep_async import ConfigurationError
 from seorep_async.history import changes, changes_by_campaign, open_history, write_changes
 from seorep_async.history.comparing import ChangeKind
-from tests.history.databases import FIRST, Pull, database_of, day, nightly, opened, pull_of_night
+from tests.history.databases import FIRST, Pull, change, database_of, day, nightly, pull_of_night
 
 KINDS: list[tuple[int | None, int | None, str]] = [
     (40, 37, "rose"),
@@ -262,8 +262,7 @@ def test_a_misspelt_argument_is_named(tmp_path: Path) -> None:
 def test_the_403_of_a_campaign_is_no_word_on_the_key(tmp_path: Path) -> None:
     nights = [*nightly({11: 1, 21: 1}, {11: 2, 21: 2}), pull_of_night(2, {11: 3}, failed=(2, 3))]
     path = database_of(tmp_path, nights)
-    with opened(path) as database:
-        database.execute("UPDATE failures SET error = 'AuthenticationError', status = 403")
+    change(path, "UPDATE failures SET error = 'AuthenticationError', status = 403")
     assert (
         changes(path).left_out[2]
         == f"the report of {day(2)} failed (the API key has no access to it)"

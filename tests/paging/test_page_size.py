@@ -11,7 +11,13 @@ from typing import Any
 import attrs
 import pytest
 
-from seorep_async import AttemptTimeoutError, DeadlineExceededError, EngineNames, ServerError
+from seorep_async import (
+    AttemptTimeoutError,
+    DeadlineExceededError,
+    EngineNames,
+    RankingReport,
+    ServerError,
+)
 from seorep_async.normalisation import decoder_for
 from seorep_async.resources import Campaigns, Rankings
 from seorep_async.session import Session
@@ -278,6 +284,13 @@ async def test_an_error_keeps_its_cause_if_no_time_is_left(
 # --- Who asks, and who waits
 
 
+async def reading_for(seconds: float, rankings: Rankings) -> asyncio.Future[RankingReport[Any]]:
+    """Begin to read a report, and return the reading after some seconds."""
+    reading = asyncio.ensure_future(rankings.campaign(1, *JANUARY).fetch_all())
+    await asyncio.sleep(seconds)
+    return reading
+
+
 async def test_one_question_is_asked_at_a_time() -> None:
     paging = Paging(lambda campaign_id: 60)
     async with served(paging) as (_, rankings, _):
@@ -304,8 +317,7 @@ async def test_others_wait_five_seconds_for_a_hanging_question() -> None:
 async def test_waiting_for_a_question_leaves_a_call_half_of_its_time() -> None:
     paging = Paging(lambda campaign_id: 60, 25, 25, None)
     async with served(paging) as (session, rankings, _):
-        asking = asyncio.ensure_future(rankings.campaign(1, *JANUARY).fetch_all())
-        await asyncio.sleep(1)
+        asking = await reading_for(1, rankings)
         with session.call_timeout.limit(2):
             report = await rankings.campaign(2, *JANUARY)
         assert len(report.rows) == 60
@@ -380,8 +392,7 @@ async def test_a_call_with_little_time_does_not_end_the_search() -> None:
 async def test_a_cancelled_question_is_asked_by_the_next_listing() -> None:
     paging = Paging(lambda campaign_id: 60, 25, 0, None)
     async with served(paging) as (session, rankings, _):
-        asking = asyncio.ensure_future(rankings.campaign(1, *JANUARY).fetch_all())
-        await asyncio.sleep(1)
+        asking = await reading_for(1, rankings)
         asking.cancel()
         await asyncio.wait([asking])
         paging.most = ANY
@@ -392,8 +403,7 @@ async def test_a_cancelled_question_is_asked_by_the_next_listing() -> None:
 async def test_a_long_report_does_not_hold_up_a_call() -> None:
     paging = Paging(lambda campaign_id: 100 * 25 if campaign_id else 1)
     async with served(paging, page_size=None, max_concurrency=2) as (_, rankings, campaigns):
-        report = asyncio.ensure_future(rankings.campaign(1, *JANUARY).fetch_all())
-        await asyncio.sleep(0.1)
+        report = await reading_for(0.1, rankings)
         began = paging.attempts
         await campaigns.list()
         assert 5 < began < paging.attempts <= began + 4

@@ -21,6 +21,12 @@ def let_through(limiter: Limiter, tries: int) -> int:
     return accepted
 
 
+@pytest.fixture
+def clock() -> SimpleNamespace:
+    """Return a clock that a test moves on by hand."""
+    return SimpleNamespace(now=1000.0)
+
+
 FIXED = RateLimit(10, kind="fixed-window", window=2)
 SLIDING = RateLimit(4, kind="sliding-window")
 
@@ -42,9 +48,8 @@ SLIDING = RateLimit(4, kind="sliding-window")
     ],
 )
 def test_a_limit_lets_the_right_number_of_requests_through(
-    limit: RateLimit, steps: list[tuple[float, int, int]]
+    clock: SimpleNamespace, limit: RateLimit, steps: list[tuple[float, int, int]]
 ) -> None:
-    clock = SimpleNamespace(now=1000.0)
     limiter = Limiter(limit, lambda: clock.now)
     for seconds, tries, through in steps:
         clock.now += seconds
@@ -53,9 +58,8 @@ def test_a_limit_lets_the_right_number_of_requests_through(
 
 @pytest.mark.parametrize(("counts_refused", "expected"), [(True, 4), (False, 8)])
 def test_refused_requests_keep_a_window_full_where_they_count(
-    counts_refused: bool, expected: int
+    clock: SimpleNamespace, counts_refused: bool, expected: int
 ) -> None:
-    clock = SimpleNamespace(now=1000.0)
     limit = RateLimit(4, kind="sliding-window", counts_refused=counts_refused)
     limiter = Limiter(limit, lambda: clock.now)
     accepted = 0
@@ -80,9 +84,8 @@ def test_a_limit_at_once_refuses_until_one_is_answered(limit: RateLimit, left: i
 
 @pytest.mark.parametrize("kind", ["bucket", "fixed-window", "sliding-window"])
 def test_a_refusal_names_a_moment_that_lets_one_through(
-    kind: Literal["bucket", "fixed-window", "sliding-window"],
+    clock: SimpleNamespace, kind: Literal["bucket", "fixed-window", "sliding-window"]
 ) -> None:
-    clock = SimpleNamespace(now=1000.0)
     limit = RateLimit(0.5, kind=kind, window=2, status=503, retry_after="seconds")
     limiter = Limiter(limit, lambda: clock.now)
     assert limiter.acquire() is None

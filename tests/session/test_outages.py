@@ -1,7 +1,8 @@
 """An outage just after a refusal barely lowers the rate."""
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -45,6 +46,14 @@ async def call_again_and_again(session: Session) -> None:
             await session.send(page())
 
 
+@asynccontextmanager
+async def calling(session: Session, callers: int) -> AsyncIterator[None]:
+    """Let some callers call again and again while the block runs."""
+    calls = [asyncio.create_task(call_again_and_again(session)) for _ in range(callers)]
+    yield
+    await cancel_all(calls)
+
+
 @pytest.mark.parametrize(
     ("limit", "begins", "seconds", "outage", "callers"),
     [
@@ -64,11 +73,12 @@ async def test_an_outage_after_a_refusal_keeps_the_rate(
     limiter = DownAfterRefusal(limit, begins, seconds)
     service = SimulatedService(limiter, latency=0.05, outage=outage)
     limiter.service = service
-    async with session_above(service, attempt_timeout=2.0, max_attempts=100) as session:
-        calls = [asyncio.create_task(call_again_and_again(session)) for _ in range(callers)]
+    async with (
+        session_above(service, attempt_timeout=2.0, max_attempts=100) as session,
+        calling(session, callers),
+    ):
         # The next probe is due at most four seconds after the outage.
         await asyncio.sleep(begins + 25 + seconds)
-        await cancel_all(calls)
     _, end = service.down
     assert end + 10 <= begins + 25 + seconds
     rate = int(limit.partition("/")[0])
@@ -86,14 +96,13 @@ def test_503s_just_after_the_first_successes_leave_no_crawl(limit: str, begins: 
     assert figures.rate(begins + 10, begins + 16) >= 2
 
 
-async def assert_timed(watched: Session, calling: Session) -> None:
+async def assert_timed(watched: Session, other: Session) -> None:
     """Let a client call through an outage of 30 seconds. The stats of another one must time it."""
-    calls = [asyncio.create_task(call_again_and_again(calling)) for _ in range(20)]
-    await asyncio.sleep(20)
-    assert watched.stats.outage == pytest.approx(20, abs=1)
-    await asyncio.sleep(20)
-    assert watched.stats.outage is None
-    await cancel_all(calls)
+    async with calling(other, 20):
+        await asyncio.sleep(20)
+        assert watched.stats.outage == pytest.approx(20, abs=1)
+        await asyncio.sleep(20)
+        assert watched.stats.outage is None
 
 
 async def test_the_stats_of_any_client_time_an_outage() -> None:
@@ -101,12 +110,12 @@ async def test_the_stats_of_any_client_time_an_outage() -> None:
     limits = Limits()
     async with (
         session_above(service, 0, limits=limits) as waiting,
-        session_above(service, 1, limits=limits) as calling,
+        session_above(service, 1, limits=limits) as other,
     ):
-        await calling.send(page())
+        await other.send(page())
         assert waiting.stats.outage is None
         service.down = (here().now, here().now + 30)
-        await assert_timed(waiting, calling)
+        await assert_timed(waiting, other)
 
 
 async def test_503s_without_a_known_limit_are_an_outage_in_the_stats() -> None:
@@ -126,12 +135,10 @@ async def test_503s_beside_successes_are_no_outage() -> None:
 
 async def test_a_refused_rate_is_no_outage() -> None:
     service = SimulatedService("1/20s,burst=1", latency=0.05)
-    async with session_above(service) as session:
-        calls = [asyncio.create_task(call_again_and_again(session)) for _ in range(20)]
+    async with session_above(service) as session, calling(session, 20):
         await asyncio.sleep(15)
         assert session.share.only_probes
         assert session.stats.outage is None
-        await cancel_all(calls)
 
 
 @pytest.mark.parametrize("seconds", [6, 30])

@@ -18,11 +18,12 @@ from seorep_async import ConfigurationError, ConnectionFailedError, SeoRepClient
 from tests.processes import run_python
 from tests.session.calls import Connect, OpenClient, ask, failure
 from tests.session.canary import Canary, assert_key_is_not_in
-from tests.session.scripted_server import FINE, answer
+from tests.session.scripted_server import FINE, ScriptedServer, Step, answer
 
 PASSWORD = "pr0xy-passw0rd"
 CREDENTIALS = base64.b64encode(f"user:{PASSWORD}".encode()).decode()
 CANARY = Canary(PASSWORD, CREDENTIALS)
+REFUSAL = answer(f"no such user: user:{PASSWORD}".encode(), status=407)
 
 
 async def tunnel(
@@ -42,10 +43,23 @@ async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
     writer.close()
 
 
-async def test_a_request_goes_through_the_proxy(connect: Connect, open_client: OpenClient) -> None:
-    _, proxy = await connect(FINE)
-    address = f"http://user:{PASSWORD}@127.0.0.1:{proxy.port}"
-    client = await open_client("http://api.example.com:81", proxy=address, allow_insecure_http=True)
+@pytest.fixture
+def through_proxy(connect: Connect, open_client: OpenClient) -> Connect:
+    """Return a function that opens a client of an HTTP service behind a proxy, and the proxy."""
+
+    async def connected(
+        step: Step, credentials: str = f"user:{PASSWORD}"
+    ) -> tuple[SeoRepClient, ScriptedServer]:
+        _, proxy = await connect(step)
+        address = f"http://{credentials}@127.0.0.1:{proxy.port}"
+        options = {"proxy": address, "allow_insecure_http": True}
+        return await open_client("http://api.example.com:81", **options), proxy
+
+    return connected
+
+
+async def test_a_request_goes_through_the_proxy(through_proxy: Connect) -> None:
+    client, proxy = await through_proxy(FINE)
     await ask(client)
     (request,) = proxy.requests
     assert request.target == "http://api.example.com:81/v3/campaigns?page=1"
@@ -76,7 +90,7 @@ async def test_the_proxy_of_an_https_service_sees_no_key(connect: Connect) -> No
 async def test_our_own_session_sends_the_proxy_no_key(
     open_client: OpenClient, connect: Connect, unused_tcp_port: int
 ) -> None:
-    _, proxy = await connect(forever=answer(f"no such user: user:{PASSWORD}".encode(), status=407))
+    _, proxy = await connect(forever=REFUSAL)
     address = f"http://user:{PASSWORD}@127.0.0.1:{proxy.port}"
     nowhere = f"http://user:{PASSWORD}@127.0.0.1:{unused_tcp_port}"
     for at, said in (
@@ -92,12 +106,8 @@ async def test_our_own_session_sends_the_proxy_no_key(
         assert_key_is_not_in(str(request.headers))
 
 
-async def test_a_407_without_a_tunnel_is_an_error_of_the_proxy(
-    open_client: OpenClient, connect: Connect
-) -> None:
-    _, proxy = await connect(answer(f"no such user: user:{PASSWORD}".encode(), status=407))
-    address = f"http://user:{PASSWORD}@127.0.0.1:{proxy.port}"
-    client = await open_client("http://api.example.com:81", proxy=address, allow_insecure_http=True)
+async def test_a_407_without_a_tunnel_is_an_error_of_the_proxy(through_proxy: Connect) -> None:
+    client, _ = await through_proxy(REFUSAL)
     error = await failure(client, ConnectionFailedError, "the proxy refused the request")
     CANARY.assert_not_shown_by(error)
     assert error.status == 407
@@ -213,11 +223,9 @@ def test_an_argument_of_a_wrong_type_is_not_shown(arguments: Any, problem: str) 
 
 @pytest.mark.parametrize("password", ["p%40ss", "päss", "", "a:b", "%C3%A4%2F"])
 async def test_a_password_of_any_characters_reaches_the_proxy(
-    password: str, connect: Connect, open_client: OpenClient
+    password: str, through_proxy: Connect
 ) -> None:
-    _, proxy = await connect(FINE)
-    address = f"http://us%20er:{password}@127.0.0.1:{proxy.port}"
-    client = await open_client("http://api.example.com", proxy=address, allow_insecure_http=True)
+    client, proxy = await through_proxy(FINE, f"us%20er:{password}")
     await ask(client)
     header = proxy.requests[0].headers["Proxy-Authorization"].removeprefix("Basic ")
     assert base64.b64decode(header).decode() == f"us er:{unquote(password)}"
