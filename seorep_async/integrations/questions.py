@@ -41,7 +41,12 @@ _OUT_OF_TIME = 3
 """The exit code of a process that has reached this limit."""
 _MEMORY = 2**30
 """The bytes that the process of a question may allocate."""
-_LIMITS = {"memory_limit": "768MiB", "max_temp_directory_size": "0B"}
+_LIMITS = {
+    "memory_limit": "768MiB",
+    "max_temp_directory_size": "0B",
+    # by default, one for each core: the stacks of a hundred threads would exceed the system's limit
+    "threads": "4",
+}
 """DuckDB's own limits, which end a query before the system ends its process."""
 _COLUMNS_OF_CHANGES = (
     "company",

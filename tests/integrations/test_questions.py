@@ -88,6 +88,8 @@ def changes_in(
         ("FROM range(3) t(x) ORDER BY x DESC", '"rows": [[2], [1], [0]]'),
         ("SELECT chr(8238) || 'drawkcab'", '"\\u202edrawkcab"'),
         ("SELECT current_setting('lock_configuration')", "[[true]]"),
+        # whatever the number of cores
+        ("SELECT current_setting('threads')", "[[4]]"),
     ],
 )
 def test_sql_is_answered_in_json(database: Path, query: str, fact: str) -> None:
