@@ -130,9 +130,8 @@ class Settings:
     max_attempts: int = 8
     """The maximum number of attempts per request, including the first, from 1 to 100. An attempt
     counts as a third if the service asked the client to wait, if it was a probe during an outage,
-    or if it got a 503 while other requests were refused as well. A report may be
-    read again, with as many attempts: at the default page size, or once more at the end of a
-    pull."""
+    or if it got a 503 while other requests were refused as well. If a report is read again (at the
+    default page size, or at the end of a pull), its requests have this many attempts again."""
     backoff_initial: float = 0.1
     """The longest random wait before the first retry, in seconds; it doubles with each retry."""
     backoff_max: float = 4.0
@@ -253,7 +252,7 @@ class Settings:
 def _hide_arguments(settings_type: type[Settings]) -> None:
     """Mask strings before they reach the generated `__init__`.
 
-    If `__init__` refuses a setting, a traceback with locals shows its frame, with the proxy's
+    Otherwise, if `__init__` refused a setting, a traceback with locals would show the proxy's
     password.
     """
     init: Callable[..., None] = settings_type.__init__

@@ -72,7 +72,8 @@ def check(
     except (UsageError, ConfigurationError) as error:
         findings.fail("settings", error)
     code = findings.code
-    # explain exit code 10, unless a failure or a finding about the nights explains it
+    # Exit code 10, which is set below, needs a finding that explains it. A finding about the nights
+    # does so, and a failure has an exit code of its own.
     if exit_code and code is ExitCode.OK and not findings.has("nights"):
         findings.add(Level.LOST, "nights", f"no night was found in {out}")
     facts = findings.facts()
@@ -80,7 +81,7 @@ def check(
         nights = facts.setdefault("nights", [])
         # 10 unless nights were found, and all are complete
         if not nights or not all(night["ok"] for night in nights):
-            code = code or ExitCode.CHANGED
+            code = code or ExitCode.ALERT
     if as_json:
         write_if_read(json_of(facts | {"exit_code": int(code)}))
     return code

@@ -28,7 +28,7 @@ class ExitCode(enum.IntEnum):
     UNWRITTEN = 7, "the target or stdout could not be written; fetched reports are stored"
     EMPTY = 8, "no campaign was found; nothing is written"
     REFUSED = 9, "some reports failed, and would fail again (403, 404): don't retry them"
-    CHANGED = 10, "with --exit-code: changes found a change, or doctor a missing night"
+    ALERT = 10, "with --exit-code: changes found a change, or doctor a missing night"
     BUSY = 11, "another pull into this target is running: try again later"
     INTERRUPTED = 130, "interrupted (Ctrl-C, SIGTERM, SIGHUP): repeat the command to resume"
 

@@ -139,7 +139,7 @@ def show_changes(
         write_if_read(format_objects(answer.rows, all_columns, format))
     # the total includes changes beyond --limit
     if exit_code and answer.result.total:
-        return ExitCode.CHANGED
+        return ExitCode.ALERT
     return ExitCode.OK
 
 

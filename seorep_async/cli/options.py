@@ -134,6 +134,7 @@ class Group(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         subcommand = super().get_command(ctx, cmd_name)
+        # click itself reports an unknown option
         if subcommand is None and not ctx.resilient_parsing and not cmd_name.startswith("-"):
             advice = suggestion(cmd_name, self.list_commands(ctx)) or self._advice
             ctx.fail(f"There is no command {cmd_name!r}.{advice}")

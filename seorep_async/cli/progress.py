@@ -137,9 +137,9 @@ async def _tick(display: Display, bar: Progress, client: SeoRepClient) -> None:
                 bar.reset(task, total=state.total, completed=state.done, words="")
             bar.update(task, completed=state.done, total=state.total)
         stats = client.stats
-        # `waited` is a total: what was added since the last update tells why requests wait now. It
-        # grows when a wait for a permit ends and when a back-off begins, so in an outage, most
-        # ticks add nothing. The last reason therefore stays until there is a new one, or progress.
+        # `waited` is a total, and the increase since the last tick tells why requests wait now. It
+        # grows only when a wait for a permit ends or a back-off begins. In an outage, most ticks
+        # therefore add nothing, and the last reason stays until there is a new one, or progress.
         new_waiting = _longest_wait(client, stats.since(stats_before))
         if new_waiting or state != previous_state:
             waiting = new_waiting
@@ -164,7 +164,10 @@ def _longest_wait(client: SeoRepClient, stats: Stats) -> str:
 
 
 class _Lines(logging.Handler):
-    """Prints log messages with options instead of arguments, and each warning only once."""
+    """Prints log messages, with the command's options in place of Python's arguments.
+
+    Each warning is printed only once.
+    """
 
     def __init__(self, console: Console) -> None:
         super().__init__(logging.DEBUG)

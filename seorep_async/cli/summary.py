@@ -337,10 +337,11 @@ def _file_lines(run: PullRun) -> Iterator[tuple[str, str]]:
     paths = list(dict.fromkeys(path for pull in run.pulls for path in pull.paths))
     feed_count = len(run.arguments.feeds)
     label = "File"
-    # the files of the feeds come first in a pull's paths
+    # the files of the feeds come first in a pull's paths; several pulls share one database
     for path in paths[:feed_count]:
         size = f" ({decimal(path.stat().st_size)})" if path.is_file() else ""
         yield label, f"{one_line(str(path))}{size}"
+        # only the first line has a label
         label = ""
     side_files = paths[feed_count:]
     if side_files:
@@ -415,7 +416,11 @@ def show_line_of_failed_start(error: BaseException, code: int, arguments: Sequen
     kind = facts_of_error(error)["kind"]
     # The error may come from the parser, so the options are read from the words of the command: the
     # word after an option is its value.
-    values = dict(pairwise(arguments))
+    words = []
+    for argument in arguments:
+        # as in --account=acme; an argument that is a value may have a `=` of its own
+        words += argument.split("=", 1) if argument.startswith("--") else [argument]
+    values = dict(pairwise(words))
     facts = [_now()]
     if "--account" in values and "--snapshot-date" in values:
         night = f"{values['--account']}, night of {values['--snapshot-date']}"

@@ -101,7 +101,7 @@ _ACCOUNTS = """
 _PULLS_OF_FEEDS = """
     SELECT
         reading,
-        (selection IS NOT DISTINCT FROM $selection OR (selection IS NULL AND $is_listed))
+        (selection IS NOT DISTINCT FROM $selection OR (selection IS NULL AND $asks_for_all))
             AND list_has_all(string_split(feeds, ','), $feeds)
     FROM pulls
     WHERE account = $account AND snapshot_date = $snapshot_date
@@ -239,13 +239,13 @@ class Database(Target):
         """
         request = self.request
         # a retry of a pull of all campaigns may exclude campaigns that can't succeed
-        is_listed = request.campaigns is None and not request.groups and request.filter is None
+        asks_for_all = request.campaigns is None and not request.groups and request.filter is None
         parameters = {
             **request.labels,
             "feeds": [feed.value for feed in request.feeds],
             "tables": [table_of(feed).name for feed in request.feeds],
             "selection": request.selection,
-            "is_listed": is_listed,
+            "asks_for_all": asks_for_all,
             # None for all campaigns
             "ids": request.campaigns and [*request.campaigns],
             "exclude": [*request.exclude],
@@ -485,7 +485,7 @@ def _fill(database: duckdb.DuckDBPyConnection, contents: Contents, format_: Arro
         **request.labels,
         "tables": [table_of(feed).name for feed in request.feeds],
         "selection": request.selection,
-        # the name of its column
+        # stored in the column `reading`
         "reading": request.row_options,
     }
     for statement in (MONTH_RULE, CAMPAIGN_RULE, OUTDATED_REPORTS):
@@ -514,11 +514,11 @@ def _register_outcomes(database: duckdb.DuckDBPyConnection, contents: Contents) 
     # if nothing was received, no rows are replaced
     if contents.received:
         for feed in staging.request.fetched_feeds:
-            # a campaign's report names its keywords, so these are known even if their own failed
+            # a campaign's report names its keywords, even if the keywords' reports failed
             source = Feed.CAMPAIGN if feed is Feed.KEYWORD_BY_DATE else feed
             pulled_reports += [
                 (table_of(feed).name, report.record.ids[0])
-                for report in staging.records(table_of(source))
+                for report in staging.staged_reports(table_of(source))
             ]
         failed_reports = [
             (table.name, table.feed.value, campaign_id, keyword_id)

@@ -339,8 +339,9 @@ class Files(Target):
 def put(new: Path, file: Path, *, permissions_of: Path) -> None:
     """Replace a file in one step.
 
-    The new file gets the permissions of `permissions_of`, if that exists. It is usually `file`. For
-    a new file beside the target, it is the target.
+    Args:
+        permissions_of: a path whose permissions the new file gets, if it exists: usually `file`
+            itself, and for a new file beside the target, the target.
     """
     # there may be no such file, or the file system may have no permissions
     with suppress(OSError):

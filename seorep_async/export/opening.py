@@ -164,7 +164,8 @@ async def _under_known_name(
 ) -> tuple[Database, tuple[str, ...]]:
     """Use the name that a database already has for this account. Return the target and a note.
 
-    An account without a name is called after the service's host, which may change.
+    The caller has not named the account, so the request names it after the service's host. The host
+    may have changed since an earlier pull.
 
     Raises:
         ConfigurationError: the database has several names for this account.

@@ -315,7 +315,7 @@ def opened_in(folder: Path) -> BlockFile:
     Raises:
         ExportError: the folder is not private, or another pull has the file open.
     """
-    # a pull that ends removes its folder, perhaps between the steps of this one
+    # try again once: another pull that ends may remove the folder after this one has found it
     with contextlib.suppress(FileNotFoundError, FileExistsError):
         return _opened_at_once(folder)
     return _opened_at_once(folder)

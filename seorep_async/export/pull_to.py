@@ -378,7 +378,7 @@ def _notes_on_future_days(request: ExportRequest) -> tuple[str, ...]:
 def _row_counts(staging: Staging) -> Iterator[tuple[Feed, int, int]]:
     """Yield the feed, the campaign and the number of rows of each staged report."""
     for feed in staging.request.feeds:
-        for report in staging.records(table_of(feed)):
+        for report in staging.staged_reports(table_of(feed)):
             yield feed, report.record.ids[0], report.record.rows
 
 

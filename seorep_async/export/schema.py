@@ -135,7 +135,7 @@ _EQUAL_VIEWS = """
 """The stored views that are equal to temporary views of the same name, and their comments.
 
 A view that DuckDB 1.4 stored before a column was added to its table raises an error when it is
-read. Its columns differ from those of the temporary view.
+read. Its columns differ from those of the temporary view, so it is created again.
 """
 _PATH = "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
 
@@ -310,7 +310,7 @@ def make_tables(database: duckdb.DuckDBPyConnection) -> None:
 
 def _unchanged_views(database: duckdb.DuckDBPyConnection) -> set[str]:
     """Return the views that another pull stored with the query and comment of this version."""
-    # DuckDB stores a query in its own words, so it has to put ours into words as well
+    # DuckDB stores its own wording of a query. Temporary views show its wording of ours.
     for name, query in VIEWS.items():
         database.execute(f"CREATE TEMP VIEW {name} AS {query}")
     equal_views = database.execute(_EQUAL_VIEWS).fetchall()

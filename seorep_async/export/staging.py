@@ -171,9 +171,10 @@ class Staging:
             """Add the rows of some campaigns to the group. Each campaign is one record."""
             ids = [(campaign.id,) for campaign in part]
             sizes = [1] * len(part)
-            # the first column is the id, which `_lead` also yields
+            # the first column is the id, which `_identifying_columns` also yields
             _, *columns = model_columns(Campaign, part)
-            group.add(table, [*self._lead(table, ids, sizes), *columns], ids, sizes)
+            lead = self._identifying_columns(table, ids, sizes)
+            group.add(table, [*lead, *columns], ids, sizes)
 
         # no report of a larger id can be requested, and few formats could store it
         storable = [campaign for campaign in campaigns if fits(campaign.id)]
@@ -205,9 +206,9 @@ class Staging:
         # one block, so the disk is synced once
         group = _Group(self._format)
         all_errors = list(errors)
-        encode = partial(self._encode, feed, group, lead_ids)
+        add = partial(self._add_reports, feed, group, lead_ids)
         for part in in_groups(reports, lambda report: 1 + len(report.rows), _PIECE_ROWS):
-            for report, error in _add_without_unencodable(encode, part):
+            for report, error in _add_without_unencodable(add, part):
                 problem = f"a value can't be written to {self._format.ending}: {error}"
                 all_errors.append((report.id, ExportError(problem)))
         index = BlockIndex(records=group.records)
@@ -221,14 +222,21 @@ class Staging:
         stored_ids = {record.ids[-1] for record in stored}
         return len(stored_ids), sum(record.rows for record in stored)
 
-    def _encode(
+    def _add_reports(
         self,
         feed: Feed,
         group: _Group,
         lead_ids: LeadIds,
         distinct_reports: Sequence[RankingReport[Any]],
     ) -> None:
-        """Add reports as one piece. For the campaign feed, add their keywords as another piece."""
+        """Encode reports, and add them to `group` as one piece.
+
+        For the campaign feed, their keywords are added as another piece.
+
+        Args:
+            lead_ids: the ids under which each report is stored; several for a keyword that is in
+                several campaigns.
+        """
         table = table_of(feed)
         request = self.request
         # the report of a keyword is stored for each of its campaigns
@@ -240,7 +248,7 @@ class Staging:
         sizes = [len(report.rows) for report in reports]
         rows = list(chain.from_iterable(report.rows for report in reports))
         columns = [
-            *self._lead(table, ids, sizes),
+            *self._identifying_columns(table, ids, sizes),
             *table.column_values(rows, compared=request.compared),
         ]
         totals = [self._totals_of(report) for report in reports]
@@ -272,10 +280,10 @@ class Staging:
             columns = list(zip(*rows, strict=True))
             self._format.encode(metrics_of_totals(), columns, [len(rows)])
 
-    def _lead(
+    def _identifying_columns(
         self, table: Table, ids: Iterable[tuple[int, ...]], sizes: Sequence[int]
     ) -> Iterator[Sequence[Any]]:
-        """Yield the first columns of some reports' rows, which identify the report of each row."""
+        """Yield the leading columns of reports' rows. They identify the report of each row."""
         labels = self.request.labels
         # in the order of the columns: campaign, then keyword
         columns_of_ids = zip(*ids, strict=True)
@@ -317,7 +325,7 @@ class Staging:
         # the last id is the report's own; a keyword in several campaigns has one report
         return len({ids[-1] for ids in self._stored[table_of(feed).name]})
 
-    def records(self, table: Table) -> Iterator[StagedReport]:
+    def staged_reports(self, table: Table) -> Iterator[StagedReport]:
         """Yield the staged reports of a table in the order of the campaigns."""
         locations = self._stored[table.name]
         for report_ids in self._ids_of(table):
@@ -336,7 +344,7 @@ class Staging:
             yield from zip(self.plan.ids)
             return
         # only the records of the campaign feed name the keywords
-        for _, record in self.records(table_of(Feed.CAMPAIGN)):
+        for _, record in self.staged_reports(table_of(Feed.CAMPAIGN)):
             for keyword_id in record.keywords:
                 yield *record.ids, keyword_id
 
@@ -600,7 +608,7 @@ class Contents:
         elif self.received and table.name == "totals":
             rows = self._totals()
         elif self.received:
-            reports = self.staging.records(table)
+            reports = self.staging.staged_reports(table)
         # each row counts 1
         groups = in_groups(rows, lambda _: 1, _ROWS_AT_ONCE)
         parts = (list(zip(*group, strict=True)) for group in groups)
@@ -614,24 +622,26 @@ class Contents:
     def _failures(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of the table `failures`."""
         for table, campaign_id, keyword_id, failure in self.staging.failed_reports():
-            lead = self._lead(table, campaign_id, keyword_id)
-            # an id too large for the column of a database or Parquet is only in the message
+            identity = self._identifying_values(table, campaign_id, keyword_id)
+            # if an id is too large for the column of a database or Parquet, only the message has it
             if not fits(campaign_id):
-                lead = self._lead(table, campaign_id=None)
-            yield (*lead, *failure.facts)
-        # the list of campaigns concerns no single campaign
+                identity = self._identifying_values(table, campaign_id=None)
+            yield (*identity, *failure.facts)
+        # a failed list of campaigns is about no single campaign
         for failure in self.staging.failures(campaigns_table()).values():
-            yield (*self._lead(campaigns_table(), campaign_id=None), *failure.facts)
+            identity = self._identifying_values(campaigns_table(), campaign_id=None)
+            yield (*identity, *failure.facts)
 
     def _totals(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of the table `totals`."""
         for feed in self.request.feeds:
             table = table_of(feed)
-            for _, record in self.staging.records(table):
+            for _, record in self.staging.staged_reports(table):
                 if record.totals is not None:
-                    yield (*self._lead(table, *record.ids), *record.totals)
+                    identity = self._identifying_values(table, *record.ids)
+                    yield (*identity, *record.totals)
 
-    def _lead(
+    def _identifying_values(
         self, table: Table, campaign_id: int | None, keyword_id: int | None = None
     ) -> tuple[Any, ...]:
         """Return the first values of a row of `failures` or `totals`. They identify the report."""

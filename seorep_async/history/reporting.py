@@ -49,12 +49,12 @@ def report(
 ) -> Path:
     """Write a page about the ranking days of a database, and return its path.
 
-    The page is one file of at most 200 kB that loads and runs nothing. The same days give the same
-    bytes.
+    The page is one file of at most 200 kB that loads and runs nothing. The same rankings and
+    arguments always give the same bytes.
 
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
-        out: the page's file, which ends in `.html`. Only a page that a report wrote is replaced.
+        out: the page's file, which ends in `.html`. Only the page of an earlier report is replaced.
         account: the name of the account, if there are several.
         campaign: the id of one campaign; by default all campaigns.
         group: the title of a group, in any case, whose campaigns are reported together.
@@ -171,7 +171,8 @@ def marks(lowest: float, highest: float, *, steps: int = 4, first: int = 0) -> l
     The marks enclose the values of the axis. They are `first` plus multiples of a round distance.
 
     Args:
-        steps: the number of distances that would suffice between `lowest` and `highest`.
+        steps: the largest number of distances between `lowest` and `highest`. To enclose both, one
+            more may be needed.
     """
     # whole numbers, because ranks and counts are whole
     distance = max(1, math.ceil((highest - lowest) / steps))
@@ -198,7 +199,9 @@ def _checked_target(out: str | os.PathLike[str]) -> Path:
         raise refusal(target, "the name must end in .html")
     check_file(target, Path(os.path.realpath(target)))
     if has_content(target) and not _is_report(target):
-        raise refusal(target, "no report wrote it; name another file, or delete this one first")
+        raise refusal(
+            target, "it is not a page of `report`; name another file, or delete this one first"
+        )
     return target
 
 

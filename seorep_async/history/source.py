@@ -85,7 +85,7 @@ _PULLED_WINDOWS = """
             USING (account, snapshot_date, start_date, end_date, table_name)
         WHERE pulls.account = $account
             -- a pull of all campaigns includes the campaigns that remain when some are excluded
-            AND (selection IS NOT DISTINCT FROM $selection OR (selection IS NULL AND $is_listed))
+            AND (selection IS NOT DISTINCT FROM $selection OR (selection IS NULL AND $asks_for_all))
             AND (pulls.compared OR NOT $compared)
         GROUP BY ALL
     ),
@@ -368,7 +368,7 @@ def pulled_windows(
         "account": account,
         "selection": selection,
         # all campaigns, or all but some
-        "is_listed": set(choice) <= {"exclude"},
+        "asks_for_all": set(choice) <= {"exclude"},
         "ids": choice.get("ids"),
         "exclude": choice.get("exclude", []),
         "compared": compared,

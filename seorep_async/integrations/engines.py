@@ -165,7 +165,7 @@ def table_schema(
     if on_error != "rows":
         problem = f'on_error must be "raise" or "rows", got {on_error!r}'
         raise ConfigurationError(problem, argument="on_error")
-    # a failed report has no rows, so only these columns have a value in its row
+    # in the row of a failed report, only these columns always have a value
     filled_columns = {*_DAYS, "account", "campaign_id"}
     fields = [field.with_nullable(field.name not in filled_columns) for field in declared]
     for field in arrow_schema(failures_table()):
@@ -262,9 +262,11 @@ class _TablePull:
 
     async def run(self) -> pa.Table:
         """Pull every report and return the table."""
+        # the campaigns for which each report is stored: several if it is about a keyword
         owners = {campaign_id: [campaign_id] for campaign_id in self.ids}
         if self.feed is Feed.KEYWORD_BY_DATE:
-            # the ids of keywords are in the rows of their campaigns, which are pulled first
+            # The ids of keywords are in the rows of their campaigns. These are pulled first, which
+            # also fills `keyword_owners`.
             await self._pull_feed(Feed.CAMPAIGN, owners)
             owners = self.keyword_owners
         await self._pull_feed(self.feed, owners)

@@ -420,9 +420,10 @@ async def _pull_into_database(
 
 
 async def _require_answer(client: SeoRepClient) -> None:
-    """Raise an error soon if the service can't be reached, because a host waits only a minute.
+    """Raise an error soon if the service can't be reached.
 
-    A pull itself would wait for the end of an outage. Any answer is enough.
+    A pull itself would wait for the end of an outage, but the agent's program (the MCP host) waits
+    only a minute for a tool. Any answer of the service is enough.
     """
     with client.timeout(_ANSWER_SECONDS), contextlib.suppress(StatusError, DecodeError):
         await client.campaigns.list(limit=1).page(1)

@@ -257,13 +257,13 @@ def _out_of_memory(problem: str) -> str:
 
 def _answer_query(history: History, question: SqlQuestion) -> str:
     """Run a query, and return its rows as JSON."""
-    # read first: on this connection, each query discards the result of the one before
+    # read first: read later on this connection, they would discard the rows of the question
     accounts = history.accounts()
     notes = None
     # a rough check, which does not parse the query
     if len(accounts) > 1 and "account" not in question.sql.lower():
         notes = [f"not filtered by account; the database has {listed(accounts)}"]
-    sql = _without_end(question.sql)
+    sql = _without_final_semicolon(question.sql)
     if len(history.connection.extract_statements(sql)) > 1:
         raise ConfigurationError("sql must be one SELECT; ask the others in their own calls")
     relation = history.connection.sql(sql)
@@ -288,7 +288,7 @@ def _answer_query(history: History, question: SqlQuestion) -> str:
     return excerpt(relation.columns, rows, advice=_select_less, notes=notes)
 
 
-def _without_end(sql: str) -> str:
+def _without_final_semicolon(sql: str) -> str:
     """Return a statement without the semicolons and comments that follow it.
 
     Another query encloses it, and DuckDB itself omits a semicolon only if no comment follows.

@@ -71,7 +71,7 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
     """Decodes page `number` of a ranking feed (the service's reference, section 4.4)."""
 
     decoder: Decoder
-    row: type[M]
+    row_type: type[M]
     number: int
     subject: PageSubject = None
 
@@ -82,7 +82,7 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
         """Decode a page on the fast path, if its rows are alike. Otherwise return None."""
         # Nearly every page is read here. `contextlib.suppress` would take longer than a row does.
         try:
-            return self.decoder.readers[self.row].read_page(
+            return self.decoder.readers[self.row_type].read_page(
                 body.removeprefix(BOM_UTF8), self.number, self.subject
             )
         except REFUSALS:
@@ -117,7 +117,7 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
     def _slice(self, json_rows: list[msgspec.Raw], first: int, path: str) -> list[M]:
         """Read a slice of rows, so that a refused row slows only its slice."""
         try:
-            return self.decoder.readers[self.row].read_rows(json_rows)
+            return self.decoder.readers[self.row_type].read_rows(json_rows)
         except REFUSALS:
             pass
         # The reference converter reads each row, or names its bad field.
@@ -125,7 +125,7 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
         for index, json in enumerate(json_rows, first):
             row_path = f"{path}[{index}]"
             row = envelopes.parse_json(json, row_path)
-            models.append(self.decoder.converter.structure(row, self.row, row_path))
+            models.append(self.decoder.converter.structure(row, self.row_type, row_path))
         return models
 
 

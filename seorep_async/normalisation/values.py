@@ -27,7 +27,7 @@ _NO_DATE = re.compile(r"(0000-00(-00([ T]0?0:00:00)?)?)?")
 """The forms of a missing date. Each is empty, or a month, date or date-time of zeros."""
 
 MIDNIGHT = frozenset({"", " 00:00:00", "T00:00:00", " 0:00:00", "T0:00:00"})
-"""The texts after a date, or a zero date, that are dropped without loss: none, or midnight."""
+"""The endings of a date, or a zero date, that are dropped without loss: none, or midnight."""
 DATE_TIMES = re.compile(
     r"(?:\n(?!0000).{10}[ T](?:[01][0-9]|2[0-3]|[0-9]):[0-5][0-9]:[0-5][0-9])*+"
 )
@@ -88,7 +88,7 @@ def is_boolean(value: object) -> bool:
 
 
 def flag(value: object) -> tuple[bool | None, str | None]:
-    """Accept null, true or false, also as a string in any case.
+    """Accept null, a boolean, or a boolean as a string in any case.
 
     For any other string, return None and the string.
     """

@@ -116,8 +116,8 @@ class Ledger(Generic[T]):
             return False
         if self._records is not None and self._received > self._records:
             return False  # too many: `finish` raises the error
-        # If all announced records have arrived, a short page is the end. After a full page, the
-        # announced number may be too low, so the next page is read as well.
+        # If all announced records have arrived, a short page is the end. After a full page, there
+        # may be more than were announced, so the next page is read as well.
         if self.has_all_records() and self._sizes[-1] < self._sizes[0]:
             return False
         if pages >= self._max_pages:

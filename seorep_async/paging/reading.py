@@ -123,7 +123,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
     def last_page(self) -> int | None:
         """The number of the last page.
 
-        None if page 1 has not arrived, did not announce it, or is the whole listing.
+        None if page 1 has not arrived, did not announce a number, or is the whole listing.
         """
         return None if self.ledger is None else self.ledger.last_page
 

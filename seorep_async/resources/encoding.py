@@ -41,8 +41,8 @@ def encode_write(
 def _pairs(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> Iterator[tuple[str, str]]:
     """Yield names and strings.
 
-    They are not collected: if a later value is refused, a traceback with local variables would
-    show the secrets in a list.
+    They are yielded one by one. If they were collected in a list and a later value was refused, a
+    traceback with local variables would show the secrets among them.
     """
     for name, value in values.items():
         if not isinstance(value, tuple):
@@ -60,7 +60,7 @@ def _pairs(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> Iterator[
 
 
 def _string(value: str | float | dt.date) -> str:
-    """Return a value as the service expects it in a query or a form, with any secret unmasked."""
+    """Return a value in the service's spelling, with any secret unmasked."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dt.date):

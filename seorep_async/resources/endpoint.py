@@ -256,7 +256,7 @@ def any_request(
 
 
 def _check_method_and_path(method: object, path: object) -> None:
-    """Refuse other methods, and a path that could lead away from the service's address."""
+    """Refuse an unknown method, and a path that could lead away from the service's address."""
     if not isinstance(method, str) or method.upper() not in _METHODS:
         expected = f"one of {', '.join(_METHODS)}"
         problem = f"method must be {expected}, got {short_repr(method)}"

@@ -115,10 +115,10 @@ class RecordEndpoints:
         return {"metadata": metadata, "data": data}
 
     def _listed_ids(self, service: SandboxService, request: ApiRequest) -> Sequence[int]:
-        """Return the ids of all pages of a list."""
+        """Return the ids of a whole list, all its pages, after its search, filters and order."""
         ids = self.ids(service, request)
         # Without a filter or an order, only the records of one page need to be made.
-        if not request.sent.keys() - fields.PAGE.keys():
+        if request.sent.keys() <= fields.PAGE.keys():
             return ids
         searches = [request[self.search_name]]
         selected = []

@@ -330,7 +330,8 @@ def test_only_a_report_is_replaced(database: Path) -> None:
     page_of(database)
     page.write_text("<p>Mine.", encoding="utf-8")
     with pytest.raises(
-        ConfigurationError, match="no report wrote it; name another file, or delete this one first"
+        ConfigurationError,
+        match="it is not a page of `report`; name another file, or delete this one first",
     ):
         page_of(database)
     assert page.read_text(encoding="utf-8") == "<p>Mine."

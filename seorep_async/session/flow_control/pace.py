@@ -14,7 +14,8 @@ rules. A comment marks each one at the line that applies it, here or in another 
 5. If the breaker was open for more than a second, the rate delivered before is the limit. But an
    outage may have opened it, so the limit is at least half of the previous one. If the breaker was
    open for less, the limit lies between the delivered rate and the rate at which attempts started.
-   If the breaker is open for more than a second before the next cut, that cut finds no lower limit.
+   If it was open for less than a second at the previous cut and for longer at this one, an outage
+   opened it: the limit is at least the previous one, or the current rate if that is lower.
    The rate (`rate`) drops to 80 % of the limit, is held for a while, and is then raised by each
    accepted attempt. The first opening shows no limit if most attempts that started after a refused
    one were accepted.
@@ -156,7 +157,7 @@ class Pace:
         self.delivered.restart(now)
 
     def _delivered_since_cut(self, now: float, seconds_open: float) -> float | None:
-        """Return the delivered rate, or None if less than a second has passed to measure it."""
+        """Return the delivered rate, or None if it was measured for less than a second."""
         # There are three cases:
         # 1. The caller's own cap was the rate, so it is a good guess of the limit. The first cut of
         #    a client with a cap comes here, because `learnt` is still infinite.

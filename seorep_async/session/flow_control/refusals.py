@@ -14,8 +14,8 @@ Subject: TypeAlias = tuple[object, str]
 """The client and the name of the campaign that an attempt is about."""
 
 LARGEST_DROP = 0.5
-"""If everything was refused for long, it may be an outage. So the new limit is at least this part
-of the limit found before.
+"""If everything was refused for more than a second, the new limit is at least this part of the
+previous one, because it may be an outage.
 """
 ATTEMPTS_OF_HOLD = 20
 """A lower rate is held until this many attempts show how many of them are refused."""
@@ -63,7 +63,7 @@ class ExcessRefusals(msgspec.Struct, eq=False):
     def accept(self, *, is_held: bool) -> None:
         if is_held:
             self.accepted_while_held += 1
-        # Accepted attempts are no credit for later refusals.
+        # The excess never falls below 0, so earlier acceptances are no credit for later refusals.
         if self.excess > 0:
             self.excess = max(0.0, self.excess - self.tolerated)
 
@@ -142,7 +142,8 @@ class RefusedSubject(msgspec.Struct, eq=False):
     Attributes:
         first_refused_start: when its first refused attempt started.
         last_refused_at: when it was last refused.
-        repeats: its refusals after a later attempt was accepted, minus its acceptances since.
+        repeats: its refusals since another attempt, which started after its first refused one, was
+            accepted; minus its own acceptances since then.
     """
 
     first_refused_start: float
