@@ -41,11 +41,7 @@ class Case:
     options: dict[str, Any] = attrs.field(factory=dict)
 
     def run(self, seed: int) -> Figures:
-        limiter: Limiter | str | None
-        if callable(self.limiter):
-            limiter = self.limiter(seed)
-        else:
-            limiter = self.limiter
+        limiter = self.limiter(seed) if callable(self.limiter) else self.limiter
         service = SimulatedService(limiter or Limiter(), seed=seed, **self.service)
         return simulate(service, self.pages, **self.options)
 
@@ -75,20 +71,15 @@ class Row:
     lost: int = 0
 
     def measure(self, seeds: Collection[int]) -> dict[str, tuple[float, float]]:
-        """Return each figure with its bound: worst, median, share of refusals, and losses."""
+        """Return each figure with its bound: worst, median, refusals, unfairness and losses."""
         sign = -1 if self.more else 1
-        figures = []
-        refused = []
-        lost = []
-        for case, seed in product(self.cases, seeds):
-            run = case.run(seed)
-            figures.append(sign * self.figure(run, case))
-            refused.append(run.refused)
-            lost.append(abs(run.lost - self.lost))
+        runs = [(case.run(seed), case) for case, seed in product(self.cases, seeds)]
+        figures = [sign * self.figure(run, case) for run, case in runs]
         measured = {
             "worst": (max(figures), sign * self.worst),
-            "refused": (max(refused), self.refused),
-            "lost": (max(lost), 0),
+            "refused": (max(run.refused for run, _ in runs), self.refused),
+            "unfair": (max(1 - run.jain for run, _ in runs), 0.15),
+            "lost": (max(abs(run.lost - self.lost) for run, _ in runs), 0),
         }
         if len(seeds) > 9:
             measured["median"] = (median(figures), sign * self.middle)
@@ -96,11 +87,8 @@ class Row:
 
     def misses(self, seeds: Collection[int]) -> dict[str, tuple[float, float]]:
         """Return the figures beyond their bounds."""
-        beyond = {}
-        for name, (figure, bound) in self.measure(seeds).items():
-            if figure > bound:
-                beyond[name] = (figure, bound)
-        return beyond
+        measured = self.measure(seeds).items()
+        return {name: (figure, bound) for name, (figure, bound) in measured if figure > bound}
 
 
 def changing(kind: str) -> Callable[[int], Limiter]:
