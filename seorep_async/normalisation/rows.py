@@ -280,10 +280,8 @@ class RowReader(Generic[M]):
                 # Null differs from a missing field.
                 if row_values[index] is not UNSET:
                     extra[name] = row_values[index]
-            if extra:
-                # `extra` is the last field of every model.
-                extra |= fields[-1]
-                fields[-1] = extra
+            # `extra` is the last field of every model.
+            fields[-1] = extra | fields[-1] or NO_EXTRA
             models.append(self._model(*fields))
         return models
 

@@ -44,22 +44,22 @@ def move_unknown_fields(
     """
     places = [place for place, name in enumerate(first_row) if name not in known_names]
     first = places[0]
-    last = places[-1]
-    if last - first >= len(places):
+    end = places[-1] + 1
+    if end - first > len(places):
         # Known fields stand between unknown ones.
         return page, 0
     # The text before and after the unknown fields: an end of the row, or a known name.
     # A brace after a colon opens an object within a row.
     before = r"\{(?<!:\{)(?<!: \{)\s*+"
     name = r"\{"
-    if first > 0:
+    if first_row[:first]:
         name = f'"{first_row[first - 1]}"'
         before = rf"{name}\s*+:\s*+{_VALUE}\s*+,\s*+"
     # If this name recurred, each of its fields would be searched from the ones before it.
     field = rf'(?!{name})"[^"\\]*+"\s*+:\s*+{_VALUE}\s*+'
     after = r"\}"
-    if first_row[last + 1 :]:
-        after = f'"{first_row[last + 1]}"'
+    if first_row[end:]:
+        after = f'"{first_row[end]}"'
     # More than eight unknown fields are rare, and hostile JSON would take three times as long.
     fields = rf"{field}(?:,\s*+{field}){{0,7}}?"
     pattern = rf"({before})(?!{after})({fields})(?=,?\s*+{after})"

@@ -174,5 +174,5 @@ def _read(pattern: re.Pattern[str], make: Callable[..., D], value: object) -> D 
 
 def _is_no_date(value: object) -> bool:
     if type(value) is str:
-        return _NO_DATE.fullmatch(value) is not None
+        return bool(_NO_DATE.fullmatch(value))
     return value is None
