@@ -76,6 +76,7 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
     # checked before the options are parsed, because an error of the parser may have to be JSON
     as_json = _asks_for_json(arguments)
     try:
+        # commands find the day in the context's `obj`
         code = seorep.main(
             list(arguments),
             prog_name="seorep",
@@ -85,7 +86,7 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         code = _report_error(error, as_json=as_json)
         # `--summary-line` is an option of `pull`. A pull that has begun catches its own errors and
-        # returns a code, so an error that arrives here means that none began.
+        # returns a code, so an error that arrives here means that no pull began.
         if "--summary-line" in arguments:
             # imported only now, because only a failed start needs it
             import_object("summary", "show_line_of_failed_start")(error, code, arguments)

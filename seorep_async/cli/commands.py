@@ -1,6 +1,6 @@
 """All commands except `pull` and the lists: their options and help.
 
-Each runs a function of another module, which is imported only then.
+Each runs a function of another module, which is imported when the command runs.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def changes(
 
 
 def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]:
-    """Return the last day before a month and its own last day. Refuse `--from` and `--to`."""
+    """Return the last days of the month before and of a month. Refuse `--from` and `--to`."""
     if any(days):
         raise click.UsageError("--month can't be combined with --from or --to.")
     if ".." in month:
@@ -338,8 +338,8 @@ def report(
 @option(
     "--exit-code",
     is_flag=True,
-    help="For monitors: exit with 10 if no night is found. The same if, in the last 7 days, a "
-    "night is missing or lacks reports that a retry may fetch.",
+    help="For monitors: exit with 10 if no night is found, or if a night of the last 7 days is "
+    "missing or lacks reports that a retry may fetch.",
 )
 @option("--json", is_flag=True, help="Print the checks as JSON on stdout.")
 @service_options
@@ -357,8 +357,8 @@ def doctor(
     "The response is printed as JSON. GET and DELETE send the parameters in the query; other "
     "methods send them as the setting request_encoding says, by default as a form in the body. A "
     "name that is repeated is sent as an array. A value of @- is read from stdin, which "
-    "keeps passwords off the command line. A response must be a JSON object, and "
-    "a response to GET must have the member data; otherwise it is an error.",
+    "keeps passwords off the command line. A response that is not a JSON object is an error, and "
+    "so is a response to GET without the member data.",
     examples="""\
   seorep api GET /v3/campaigns limit=2
   seorep api POST /v3/campaigns url=https://bakery.example company=Bakery
@@ -417,7 +417,7 @@ def mcp(history: str, account: str | None, service: Service) -> None:
 @_number_option(
     "--keywords",
     default="50",
-    help="Keywords of each campaign; their ids are numbered from campaign id x 100,000 + 1.",
+    help="Keywords of each campaign; their ids begin at the campaign's id x 100,000 + 1.",
 )
 @_number_option(
     "--users",

@@ -46,7 +46,7 @@ class Option(click.Option):
 
 
 def option(*names: str, **more: Any) -> Decorator:
-    """Return the decorator `click.option`, which here also takes a `section` of the help."""
+    """Like `click.option`, with one more argument: the `section` of the help."""
     return click.option(*names, cls=Option, **more)
 
 
@@ -152,8 +152,8 @@ def import_object(module: str, name: str) -> Any:
     return getattr(importlib.import_module(f"seorep_async.cli.{module}"), name)
 
 
-# --- Values. Functions read them. A subclass of `click.ParamType`, which is generic only in newer
-# versions of click, would need an annotation that mypy accepts with every version.
+# --- Functions that read values. They are not subclasses of `click.ParamType`, because that is
+# generic only in newer versions of click, and no annotation of it suits mypy with every version.
 
 
 def count(value: str) -> int:

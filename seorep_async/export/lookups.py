@@ -200,6 +200,7 @@ async def estimate(
     """Estimate the requests of a pull from the first page of each feed of one campaign.
 
     Return the number of requests, and the id of that campaign, or None if none could be sampled.
+    `limit` is the page size that the caller gave, or None.
     """
     # keyword-by-date is not sampled: one request is counted for each of its missing keywords
     sampled_feeds: dict[Feed, Collection[int]] = {
@@ -207,6 +208,7 @@ async def estimate(
     }
     # each report takes at least one request
     requests = sum(map(len, missing.values()))
+    # the service may list an invalid id, which can't be requested
     candidates = dict.fromkeys(
         id_ for ids in sampled_feeds.values() for id_ in ids if id_ in VALID_IDS
     )

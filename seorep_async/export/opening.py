@@ -107,7 +107,7 @@ async def _checked_target(
             await run(drop_staged, target.staging_folder)
         await run(target.check)
         # only a database remembers the name of each account
-        if isinstance(target, Database) and not request.names_account:
+        if isinstance(target, Database) and not request.account_given:
             return await _under_known_name(client, target)
     return target, ()
 

@@ -9,13 +9,13 @@ A block is written in one step, and synced before the next one begins:
 
 A crash can therefore damage only the last block. When the file is opened, everything is checked:
 
-- The head has a checksum of itself, so its lengths can be trusted.
-- The checksum of an index is calculated on from the checksum of the previous index. A block that
-  is missing, repeated or from another file is therefore noticed.
+- The head ends with its own checksum, so its lengths can be trusted.
+- The checksum of an index continues from the checksum of the previous index. A block that is
+  missing, repeated or from another file is therefore noticed.
 - An index has the checksum of each piece.
 
-If the last block is incomplete or has a damaged index or piece, or if the file ends with zeros,
-that part is dropped, and its reports are fetched again. Any other damage is a `DamagedError`.
+If the last block is incomplete or has a damaged index or piece, it is dropped, and its reports are
+fetched again. Zeros at the end of the file are also dropped. Any other damage is a `DamagedError`.
 The file is locked as long as it is open, so only one pull at a time can use it.
 """
 
@@ -322,7 +322,10 @@ def opened_in(folder: Path) -> BlockFile:
 
 
 def _opened_at_once(folder: Path) -> BlockFile:
-    """Open a folder's file, as `opened_in` does, unless another pull interferes."""
+    """Open a folder's file, as `opened_in` does, but in one try.
+
+    Another pull may remove the folder meanwhile.
+    """
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):

@@ -1,6 +1,7 @@
 """The request of an export.
 
-It is checked once, staged as JSON with the reports, and compared when a pull may be resumed.
+It is checked once, staged as JSON with the reports, and compared with the request of a later pull,
+which resumes the staged one if both are equal.
 """
 
 from __future__ import annotations
@@ -80,15 +81,15 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Everything that an export requests.
 
     A staged pull is resumed only if its request is equal. The comparison ignores `started_at`, both
-    `names_…` fields, a snapshot date that the caller did not give, and case and surrounding spaces
+    `…_given` fields, a snapshot date that the caller did not give, and case and surrounding spaces
     in group titles.
 
     Attributes:
         version: the version of this package; a pull never resumes what another version has staged.
         service: the address of the service.
-        names_account: whether the caller or the client names the account. Otherwise it is named
+        account_given: whether the caller or the client named the account. Otherwise it is named
             after the service's host.
-        names_snapshot_date: whether the caller gave the snapshot date.
+        snapshot_date_given: whether the caller gave the snapshot date.
         campaigns: the ids that the caller named and did not exclude, or None if the service lists
             the campaigns.
         options: a digest of each option of the feeds, by name; not the values, which may be secret.
@@ -100,7 +101,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     version: str
     service: str
     account: str
-    names_account: bool
+    account_given: bool
     feeds: tuple[Feed, ...]
     campaigns: tuple[int, ...] | None
     groups: tuple[str, ...]
@@ -113,7 +114,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     feed_search_param: str | None
     compared: bool
     snapshot_date: dt.date
-    names_snapshot_date: bool
+    snapshot_date_given: bool
     started_at: Annotated[dt.datetime, msgspec.Meta(tz=False)]
 
     @classmethod
@@ -150,7 +151,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             version=__version__,
             service=client.base_url,
             account=client.account if account is None else check_account_name(account),
-            names_account=account is not None or client.account != host,
+            account_given=account is not None or client.account != host,
             feeds=feeds,
             **_choice_of_campaigns(ids, options),
             start_date=start_date,
@@ -160,7 +161,7 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             feed_search_param=search_param,
             compared=asks_to_compare(options.get("compare_previous_period")),
             snapshot_date=_snapshot_date(options.get("snapshot_date"), now.date()),
-            names_snapshot_date=options.get("snapshot_date") is not None,
+            snapshot_date_given=options.get("snapshot_date") is not None,
             started_at=now.replace(tzinfo=None),
         )
 
@@ -224,9 +225,9 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
         The result is empty if this request resumes the earlier one.
         """
-        ignored = {"started_at", "names_account", "names_snapshot_date"}
+        ignored = {"started_at", "account_given", "snapshot_date_given"}
         # a pull resumed after midnight keeps its snapshot date, unless the caller gives one
-        if not self.names_snapshot_date:
+        if not self.snapshot_date_given:
             ignored.add("snapshot_date")
         if self.folded_groups == earlier.folded_groups:
             ignored.add("groups")

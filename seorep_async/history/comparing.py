@@ -387,9 +387,9 @@ def changes(
     """Return the changes between two days of a database, the largest first.
 
     The ranks are compared; the columns `..._change` are not used. A campaign is compared only if
-    both days have its report. The others are in `left_out` with the reason: on one of the days,
-    their report failed or there are no rows, for example because the campaign is new, was deleted
-    or was not requested.
+    both days have its report. The others are in `left_out`, each with the reason: the report of a
+    day failed or has no rows, for example because the campaign is new, was deleted or was not
+    requested.
 
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
@@ -398,8 +398,8 @@ def changes(
             default, the last ranking day before `after` that was pulled for most campaigns. If
             `after` is a month, the last ranking day of the month before.
         after: the later ranking day, or a month. By default, the last ranking day that was pulled
-            for most campaigns. The day of a period that had not begun when it was pulled is used
-            only if there is no other.
+            for most campaigns. If a pull requested only days in the future, its day is used only
+            if there is no other.
         campaign: the id of one campaign; by default all. The days are chosen from those on which
             it has rankings.
         group: the title of a group, in any case. The days are chosen from those on which its
@@ -680,9 +680,9 @@ def _last_ranking_day(window: Days | None, days: Sequence[dt.date]) -> dt.date |
 def _error_for_no_earlier_day(
     selection: Selection, after: dt.date, days: Sequence[dt.date]
 ) -> ConfigurationError:
-    """Return the error if no ranking day precedes `after`.
+    """Return the error that no ranking day precedes `after`.
 
-    It has advice if `after` is the only ranking day.
+    It has advice if there is only one ranking day.
     """
     known_days = f"{selection.history.label} has rankings of {selection.name} for {listed(days)}"
     problem = f"there is no day before {after} to compare it with: {known_days}"

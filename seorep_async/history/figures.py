@@ -394,9 +394,9 @@ def _note_on_missing_campaigns(selection: Selection, first_and_last_day: Days) -
 
 
 def _standings(selection: Selection, dates: Sequence[dt.date]) -> list[Day]:
-    """Return the standings of these days, earliest first. `Day` explains the keys.
+    """Return the standings of these days, earliest first.
 
-    `moved` is the average change from each day to the last of `dates`.
+    `dates[-1]` is the day that `moved` compares with; `Day` explains it and the other keys.
     """
     days: dict[dt.date, Day] = {}
     rows = selection.execute(_STANDINGS, days=dates, last=dates[-1]).fetchall()

@@ -234,7 +234,11 @@ class _Calls:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def run(self, call: Coroutine[Any, Any, tuple[str, bool]]) -> tuple[str, bool]:
-        """Await a call. A cancellation is passed on to the call, which may still clean up."""
+        """Run a call in a task, and return its result.
+
+        A cancellation cancels the task once, and is raised at once. The task then cleans up by
+        itself, and `lifespan` waits for it.
+        """
         task = asyncio.create_task(call)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

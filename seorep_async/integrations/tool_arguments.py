@@ -175,12 +175,12 @@ def read_arguments(
 
 
 def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
-    """Return the argument's name in the schema for the name that a host sent."""
+    """Return the schema's name of an argument. A host may have sent a synonym."""
     if name in fields:
         return name
     for names in _SYNONYMS:
         if name in names:
-            # a tool has at most one argument of a set
+            # a tool has at most one argument of each set in `_SYNONYMS`
             for synonym in names.intersection(fields):
                 return synonym
     raise ConfigurationError(

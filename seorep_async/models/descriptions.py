@@ -46,7 +46,7 @@ _EXTRA = (
 
 _RANK = (
     "Position of the keyword in {name}. Neither the day of the measurement ({days}) nor the meaning "
-    "of 0 and null is documented; read both as not ranked."
+    "of 0 and null is documented; read 0 and null as not ranked."
 )
 _ADDRESS = f"{{}}. {_ONLY_A_NAME} Null if the service sent none."
 _NEWEST = f"Probably the day of the newest value of {{}}. {_ONLY_A_NAME}"

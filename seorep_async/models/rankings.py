@@ -116,7 +116,8 @@ class KeywordRanking(Model):
     """
     engine_a_ranking: int | None = None
     """Position of the keyword in the first search engine. Neither the day of the measurement (from
-    start_date to end_date) nor the meaning of 0 and null is documented; read both as not ranked.
+    start_date to end_date) nor the meaning of 0 and null is documented; read 0 and null as not
+    ranked.
     """
     engine_a_ranking_change: int | None = None
     """Change of engine_a_ranking from the previous period. In tables, it is null unless it was
@@ -133,8 +134,8 @@ class KeywordRanking(Model):
     """
     engine_a_mobile_ranking: int | None = None
     """Position of the keyword in the first search engine on mobile devices. Neither the day of the
-    measurement (from start_date to end_date) nor the meaning of 0 and null is documented; read both
-    as not ranked.
+    measurement (from start_date to end_date) nor the meaning of 0 and null is documented; read 0
+    and null as not ranked.
     """
     engine_a_mobile_ranking_change: int | None = None
     """Change of engine_a_mobile_ranking from the previous period. In tables, it is null unless it
@@ -152,7 +153,7 @@ class KeywordRanking(Model):
     engine_a_places_ranking: int | None = None
     """Position of the keyword in the first search engine's local results (places). Neither the day
     of the measurement (from start_date to end_date) nor the meaning of 0 and null is documented;
-    read both as not ranked.
+    read 0 and null as not ranked.
     """
     engine_a_places_ranking_change: int | None = None
     """Change of engine_a_places_ranking from the previous period. In tables, it is null unless it
@@ -165,7 +166,8 @@ class KeywordRanking(Model):
     """
     engine_b_ranking: int | None = None
     """Position of the keyword in the second search engine. Neither the day of the measurement (from
-    start_date to end_date) nor the meaning of 0 and null is documented; read both as not ranked.
+    start_date to end_date) nor the meaning of 0 and null is documented; read 0 and null as not
+    ranked.
     """
     engine_b_ranking_change: int | None = None
     """Change of engine_b_ranking from the previous period. In tables, it is null unless it was
@@ -416,21 +418,21 @@ class KeywordPeriod(Model):
     """`day` or `month`, whichever the service sent."""
     engine_a_ranking: int | None = None
     """Position of the keyword in the first search engine. Neither the day of the measurement
-    (within a month) nor the meaning of 0 and null is documented; read both as not ranked.
+    (within a month) nor the meaning of 0 and null is documented; read 0 and null as not ranked.
     """
     engine_a_mobile_ranking: int | None = None
     """Position of the keyword in the first search engine on mobile devices. Neither the day of the
-    measurement (within a month) nor the meaning of 0 and null is documented; read both as not
+    measurement (within a month) nor the meaning of 0 and null is documented; read 0 and null as not
     ranked.
     """
     engine_a_places_ranking: int | None = None
     """Position of the keyword in the first search engine's local results (places). Neither the day
-    of the measurement (within a month) nor the meaning of 0 and null is documented; read both as
-    not ranked.
+    of the measurement (within a month) nor the meaning of 0 and null is documented; read 0 and null
+    as not ranked.
     """
     engine_b_ranking: int | None = None
     """Position of the keyword in the second search engine. Neither the day of the measurement
-    (within a month) nor the meaning of 0 and null is documented; read both as not ranked.
+    (within a month) nor the meaning of 0 and null is documented; read 0 and null as not ranked.
     """
     engine_a_ranking_url: str | None = None
     """Address that belongs to engine_a_ranking, probably of the ranked page. Only the field's name

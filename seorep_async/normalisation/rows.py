@@ -218,7 +218,10 @@ class RowReader(Generic[M]):
         raise ValueError("no types accept these rows")
 
     def _remember_names(self, extras: Sequence[Mapping[str, Any]]) -> None:
-        """Remember the unknown names of some rows if these names recur."""
+        """Remember the names of the unknown fields of some rows, if these names recur.
+
+        `extras` has the unknown fields of each row.
+        """
         names = [*chain(*extras)]
         # If each row has names of its own, fields for them would only slow later pages. So each
         # name must occur in two rows on average.

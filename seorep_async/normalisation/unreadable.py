@@ -47,7 +47,7 @@ def unreadable(body: bytes, error: Exception, path: str) -> DecodeError | Protoc
 
 
 class _Problem:
-    """A bad value, which a retry will not change. Its path begins at the value being searched."""
+    """A bad value, which a retry will not change. Its path is relative to the searched value."""
 
     def __init__(self, path: str, words: str) -> None:
         self.path = path

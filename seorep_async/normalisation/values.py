@@ -1,6 +1,7 @@
 """Convert one wire value to a Python value, or raise a ValueError. Nothing is coerced silently.
 
-`flag`, `day` and `total` return a pair: the value, and the original if a part of it would be lost.
+`flag`, `day` and `total` return a pair: the value, and the original if the conversion loses a part
+of it.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ MIDNIGHT = frozenset({"", " 00:00:00", "T00:00:00", " 0:00:00", "T0:00:00"})
 DATE_TIMES = re.compile(
     r"(?:\n(?!0000).{10}[ T](?:[01][0-9]|2[0-3]|[0-9]):[0-5][0-9]:[0-5][0-9])*+"
 )
-"""Date-times, each after a line break. Their times are checked in full. Of their dates, only the
-length is checked, and that the year is not 0000.
+"""Date-times, each after a line break. Their times are checked in full. Of their dates, only two
+things are checked: the length, and that the year is not 0000.
 
 There may be many lines, so the pattern never backtracks into them.
 """

@@ -1,6 +1,6 @@
 """The name of each attribute on the wire.
 
-Other modules get these names here. Exceptions are the sandbox, the names of ids in `envelope.py`,
+All other modules take wire names from here, except the sandbox, the names of ids in `envelope.py`,
 and the engines' default names in `settings.py`.
 """
 

@@ -1,6 +1,6 @@
 """Check whether the pages of a listing add up. Nothing here does I/O.
 
-They add up if no row is repeated, and as many rows arrive as were announced.
+They add up if no record is repeated, and as many records arrive as were announced.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 def is_whole(page: Page[T], key: Callable[[T], Hashable]) -> bool:
-    """Return whether page 1 is the only page, and its rows add up.
+    """Return whether page 1 is the only page, and its records add up.
 
     A `Ledger` checks any other listing.
     """
-    rows = len(page.items)
-    if page.total_pages != 1 or page.total_records != rows:
+    records = len(page.items)
+    if page.total_pages != 1 or page.total_records != records:
         return False
-    return len(set(map(key, page.items))) == rows
+    return len(set(map(key, page.items))) == records
 
 
 class Ledger(Generic[T]):
@@ -39,7 +39,7 @@ class Ledger(Generic[T]):
         self._subject = subject
         self._max_pages = max_pages
         self._keys: set[Hashable] = set()
-        self._sizes: list[int] = []  # rows of each page
+        self._sizes: list[int] = []  # records of each page
         self._received = 0
         self._ended = False
         self._records = first.total_records  # the announced number, or None
@@ -128,8 +128,8 @@ class Ledger(Generic[T]):
         """After the last page, check the number of records.
 
         Raises:
-            PaginationError: it differs from the announced number; or no number was announced, and a
-                page before the last is shorter than another.
+            PaginationError: the number of records is not the announced one; or none was announced,
+                and a page other than the last is shorter than another.
         """
         if self._records is None:
             self._require_full_pages()

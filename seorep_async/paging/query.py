@@ -26,7 +26,7 @@ class Query(PrivateStruct, Generic[T]):
         path: from `/v3` on.
         query: encoded, without `page`.
         decode: makes the decoder of a page from the page's number.
-        key: identifies an item, to detect repeated items.
+        key: identifies a record, to detect repeated records.
         subject: the listing's name in errors, such as `campaign 42`, or None.
         secrets: strings of the query that must not appear in an error.
     """

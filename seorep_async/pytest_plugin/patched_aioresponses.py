@@ -2,8 +2,8 @@
 
 The patch relies on internals of both. aioresponses 0.7.9 creates a `ClientResponse` without the
 `stream_writer` that aiohttp 3.14 needs, so every call ends in a TypeError. It also feeds the body
-into a reader that must pause its connection beyond 128 KiB. There is no connection, so a larger
-body ends in an AssertionError. One of our tests fails as soon as aioresponses is fixed.
+into a reader that pauses its connection after 128 KiB. A mock has no connection, so a larger body
+ends in an AssertionError. One of our tests fails as soon as aioresponses is fixed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LARGEST_BODY = 2**30
 
 @contextmanager
 def patched_aioresponses() -> Generator[aioresponses.aioresponses]:
-    """Answer the requests of every session. A request that is not mocked fails the test."""
+    """Answer the requests of every session with mocked responses, or fail the test."""
     replacements: dict[str, Any] = {
         "ClientResponse": partial(aiohttp.ClientResponse, stream_writer=Mock(output_size=0)),
         "stream_reader_factory": _reader,

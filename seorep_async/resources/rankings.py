@@ -358,7 +358,7 @@ class FeedQuery(PrivateStruct, Generic[R]):
         query = Query(
             path=self.endpoint.path,
             query=f"{kind}_id={id}&{self.params}",
-            # `Query.request` adds the number of the page
+            # `Query.request` calls it with the number of the page
             decode=partial(FeedPage, self.decoder, self.endpoint.row, subject=(kind, id)),
             key=self.endpoint.key,
             subject=f"{kind} {id}",

@@ -60,8 +60,7 @@ class Chain:
         self._options = service.options
         self._stats = stats
         self._closing = asyncio.Event()
-        # As long as the limit stays the same, so does its limiter. A changed limit gets a new one,
-        # which starts from zero.
+        # A limiter is kept until the limit changes. The new one starts from zero.
         self._limiter_of = lru_cache(1)(Limiter)
         self._numbers = itertools.count(1)
 

@@ -97,10 +97,11 @@ def _month_number(day: date) -> int:
 def measure(keyword: SeededKeyword, moment: Moment) -> Measures:
     """Return a keyword's metrics at a time.
 
-    None is "not ranked", "not tracked" or "not measured". A rank of 0 occurs for places only, and
-    does not mean the same as None.
+    None is "not ranked", "not tracked" or "not measured". Only a rank in places may be 0, which
+    the service's reference does not explain.
     """
-    # Each rank takes 8 bits of the noise, and the volumes take the others.
+    # The other metrics always take the month's noise, without the bits that monthly ranks take: 8
+    # for each rank.
     noise = mix(keyword.key ^ moment.month * _MONTH_KEY)
     rank_noise = noise
     if moment.day is not None:
@@ -111,12 +112,13 @@ def measure(keyword: SeededKeyword, moment: Moment) -> Measures:
         if trend is not None:
             measures[name] = _rank(trend, moment, rank_noise & 0xFF)
         rank_noise >>= 8
-    # Search volumes change by month, even if ranks change by day.
-    volumes = _volumes(keyword, noise >> 8 * len(RANKINGS))
-    volumes["wmtRanking"] = measures["engineARanking"]
+    # These change by month, even if ranks change by day.
+    other_metrics = _other_metrics(keyword, noise >> 8 * len(RANKINGS))
+    # The webmaster tools report the rank in engine A, but only of measured keywords.
+    other_metrics["wmtRanking"] = measures["engineARanking"]
     if not keyword.measured:
-        volumes = dict.fromkeys(volumes)
-    return measures | volumes
+        other_metrics = dict.fromkeys(other_metrics)
+    return measures | other_metrics
 
 
 def _rank(trend: Trend, moment: Moment, noise: int) -> int | None:
@@ -137,7 +139,7 @@ def _rank(trend: Trend, moment: Moment, noise: int) -> int | None:
     return max(rank, trend.best)
 
 
-def _volumes(keyword: SeededKeyword, noise: int) -> Measures:
+def _other_metrics(keyword: SeededKeyword, noise: int) -> Measures:
     """Return the metrics of a keyword that are not ranks."""
     # A volume moves by at most two steps, and stays within the scale. Each line takes other bits of
     # the noise.

@@ -25,7 +25,7 @@ class Sandbox(Options):
 
     Attributes:
         campaigns: campaigns of the account at first; their ids are 1 to this.
-        keywords: keywords of each campaign; their ids are numbered from campaign id x 100,000 + 1.
+        keywords: keywords of each campaign; their ids begin at the campaign's id x 100,000 + 1.
         users: users of the account at first; their ids are 1 to this.
         backlinks: backlinks of each campaign at first, numbered like the keywords.
         seed: any integer; the same seed gives the same account, whatever the shape.

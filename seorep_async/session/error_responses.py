@@ -184,7 +184,7 @@ class ErrorReader:
         The body is an error or can't be decoded.
         """
         if isinstance(error, ProtocolError):
-            # The body is not complete JSON, so a retry may help.
+            # The body is not complete JSON. Usually it was cut short, and a retry may help.
             cause = Cause.TRANSIENT
             most_attempts = math.inf
             encoding = response.headers.get("Content-Encoding", "").strip().lower()
@@ -197,12 +197,14 @@ class ErrorReader:
             return self._failure(
                 Sent.MAYBE, cause, error, request, response, most_attempts=most_attempts
             )
-        # The service accepted the request, so a write was probably carried out.
+        # A response that can't be decoded counts as lost. The service accepted the request, so a
+        # write was probably carried out.
         sent = Sent.MAYBE
         cause = Cause.PERMANENT
         if isinstance(error, StatusError):
             sent = Sent.RESPONDED
             cause = cause_of_status(_status_of(error))
+        # Unlike a `ProtocolError`, these errors may quote values of the response.
         if request.private:
             error = error.evolve(message=_PRIVATE)
         return self._failure(sent, cause, error, request, response, is_own_json=True)

@@ -29,7 +29,9 @@ class Sent(enum.Enum):
     NO = "no"
     """It was certainly not executed, because there was no connection."""
     MAYBE = "maybe"
-    """Some or all of it was sent. The response was lost, or a gateway had none (502, 504)."""
+    """Some or all of it was sent. The response was lost or can't be decoded, or a gateway had none
+    (502, 504).
+    """
     RESPONDED = "responded"
     """The service responded with a status."""
 

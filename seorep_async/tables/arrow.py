@@ -106,6 +106,7 @@ def pandas_frame(columns: Sequence[Column], rows: pa.Table) -> pd.DataFrame:
         if column.type in (ColumnType.DATE, ColumnType.DATETIME):
             series[column.name] = values.cast(pa.timestamp("s"), safe=False).to_pandas()
         elif column.type is ColumnType.STRINGS:
+            # lists of strings contain no JSON, so nothing is decoded
             series[column.name] = pd.Series(values.to_pylist(), dtype=object)
         elif column.type in _NESTED:
             objects = [_as_object(value) for value in values.to_pylist()]

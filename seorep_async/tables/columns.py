@@ -137,7 +137,7 @@ def columns_of_model(model: type) -> Iterator[Column]:
 
 
 def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
-    """Return the values of each column for models of one type. A model may be None.
+    """Return the values of each column for models of one type. A row may be None.
 
     A nested model is replaced by its own columns, as in `columns_of_model`.
     """
@@ -162,7 +162,7 @@ def _model_reader(model: type) -> tuple[Callable[[Any], Values], Values, list[tu
 
     Returns:
         A function that reads the values of a model, the values of an absent model, and the columns
-        with nested models. Each of these is the column's index and the type of its models.
+        with nested models: the index of each, and the type of its models.
     """
     absent: list[Any] = []
     nested = []
@@ -178,7 +178,10 @@ def _model_reader(model: type) -> tuple[Callable[[Any], Values], Values, list[tu
 
 
 def is_constant(column_type: ColumnType, values: Sequence[Any]) -> bool:
-    """Return whether there are several strings, integers, booleans or dates, all equal."""
+    """Return whether there are several strings, integers, booleans or dates, all equal.
+
+    Equal values may be missed if they are different objects.
+    """
     if len(values) < 2 or column_type not in _COMPARABLE:
         return False
     first_value = values[0]

@@ -162,7 +162,10 @@ def campaigns_table() -> Table:
 
 @cache
 def keywords_table() -> Table:
-    """Return the table of keywords: the columns of the campaign feed about the keyword itself."""
+    """Return the table of keywords.
+
+    Its columns are those of the campaign feed that describe the keyword itself.
+    """
     key = ("account", "campaign_id", "keyword_id")
     names = {
         *key,

@@ -31,8 +31,8 @@ S = TypeVar("S")
 class Tabular:
     """The rows of a report, a pull or a list of objects. They form one table.
 
-    All its methods return the same rows, in the columns that a pull writes. Null and 0 stay
-    different, and integers stay integers.
+    All its methods return the same rows and columns. Rows of a pull have the columns of its files.
+    Null and 0 stay different, and integers stay integers.
     """
 
     __slots__ = ()
@@ -42,7 +42,7 @@ class Tabular:
         raise NotImplementedError
 
     def _frame_columns(self, table: Table) -> Sequence[Column]:
-        """Return the columns in the order of a data frame."""
+        """Return the columns in the order that data frames have; by default that of the table."""
         return table.columns
 
     def to_dicts(self) -> list[dict[str, Any]]:
@@ -170,7 +170,7 @@ class TableList(list[T], Tabular):
 
 
 class ModelList(TableList[T]):
-    """A list of campaigns, users, keywords or backlinks that can become a data frame.
+    """A list of objects of one class, such as campaigns or changes, that is also a table.
 
     Its columns are the attributes of the objects, except passwords. Slices, copies and sums are
     also such lists. `polars.DataFrame` and `pandas.DataFrame` would treat it as a list of objects,

@@ -171,12 +171,14 @@ class PermitQueue:
         return None
 
     def _choose_probe(self) -> Waiter:
-        """Return the newest waiter whose subject was not refused.
+        """Return the waiter that becomes the probe.
 
-        If all subjects were refused, return the waiter whose subject was refused longest ago. A
-        dead campaign then does not keep the breaker open, and no call uses all its attempts as
-        probes.
+        Subjects that were not refused come first, so that a dead campaign does not keep the breaker
+        open. Among their waiters, the newest first attempt is chosen, so that no call uses all its
+        attempts as probes. If there are only retries, the oldest is chosen. If all subjects were
+        refused, the one that was refused longest ago is chosen.
         """
+        # reversed, so that of waiters that began at the same moment the last one wins
         return min(reversed(self.ready), key=self._order_of_probes)
 
     def _order_of_probes(self, waiter: Waiter) -> tuple[float, float]:
@@ -272,7 +274,7 @@ class PermitQueue:
         self.pace.refuse(permit.started, permit.subject, pauses_everybody, now)
 
     def _pauses_everybody(self, permit: Permit, failure: Failure, is_short: bool) -> bool:
-        """Return whether a refusal with a Retry-After pauses everybody.
+        """Return whether a refusal (429 or 503) with a Retry-After pauses everybody.
 
         `is_short` says whether the client's requests would wait out the pause.
         """
@@ -283,6 +285,6 @@ class PermitQueue:
         #    all would then be useless.
         if self.pace.refused_subjects.may_be_cause(permit.subject):
             return False
-        # 3. If a 503 has a pause longer than calls wait, it may concern its subject alone as well,
-        #    unless a probe received it.
+        # 3. Any other 503 pauses everybody if its pause is short, or if a probe received it. A long
+        #    pause may concern its subject alone.
         return is_short or permit.is_probe
