@@ -22,6 +22,7 @@ ATTEMPTS_OF_HOLD = 20
 _USUALLY_TOLERATED = 0.03  # share of refusals that adds no excess
 _TOO_MANY = 1.5  # excess that opens the breaker
 _TOO_MANY_WHILE_HELD = 3.0  # the same while a rate is held
+# If any fall counted as help, calls would be lost where two fifths are refused at random.
 _HELPED_BELOW = 0.6  # a cut helped if the share of refusals fell below this part of the last one
 _LARGEST_RANDOM_SHARE = 0.3  # the largest share that is attributed to chance
 _TOLERANCE_FACTOR = 1.5  # a random share of refusals is tolerated up to this multiple

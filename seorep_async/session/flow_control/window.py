@@ -10,8 +10,11 @@ import math
 import msgspec
 
 _FIRST = 8  # attempts in flight at first
+# With 80 %, more reports were lost behind a firewall that closes all connections above its limit.
 _DECREASE = 0.7
-_INCREASE_WITHOUT_ROOM = 0.01  # after our process failed to open another connection
+# After our process failed to open another connection. If the window grew by one for each time that
+# it is full, a process with room for one connection would fail with every second attempt.
+_INCREASE_WITHOUT_ROOM = 0.01
 
 
 class ConcurrencyWindow(msgspec.Struct, eq=False):
