@@ -14,6 +14,7 @@
   resource makes.
 - `only_new_garbage`: `gc.collect()` skips older objects, which saves time.
 - `tables_at_once`: new DuckDB databases are copies of an empty one, which saves time.
+- `five_changes`: a database of two days, with five changes between them.
 
 The types of these fixtures, `ask(client)`, a plain call, and `failure(client, kind)`, the error of
 one that must fail, are in `tests.session.calls`. Searches for the key in texts and errors are in
@@ -235,6 +236,23 @@ def tables_at_once(empty_database: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         return _connect(file, is_new=is_new)
 
     monkeypatch.setattr(database, "_connect", connect)
+
+
+@pytest.fixture(scope="module")
+def five_changes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield a database of two days that no test changes. Opening it each time would take long.
+
+    Two ranks rose, by 9 and 3; one was found at 60, one lost at 2; a keyword is new.
+    """
+    # They import pyarrow, which other tests need not wait for.
+    from seorep_async.history import open_history
+    from tests.history.databases import database_of, nightly
+
+    before = {11: 12, 12: 40, 13: None, 21: 2}
+    after = {11: 3, 12: 37, 13: 60, 14: 101, 21: None}
+    database = database_of(tmp_path_factory.mktemp("days"), nightly(before, after))
+    with open_history(database):
+        yield database
 
 
 @pytest.fixture(scope="session")

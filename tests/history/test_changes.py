@@ -5,14 +5,13 @@ import json
 import operator
 import pickle
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
 from seorep_async import ConfigurationError
-from seorep_async.history import changes, changes_by_campaign, open_history, write_changes
+from seorep_async.history import changes, changes_by_campaign, write_changes
 from seorep_async.history.comparing import ChangeKind
 from tests.history.databases import FIRST, Pull, change, database_of, day, nightly, pull_of_night
 
@@ -58,19 +57,6 @@ def test_keywords_are_new_or_removed(kinds_of_keywords: dict[int, tuple[str, ...
     assert kinds_of_keywords[REMOVED] == ("removed",)
 
 
-@pytest.fixture(scope="module")
-def two_days(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return a database that no test changes. It stays open, because opening it takes long.
-
-    Two ranks rose, by 9 and 3; one was found at 60, one lost at 2; a keyword is new.
-    """
-    before = {11: 12, 12: 40, 13: None, 21: 2}
-    after = {11: 3, 12: 37, 13: 60, 14: 101, 21: None}
-    database = database_of(tmp_path_factory.mktemp("days"), nightly(before, after))
-    with open_history(database):
-        yield database
-
-
 @pytest.mark.parametrize(
     ("options", "keywords", "total"),
     [
@@ -87,9 +73,9 @@ def two_days(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     ],
 )
 def test_changes_are_chosen_the_largest_first(
-    two_days: Path, options: dict[str, Any], keywords: list[int], total: int
+    five_changes: Path, options: dict[str, Any], keywords: list[int], total: int
 ) -> None:
-    compared = changes(two_days, **options)
+    compared = changes(five_changes, **options)
     assert [change.keyword_id for change in compared] == keywords
     assert compared.total == total
 
@@ -125,9 +111,9 @@ def test_one_engine_can_be_compared_alone(tmp_path: Path, engine: Any, engines: 
     assert compared.total == len(engines)
 
 
-def test_counts_of_campaigns_are_those_of_their_changes(two_days: Path) -> None:
-    counted = changes_by_campaign(two_days)
-    compared = changes(two_days)
+def test_counts_of_campaigns_are_those_of_their_changes(five_changes: Path) -> None:
+    counted = changes_by_campaign(five_changes)
+    compared = changes(five_changes)
     for campaign in counted.campaigns:
         id_ = campaign.campaign_id
         its_changes = [change for change in compared if change.campaign_id == id_]
@@ -139,14 +125,14 @@ def test_counts_of_campaigns_are_those_of_their_changes(two_days: Path) -> None:
     assert counted.total == compared.total
 
 
-def test_a_notebook_shows_counted_changes_as_a_table(two_days: Path) -> None:
-    counted = changes_by_campaign(two_days)
+def test_a_notebook_shows_counted_changes_as_a_table(five_changes: Path) -> None:
+    counted = changes_by_campaign(five_changes)
     assert repr(counted) == "<Changes of acme, 2026-03-01 to 2026-03-02: 5 in 2 campaigns>"
     assert f"{repr(counted)[1:-1]}: 2 rows</div>" in counted._repr_html_()
 
 
-def test_counted_changes_name_their_filters_and_become_a_frame(two_days: Path) -> None:
-    counted = changes_by_campaign(two_days, kind="lost", engine="engine_a")
+def test_counted_changes_name_their_filters_and_become_a_frame(five_changes: Path) -> None:
+    counted = changes_by_campaign(five_changes, kind="lost", engine="engine_a")
     assert "2026-03-02, lost, engine_a: 1 in 1 campaign" in repr(counted)
     assert counted.to_pandas()["lost"].tolist() == [1]
     assert counted.to_polars()["lost"].to_list() == [1]
@@ -162,16 +148,16 @@ def test_a_requested_kind_hides_no_count_of_another(tmp_path: Path) -> None:
     assert counted.total == 1
 
 
-def test_a_slice_of_changes_knows_its_days(two_days: Path) -> None:
-    compared = changes(two_days)
+def test_a_slice_of_changes_knows_its_days(five_changes: Path) -> None:
+    compared = changes(five_changes)
     first = pickle.loads(pickle.dumps(compared[:2].copy()))  # noqa: S301
     assert (first.account, first.before, first.total) == ("acme", FIRST, 5)
     assert [change.keyword_id for change in first] == [21, 13]
     assert len((compared[1:] + compared[:1]).to_pandas()) == 5
 
 
-def test_changes_are_a_table(two_days: Path) -> None:
-    compared = changes(two_days)
+def test_changes_are_a_table(five_changes: Path) -> None:
+    compared = changes(five_changes)
     assert compared.to_pandas()["kind"].tolist() == [change.kind for change in compared]
     assert [change.moved for change in compared] == [None, None, 9, 3, None]
     line = json.loads(compared.to_jsonl().splitlines()[0])
@@ -377,9 +363,11 @@ def test_these_days_are_compared(
         ({"group": "Retail", "campaign": 1}, "campaign=… and group=… can't be combined"),
     ],
 )
-def test_wrong_arguments_are_refused(two_days: Path, options: dict[str, Any], words: str) -> None:
+def test_wrong_arguments_are_refused(
+    five_changes: Path, options: dict[str, Any], words: str
+) -> None:
     with pytest.raises(ConfigurationError, match=words):
-        changes(two_days, **options)
+        changes(five_changes, **options)
 
 
 def test_a_month_is_never_compared_with_an_older_one(tmp_path: Path) -> None:
@@ -393,21 +381,21 @@ def test_a_month_is_never_compared_with_an_older_one(tmp_path: Path) -> None:
         changes(database, before="2026-03-31", after="2026-04")
 
 
-def test_printed_changes_are_one_line(two_days: Path) -> None:
-    assert str(changes(two_days)) == "<Changes of acme, 2026-03-01 to 2026-03-02: 5>"
-    few = changes(two_days, limit=2)
+def test_printed_changes_are_one_line(five_changes: Path) -> None:
+    assert str(changes(five_changes)) == "<Changes of acme, 2026-03-01 to 2026-03-02: 5>"
+    few = changes(five_changes, limit=2)
     assert repr(few) == "<Changes of acme, 2026-03-01 to 2026-03-02: 2 of 5>"
 
 
-def test_the_kinds_of_a_change_are_a_list_in_frames(two_days: Path) -> None:
-    compared = changes(two_days, kind="rose")
+def test_the_kinds_of_a_change_are_a_list_in_frames(five_changes: Path) -> None:
+    compared = changes(five_changes, kind="rose")
     kinds = [["entered_top_3", "entered_top_10", "rose"], ["rose"]]
     assert compared.to_polars()["kinds"].to_list() == kinds
     assert compared.to_pandas()["kinds"].to_list() == kinds
 
 
-def test_changes_are_written_from_python(two_days: Path, tmp_path: Path) -> None:
-    file = write_changes(changes(two_days), tmp_path / "a.csv", engine_names=("Google", "Bing"))
+def test_changes_are_written_from_python(five_changes: Path, tmp_path: Path) -> None:
+    file = write_changes(changes(five_changes), tmp_path / "a.csv", engine_names=("Google", "Bing"))
     header, first, *_ = file.read_text(encoding="utf-8").splitlines()
     assert header.startswith("company,keyword_phrase,location,engine,before,after,moved")
     assert first.startswith("Company 2,shoes 21,")
@@ -415,15 +403,15 @@ def test_changes_are_written_from_python(two_days: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", [None, "lost", "found"])
-def test_a_notebook_shows_keyword_and_both_ranks_first(two_days: Path, kind: Any) -> None:
-    page = changes(two_days, kind=kind)._repr_html_()
+def test_a_notebook_shows_keyword_and_both_ranks_first(five_changes: Path, kind: Any) -> None:
+    page = changes(five_changes, kind=kind)._repr_html_()
     names = [re.sub(r"<[^>]+>", "", head) for head in re.findall(r"<th.*?</th>", page)]
     assert names[:3] == ["keyword_phrase", "before", "after"]
     assert not {"account", "before_date", "after_date"} & {*names}
 
 
-def test_a_caption_names_the_requested_kinds_and_engines(two_days: Path) -> None:
-    compared = changes(two_days, kind=["rose", "fell"], engine="engine_a")
+def test_a_caption_names_the_requested_kinds_and_engines(five_changes: Path) -> None:
+    compared = changes(five_changes, kind=["rose", "fell"], engine="engine_a")
     caption = "Changes of acme, 2026-03-01 to 2026-03-02, rose, fell, engine_a, the largest of 2: "
     assert caption in compared[:1]._repr_html_()
 
