@@ -233,6 +233,9 @@ class Session:
                 await self._prepare_retry(call, result, permit)
         except SeoRepError as error:
             completed = call.complete(error, self.observer.account)
+            # The queue keeps the latest failure. Its traceback would keep the pull and its consumer
+            # in memory.
+            error.__traceback__ = None
         except asyncio.CancelledError:
             # The end of a cancelled call says nothing about the service.
             self.share.quota.give_back(call.spent)

@@ -102,7 +102,9 @@ async def test_a_streamed_pull_keeps_nothing_of_taken_reports() -> None:
     """This is the memory of row 24 of the fault matrix."""
 
     def answer(request: ApiRequest) -> Response | int:
-        return page_of(request, 3) if request.id % 11 else 404
+        if request.id % 11:
+            return page_of(request, 3)
+        return 500 if request.id == 11 else 404
 
     objects = []
     async with serving(answer, attempt_timeout=1) as (rankings, _):
@@ -116,7 +118,7 @@ async def test_a_streamed_pull_keeps_nothing_of_taken_reports() -> None:
                     objects.append(len(gc.get_objects()))
         del outcomes
         gc.collect()
-        # The client keeps the last accepted request, but not its pull.
+        # The client keeps the last accepted request and the last failure, but not their pull.
         assert not any(isinstance(kept, Crawl) for kept in gc.get_objects())
     assert objects[1] < objects[0] + 200
 
