@@ -37,6 +37,7 @@ import pytest
 
 from seorep_async import guides
 from seorep_async.sandbox import Sandbox
+from seorep_async.tables.output_tables import all_tables
 from tests.threads import in_a_thread
 
 FOLDER = Path(guides.__file__).parent
@@ -155,8 +156,10 @@ def test_a_guide_runs_as_it_stands(page: str, place: Path) -> None:
     old_file.touch()
     with duckdb.connect(place / "nights.duckdb") as database:
         database.execute("CREATE TABLE notes (own VARCHAR)")
-    run_page(PAGES[page], f"{page}.md")
+    variables = run_page(PAGES[page], f"{page}.md")
     assert old_file.exists() == (page != "exports")
+    if page == "exports":
+        assert variables["tables"] == [table.name for table in all_tables()]
 
 
 @pytest.mark.engines

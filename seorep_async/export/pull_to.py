@@ -57,6 +57,8 @@ from seorep_async.resources.rankings import FeedOptions
 from seorep_async.tables.output_tables import table_of
 from seorep_async.version import __version__
 
+_DEFAULTS = {"feeds": (Feed.CAMPAIGN,), "groups": (), "exclude": ()}
+
 
 async def pull_to(
     client: SeoRepClient,
@@ -127,11 +129,6 @@ async def pull_to(
             error.add_note("any reports that arrived are kept: the same call of pull_to resumes")
             raise
         return tracker.written
-
-
-# type checkers read the options from `Unpack`
-if not TYPE_CHECKING:
-    pull_to.__signature__ = signature_with_options(pull_to, ExportOptions.__annotations__)
 
 
 async def _pull_into_target(
@@ -412,3 +409,11 @@ def _pull_row(request: ExportRequest, summary: PullSummary) -> list[Any]:
         request.row_options,  # the column `reading`
         __version__,
     ]
+
+
+# type checkers read the options from `Unpack`
+if not TYPE_CHECKING:
+    for _function in (pull_to, stream, preview):
+        _function.__signature__ = signature_with_options(
+            _function, ExportOptions.__annotations__, _DEFAULTS
+        )

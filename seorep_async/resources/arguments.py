@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from inspect import Parameter, Signature
+from types import MappingProxyType
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
@@ -101,10 +102,17 @@ def names_unknown_arguments(method: F, options: Iterable[str] = ()) -> F:
     return checked  # type: ignore[return-value]  # it has the same signature
 
 
-def signature_with_options(function: Callable[..., Any], options: Iterable[str]) -> Signature:
+def signature_with_options(
+    function: Callable[..., Any],
+    options: Iterable[str],
+    defaults: Mapping[str, object] = MappingProxyType({}),
+) -> Signature:
     """Return a signature that names each option in place of `**options`.
 
     Notebooks and `help()` read it. Type checkers find the options in `Unpack`.
+
+    Args:
+        defaults: the defaults that are not None. Tools may read defaults, and pass them on.
     """
     signature = inspect.signature(function)
     parameters = [
@@ -112,7 +120,9 @@ def signature_with_options(function: Callable[..., Any], options: Iterable[str])
         for parameter in signature.parameters.values()
         if parameter.kind is not parameter.VAR_KEYWORD
     ]
-    parameters += [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in options]
+    parameters += [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults.get(name)) for name in options
+    ]
     return signature.replace(parameters=parameters)
 
 

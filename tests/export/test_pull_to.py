@@ -26,6 +26,7 @@ from seorep_async.export import (
     PullProgress,
     Stage,
     pieces,
+    preview,
     pull_to,
     stream,
 )
@@ -248,9 +249,15 @@ async def test_an_error_of_on_progress_ends_the_pull(client: SeoRepClient, out: 
     assert not out.exists()
 
 
-def test_the_signature_names_each_argument_that_can_be_suggested() -> None:
-    names = [*ARGUMENTS_OF_PULL_TO, *ExportOptions.__annotations__]
-    assert inspect.getfullargspec(pull_to).kwonlyargs == names
+async def test_the_signature_names_each_argument_and_its_default(
+    client: SeoRepClient, out: Path
+) -> None:
+    named = inspect.getfullargspec(pull_to)
+    assert named.kwonlyargs == [*ARGUMENTS_OF_PULL_TO, *ExportOptions.__annotations__]
+    # tools such as Prefect pass the defaults that they read
+    await pull(client, out, **(named.kwonlydefaults or {}))
+    for function in (preview, stream):
+        assert inspect.signature(function).parameters.keys() >= ExportOptions.__annotations__.keys()
 
 
 async def test_groups_and_exclude_may_be_iterators(client: SeoRepClient, out: Path) -> None:

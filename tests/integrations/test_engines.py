@@ -8,6 +8,7 @@ import pickle
 import platform
 import signal
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextvars import ContextVar
@@ -234,8 +235,10 @@ def limited_before_it_begins() -> Coroutine[Any, Any, None]:
 def test_a_time_limit_ends_pull_table(pull: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "_pull", lambda *_: pull())
     before = signal.signal(signal.SIGALRM, Mock(side_effect=InterruptedError))
+    began = time.monotonic()
     with served(), pytest.raises(InterruptedError):
         pull_table([1], **WINDOW)
+    assert time.monotonic() < began + 50
     signal.signal(signal.SIGALRM, before)
 
 
