@@ -252,10 +252,10 @@ async def test_an_error_of_on_progress_ends_the_pull(client: SeoRepClient, out: 
 async def test_the_signature_names_each_argument_and_its_default(
     client: SeoRepClient, out: Path
 ) -> None:
-    named = inspect.getfullargspec(pull_to)
-    assert named.kwonlyargs == [*ARGUMENTS_OF_PULL_TO, *ExportOptions.__annotations__]
+    arguments = inspect.getfullargspec(pull_to)
+    assert arguments.kwonlyargs == [*ARGUMENTS_OF_PULL_TO, *ExportOptions.__annotations__]
     # tools such as Prefect pass the defaults that they read
-    await pull(client, out, **(named.kwonlydefaults or {}))
+    await pull(client, out, **(arguments.kwonlydefaults or {}))
     for function in (preview, stream):
         assert inspect.signature(function).parameters.keys() >= ExportOptions.__annotations__.keys()
 

@@ -155,7 +155,8 @@ class RefusedSubject(msgspec.Struct, eq=False):
 class RefusedSubjects:
     """Decides whether a refusal is about its subject, and not about the rate.
 
-    There are three degrees of suspicion. Only accepted attempts of the subject clear it:
+    There are three degrees of suspicion. Accepted attempts of the subject clear it, and so does a
+    longer time in which everything was refused (`forget_since`):
 
     1. It was refused (`in`). A firewall's page for it then no longer counts as a failure.
     2. It may be the cause, because attempts that started later were accepted. Its refusals no
