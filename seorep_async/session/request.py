@@ -177,7 +177,8 @@ class Call(msgspec.Struct, Generic[T], eq=False):
         self.failure = failure
         # After an attempt without a response, the next one opens a connection, because a failover
         # kills all idle ones. If that fails as well, or our process can't open another one, the
-        # idle ones are no worse.
+        # idle ones are no worse: some firewalls refuse further connections, and the idle ones may
+        # be as many as they allow.
         is_lost = failure.has_no_response and not failure.out_of_resources
         self.may_reuse = not (is_lost and self.may_reuse)
         if counts_a_third:

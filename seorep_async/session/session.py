@@ -95,8 +95,6 @@ class Session:
         # (`_repeat_accepted_request`).
         self.accepted_request: Request[Any] | None = None
         self._repetitions = 0  # of accepted requests; each asks for another number of rows
-        # Whether the last attempt needed a new connection, and had no response.
-        self._opening_failed = False
 
     # Opening and closing
 
@@ -296,18 +294,14 @@ class Session:
         # The outcome stays None if the attempt is cancelled or a decoder has a defect, because
         # neither says anything about the service.
         outcome = None
-        # Some firewalls refuse further connections, and the idle ones may be as many as they allow.
-        may_reuse = call.may_reuse or self._opening_failed
         try:
-            received = await self._transport.attempt(call.request, seconds, may_reuse)
+            received = await self._transport.attempt(call.request, seconds, call.may_reuse)
             if isinstance(received, Response):
                 call.response = received
             outcome = self._reader.check(call.request, received)
         finally:
             call.ended = self.clock.monotonic()
             self.share.take_back(permit, outcome)
-        has_no_response = isinstance(outcome, Failure) and outcome.has_no_response
-        self._opening_failed = has_no_response and not may_reuse
         if isinstance(outcome, Failure) or self.observer.has_logged_outage:
             self.observer.log_outage(call, outcome, self.share)
         return outcome

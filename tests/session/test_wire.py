@@ -172,6 +172,19 @@ async def test_a_retry_uses_no_other_old_connection(connect: Connect) -> None:
     assert server.connections == 5
 
 
+async def test_after_a_new_connection_a_retry_uses_an_old_one(connect: Connect) -> None:
+    together = asyncio.Barrier(2)
+
+    async def meet(connection: Connection) -> None:
+        await together.wait()
+        await connection.send(FINE)
+
+    client, server = await connect(meet, meet, reset, reset, FINE)
+    await asyncio.gather(ask(client), ask(client))
+    await ask(client)
+    assert server.connections == 3
+
+
 async def test_a_limit_of_connections_fails_no_call(scripted_server: StartServer) -> None:
     accepted = set[Connection]()
 
