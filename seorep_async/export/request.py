@@ -77,7 +77,17 @@ ARGUMENTS_OF_PULL_TO = (
 """The arguments of `pull_to` itself. A misspelt argument may be meant for one of them."""
 
 
-class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+# Staging files have these names. If others were stored, a file of an earlier night with failures
+# could not be read, and the pulls of later nights would be refused.
+_STORED_NAMES = {
+    "account_given": "names_account",
+    "snapshot_date_given": "names_snapshot_date",
+}
+
+
+class ExportRequest(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename=_STORED_NAMES
+):
     """Everything that an export requests.
 
     A staged pull is resumed only if its request is equal. The comparison ignores `started_at`, both

@@ -31,7 +31,7 @@ from seorep_async.export import (
     stream,
 )
 from seorep_async.export.pieces import BlockFile, opened_in
-from seorep_async.export.request import ARGUMENTS_OF_PULL_TO, ExportOptions
+from seorep_async.export.request import ARGUMENTS_OF_PULL_TO, ExportOptions, ExportRequest
 from seorep_async.history.source import pulled_windows
 from seorep_async.sandbox import Sandbox
 from tests.export.accounts import Account, page, served
@@ -258,6 +258,11 @@ async def test_the_signature_names_each_argument_and_its_default(
     await pull(client, out, **(arguments.kwonlydefaults or {}))
     for function in (preview, stream):
         assert inspect.signature(function).parameters.keys() >= ExportOptions.__annotations__.keys()
+
+
+def test_the_names_in_staging_files_stay() -> None:
+    names = ExportRequest.__struct_encode_fields__
+    assert {"names_account", "names_snapshot_date"} < {*names}
 
 
 async def test_groups_and_exclude_may_be_iterators(client: SeoRepClient, out: Path) -> None:
