@@ -29,7 +29,9 @@ SHORTEST_PATIENCE = 5.0
 PATIENCE = 8
 """A listing waits for at least this multiple of the time that its own page 1 took."""
 CONFIRMATIONS = 3
-"""The number of reports of one length to compare with and without a limit."""
+"""The number of reports of the greatest length, and of empty ones, to compare with and without a
+limit.
+"""
 MOST_FAILURES = 3
 """The number of failures, perhaps because of the limit, after which default pages are used."""
 QUESTION_ATTEMPTS = 3
@@ -62,10 +64,10 @@ class PageSize:
 
     A service that cuts reports cuts all long reports to the same number of records. So a report is
     confirmed by requesting page 1 without a limit as well. This is done for a report longer than
-    all confirmed ones, and until three reports of the greatest length are confirmed. If more
-    records are announced without a limit, the endpoint returns to default pages. A report of
-    exactly 1,000 records may be whole or cut. So its page 1 is also requested with `limit=999`, and
-    must still announce 1,000.
+    all confirmed ones, and until three reports of the greatest length and three empty reports are
+    confirmed. If more records are announced without a limit, the endpoint returns to default pages.
+    A report of exactly 1,000 records may be whole or cut. So its page 1 is also requested with
+    `limit=999`, and must still announce 1,000.
     """
 
     def __init__(self, session: Session, path: str) -> None:
@@ -75,6 +77,7 @@ class PageSize:
         self._turn = asyncio.Lock()  # locked by the listing that asks
         self._longest = 0  # records of the longest confirmed report
         self._confirmations = 0  # the number of confirmed reports of that length
+        self._empty_confirmations = 0  # the number of confirmed reports without records
         self._pages_are_limited = False  # known: a limit shortens pages, not whole reports
         self._failures = 0
 
@@ -223,16 +226,21 @@ class PageSize:
         records = page.total_records
         if records is None:
             return False
+        # A service may answer a limit that is too large for a report with an empty page.
+        if records == 0:
+            return self._empty_confirmations >= CONFIRMATIONS
         if records == self._longest:
             return self._confirmations >= CONFIRMATIONS
         return records < self._longest
 
     def _confirm(self, page: Page[Any]) -> None:
-        """Count a report that was not cut. Only the longest so far are counted.
+        """Count a report that was not cut, if it is empty or one of the longest so far.
 
         A longer report starts the count again.
         """
         records = _announced_records(page)
+        if records == 0:
+            self._empty_confirmations += 1
         if records > self._longest:
             self._longest = records
             self._confirmations = 0

@@ -52,7 +52,7 @@ class Paging:
         default: records a page without a limit.
         most: the largest limit that the service accepts.
         beyond: the answer to a limit beyond that: `lowered`, `ignored`, a status, None for silence,
-            `old count` (of pages), or `cut` (the whole report to the limit).
+            `old count` (of pages), `cut` (the whole report to the limit), or `empty`.
         if_large: whether only reports that are longer than `most` get that answer.
         requests: the queries so far, as the numbers of campaign, limit and page.
     """
@@ -81,6 +81,8 @@ class Paging:
                     pages = -(-records // self.default)
                 case "cut":
                     records = min(records, limit)
+                case "empty":
+                    records = 0
                 case status:
                     return status
         pages = pages or max(1, -(-records // size))
@@ -234,6 +236,12 @@ async def test_a_report_cut_below_the_limit_is_complete(lowered_to: int) -> None
 
     async with rankings_of(SimulatedService(says=answer)) as (_, rankings):
         await pulled(rankings, paging, range(1, 29))
+
+
+async def test_long_reports_emptied_by_a_large_limit_are_read_whole() -> None:
+    paging = Paging(lambda id_: 300 if id_ <= 25 else 1500, 100, 500, "empty", if_large=True)
+    async with served(paging) as (_, rankings, _):
+        await pulled(rankings, paging, range(16, 61))
 
 
 async def test_three_failures_at_the_found_size_end_its_use() -> None:
