@@ -63,9 +63,10 @@ class Access:
 
     def refusal(self, problem: str, argument: str | None) -> ConfigurationError:
         """Return the error for a wrong value, with its origin instead of the argument's name."""
-        name = argument or ""
-        if problem.startswith(name):
-            problem = self.sources.get(name, name) + problem.removeprefix(name)
+        # The library's messages begin with the argument's name.
+        if argument and problem.startswith(argument):
+            origin = self.sources.get(argument, argument)
+            problem = origin + problem.removeprefix(argument)
         return ConfigurationError(problem, argument=argument)
 
     def make_settings(self) -> Settings:

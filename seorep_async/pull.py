@@ -246,11 +246,14 @@ class _Run(Generic[R]):
 
     @property
     def _next_number(self) -> int:
-        """The number of the outcome that `take` returns next. It is the position of its id."""
-        # An ordered pull takes outcomes in the order of the ids, any other as they arrive.
+        """The position of the id whose outcome `take` returns next. -1 if none has arrived.
+
+        An ordered pull takes outcomes in the order of the ids, so its next one may still be absent.
+        Any other pull takes them as they arrive.
+        """
         if self._request.ordered:
             return self.taken
-        return next(iter(self._outcomes), -1)  # no id has the number -1
+        return next(iter(self._outcomes), -1)  # no id has the position -1
 
     def finish(self) -> None:
         """Start no more ids."""

@@ -276,7 +276,7 @@ class PullOutcomes(TableList[Outcome[R]]):
             # The same error may be raised several times, but needs only one note.
             if _SKIP_FAILURES not in getattr(error, "__notes__", ()):
                 error.add_note(_SKIP_FAILURES)
-            self.failures[0].to_dicts()  # raises the error
+            self.failures[0].to_dicts()  # raises the error without its earlier traceback
         return _Rows(self.reports, self._kind)
 
     def to_dicts(self, *, skip_failures: bool = False) -> list[dict[str, Any]]:

@@ -143,7 +143,7 @@ def guide(name: str | None) -> None:
     metavar="MONTH",
     type=not_empty,
     help="Compare the last day of a month, such as 2023-03, with the last day of the month before; "
-    "`last` is the previous month.",
+    "`last` means last month.",
 )
 @option(
     "--campaign",
@@ -173,8 +173,8 @@ def guide(name: str | None) -> None:
     "--engine",
     metavar="ENGINE",
     multiple=True,
-    help="Compare one engine: engine_a, engine_a_mobile, engine_a_places or engine_b, or its name "
-    "in --engines, such as 'Google mobile'; repeatable.  [default: all]",
+    help="Compare one engine: engine_a, engine_a_mobile, engine_a_places or engine_b, or a name "
+    "made from --engines, such as 'Google mobile'; repeatable.  [default: all]",
 )
 @option(
     "--by-campaign",
@@ -259,7 +259,7 @@ def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]
     metavar="FILE",
     shell_complete=complete_file,
     required=True,
-    help="File of the page, which ends in .html. An existing file is replaced only if seorep "
+    help="HTML file to write; its name ends in .html. An existing file is replaced only if seorep "
     "report wrote it.",
 )
 @_ACCOUNT
@@ -287,7 +287,7 @@ def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]
     metavar="MONTH",
     type=not_empty,
     help="Draw a month, such as 2023-03, beginning with the last day of the month before; `last` "
-    "is the previous month.",
+    "means last month.",
 )
 @option(
     "--title",
@@ -358,7 +358,7 @@ def doctor(
     "methods send them as the setting request_encoding says, by default as a form in the body. A "
     "name that is repeated is sent as an array. A value of @- is read from stdin, which "
     "keeps passwords off the command line. A response that is not a JSON object is an error, and "
-    "so is a response to GET without the member data.",
+    "so is a response to a GET that lacks the member `data`.",
     examples="""\
   seorep api GET /v3/campaigns limit=2
   seorep api POST /v3/campaigns url=https://bakery.example company=Bakery

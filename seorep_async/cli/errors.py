@@ -178,7 +178,7 @@ def reason(error: SeoRepError, source: str = "") -> str:
         source: where the wrong value comes from; by default, its option.
     """
     argument = getattr(error, "argument", None)
-    message = in_shell_words(error.message)
+    message = with_option_names(error.message)
     if argument is None or not message.startswith(argument):
         return message
     return (source or option_of(argument)) + message.removeprefix(argument)
@@ -189,7 +189,7 @@ def option_of(argument: str) -> str:
     return _OPTIONS.get(argument, f"--{argument.replace('_', '-')}")
 
 
-def in_shell_words(message: str) -> str:
+def with_option_names(message: str) -> str:
     """Return a message of the library with options in place of settings and arguments."""
     # Messages name settings as Settings.name or Settings(name=…), and arguments as name=True or
     # name=…, so that they can be told from ordinary words.
@@ -210,5 +210,5 @@ def in_shell_words(message: str) -> str:
         lambda match: f"-c {match[1]}={match[2].lower()}",
         message,
     )
-    # name=True becomes --name
+    # name=True and name=… become --name, except in the settings rewritten above
     return re.sub(r"(?<!-c )\b([a-z_]+)=(?:True|…)", lambda match: option_of(match[1]), message)

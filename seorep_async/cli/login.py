@@ -56,11 +56,11 @@ def log_in(name: str | None) -> None:
     _store(file, name, {"base_url": base_url, "key": key})
     option = "" if name == DEFAULT_PROFILE else f" --profile {name}"
     next_step = one_line(f"Stored in {file}; try: seorep pull{option} --dry-run")
-    messages().print(f"The key is good for {campaigns}. {next_step}")
+    messages().print(f"The key can read {campaigns}. {next_step}")
     if "account" not in stored_profile and name == DEFAULT_PROFILE:
         messages().print(
-            'In files, the account is called like its host; a line account = "…" changes that, '
-            'and report_engines = "Google, Bing" names the engines.'
+            'Files name the account after its host. In the profile, a line account = "…" changes '
+            'that, and a line report_engines = "Google, Bing" names the engines.'
         )
     if BASE_URL in os.environ or API_KEY in os.environ:
         messages().print(f"{BASE_URL} and {API_KEY} override the profile: unset them first.")
@@ -90,7 +90,7 @@ def _ask_for_key_that_works(name: str, profile: Mapping[str, object]) -> tuple[S
         access = replace(
             access, sources={**access.sources, "base_url": "the address", "api_key": "the key"}
         )
-        # with the profile's settings, because the service may be reachable only by its proxy
+        # with the profile's settings, because the service may be reachable only through its proxy
         settings = attrs.evolve(access.make_settings(), max_attempts=2)
         try:
             # this request tests the key
@@ -125,7 +125,7 @@ async def _count_campaigns(connection: Connection) -> str:
 
 
 def _store(file: Path, name: str, values: Mapping[str, str]) -> None:
-    """Write an address and a key into the file, which then only this user can read."""
+    """Write an address and a key into the file, and let only this user read it."""
     # a link to a file elsewhere stays a link
     target = Path(os.path.realpath(file))
     temporary = target.with_name(f".{target.name}.{os.getpid()}")

@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from seorep_async.cli.errors import in_shell_words
+from seorep_async.cli.errors import with_option_names
 from seorep_async.cli.findings import Findings, Level
 from seorep_async.errors import ConfigurationError, counted
 from seorep_async.export.progress import fails_again
@@ -171,7 +171,7 @@ def _why_no_night(database: History, account: str | None) -> str:
     try:
         name = database.account(account)
     except ConfigurationError as error:
-        return in_shell_words(error.message)
+        return with_option_names(error.message)
     return f"{name}: no night has reports"
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
-from seorep_async.cli.errors import in_shell_words
+from seorep_async.cli.errors import with_option_names
 from seorep_async.cli.output import messages
 from seorep_async.client import SeoRepClient
 from seorep_async.errors import counted, duration, one_line
@@ -176,7 +176,7 @@ class _Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print a message. Other messages than warnings also show the time."""
-        message = one_line(in_shell_words(record.getMessage()))
+        message = one_line(with_option_names(record.getMessage()))
         if record.levelno < logging.WARNING:
             line = f"{time.strftime('%H:%M:%S')} {message}"
             self._console.print(Text(line, style="dim"))

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.text import Text
 
-from seorep_async.cli.errors import ExitCode, code_of, facts_of_error, in_shell_words
+from seorep_async.cli.errors import ExitCode, code_of, facts_of_error, with_option_names
 from seorep_async.cli.output import messages
 from seorep_async.cli.progress import Display
 from seorep_async.cli.pull import PullArguments, Window
@@ -247,7 +247,7 @@ def _print_failure(words: str) -> None:
 
 def _reason_of(failure: PullFailure) -> str:
     """Return why a report failed, in one line."""
-    message = in_shell_words(failure.message)
+    message = with_option_names(failure.message)
     if failure.status is not None:
         message = f"{message} (status {failure.status})"
     return one_line(message)
@@ -483,7 +483,7 @@ def _facts_of_pull(pull: PullSummary, is_retry: bool) -> dict[str, Any]:
 
 def _facts_of_failure(failure: PullFailure) -> dict[str, Any]:
     return attrs.asdict(failure) | {
-        "message": one_line(in_shell_words(failure.message)),
+        "message": one_line(with_option_names(failure.message)),
         "fails_again": fails_again(failure.error, failure.status),
     }
 

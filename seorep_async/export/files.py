@@ -116,13 +116,14 @@ class Target:
         )
 
     def find_retry(self) -> RetryableFailures:
-        """Look for a complete pull of the same request, after which nothing is left to retry.
+        """Look for a complete pull of the same request in the target.
 
-        Otherwise `campaign_ids` is None: only the staging folder knows which reports failed.
+        If there is one, `campaign_ids` is empty, because nothing is left to retry. Otherwise it is
+        None, because only the staging folder knows which reports failed.
         """
         pull = self.replaced_pull_as_strings()
         complete_pull = {**self.requested_pull(), "failures": "0"}
-        # a workbook leaves empty columns out
+        # a workbook leaves out empty columns, so a missing value counts as an empty one
         if all(pull.get(name, "") == value for name, value in complete_pull.items()):
             # no campaign failed; the column `reading` has the row options
             return RetryableFailures([], check_row_options(self.request, pull.get("reading")))
@@ -267,7 +268,11 @@ class Files(Target):
         return [self._as_named(table_of(feed)) for feed in self.request.feeds]
 
     def _as_named(self, table: Table) -> Path:
-        """Return the path of a table's file, relative if the caller's path is relative."""
+        """Return the path of a table's file as the caller would write it.
+
+        If the caller's path is a link, the other tables are beside the link's target, so their
+        paths are absolute.
+        """
         file = self.file(table)
         if file == self.path:
             return self.out

@@ -239,11 +239,12 @@ async def _samples(
     feeds: Iterable[Feed],
     options: FeedOptions,
 ) -> AsyncGenerator[tuple[int, dict[Feed, Page[Any]]], None]:
-    """Request the first page of each feed for a few campaigns.
+    """Request the first page of each feed for the first `_MOST_SAMPLES` campaigns.
 
     Yield the id and the pages of each campaign for which all requests succeed.
     """
     dates = (request.start_date, request.end_date)
+    # Keyword-by-date is never sampled, because its ids are keywords, not campaigns.
     listing_of: dict[Feed, Callable[..., Listing[Any, Any]]] = {
         Feed.CAMPAIGN: client.rankings.campaign,
         Feed.CAMPAIGN_BY_DATE: client.rankings.campaign_by_date,

@@ -56,14 +56,15 @@ async def opened_target(
 ) -> AsyncIterator[OpenTarget]:
     """Check a target, and open its staging folder.
 
-    With `retry_failed`, the request may become one for the failed campaigns only, perhaps for none.
+    With `retry_failed`, only the failed campaigns are requested, if the target knows them. There
+    may be none.
     """
     with Background() as run:
         target, notes = await _checked_target(client, request, opening, run)
         request = target.request
         folder = target.staging_folder
         with as_export_errors(folder):
-            # The staged pull may be of any of these. If none is staged, the last one begins.
+            # A staged pull of any of these requests is resumed. Otherwise, the last one is started.
             resumable_requests = [request]
             retry = RetryableFailures()
             if opening.retry_failed:
@@ -137,7 +138,7 @@ def _target(opening: Opening, request: ExportRequest, stop: threading.Event) -> 
     if request.feed_search_param is not None:
         raise ConfigurationError(
             f"search narrows the rows, and the rows found would replace whole reports in {path}; "
-            "leave it out, or write to a file of its own",
+            "leave it out, or write to a separate file",
             argument="search",
         )
     return Database(path, real_path, request, stop, Arrow(), opening.force)
@@ -152,7 +153,7 @@ def _name_of(out: str | os.PathLike[str]) -> str:
         raise ConfigurationError(f"out must be a path, got {short_repr(out)}", argument="out")
     if name.endswith(("/", os.sep)) or "://" in name or os.path.isdir(name):
         raise refusal(
-            name, f"folders and object stores are no targets; name a file that {_ENDINGS}"
+            name, f"folders and object stores can't be targets; name a file that {_ENDINGS}"
         )
     if SURROGATE.search(name):
         raise refusal(repr(name), "its name is not UTF-8; name another")

@@ -230,7 +230,11 @@ class BlockFile:
         return not any(any(self._read(at, _READ_BYTES)) for at in range(start, end, _READ_BYTES))
 
     def append(self, index: BlockIndex, pieces: Sequence[bytes] = ()) -> int:
-        """Append a block, sync it, and return its number. An error leaves the file unchanged."""
+        """Append a block, sync it, and return its number.
+
+        The sizes and checksums of the pieces are stored in `index`. After an error, the file is cut
+        to its earlier length if possible.
+        """
         index.pieces = [(len(piece), zlib.crc32(piece)) for piece in pieces]
         encoded_index = msgspec.json.encode(index)
         last = self._positions[-1]
@@ -256,6 +260,7 @@ class BlockFile:
             last.end + len(head), len(encoded_index), last.end + len(data), checksum
         )
         self._positions.append(position)
+        # position 0 is the beginning of the file, so blocks count from 1
         return len(self._positions) - 1
 
     def index(self, number: int) -> BlockIndex:

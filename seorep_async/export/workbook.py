@@ -433,7 +433,7 @@ def _write_sheet(workbook: Any, sheet: Sheet) -> None:
 
 
 def _shown_indexes(sheet: Sheet, surveys: Sequence[_Survey]) -> list[int]:
-    """Return the indexes of the columns that a sheet shows, in the order of the sheet."""
+    """Return the indexes of the columns that a sheet shows. Most constant columns come last."""
     indexes = []
     for index, column in enumerate(sheet.columns):
         # empty columns are left out, except key columns
@@ -441,9 +441,9 @@ def _shown_indexes(sheet: Sheet, surveys: Sequence[_Survey]) -> list[int]:
             indexes.append(index)
 
     def comes_last(index: int) -> bool:
-        # a constant column says little, so it comes last unless `_ORDER` has it
-        is_first = _sort_position(sheet.columns[index].name) < len(_ORDER)
-        return len(surveys[index].sample) < 2 and not is_first
+        # a constant column says little, so it comes last unless `_ORDER` gives it a place
+        has_place = _sort_position(sheet.columns[index].name) < len(_ORDER)
+        return len(surveys[index].sample) < 2 and not has_place
 
     return sorted(indexes, key=comes_last)
 

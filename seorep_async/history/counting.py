@@ -69,9 +69,8 @@ class CampaignChanges:
     Attributes:
         company: the campaign's company in its latest pull; None if campaigns could not be listed.
         changes: the number of changes of the requested kinds, in the requested engines.
-        places: the places by which the ranks of these changes became better, minus the places by
-            which they became worse. Changes without both ranks, such as found and lost, don't
-            count.
+        places: the places gained in these changes, minus the places lost. Changes without both
+            ranks, such as found and lost, don't count.
         new: the number of changes of this kind, even if another kind was requested; the same holds
             for the following fields.
     """
@@ -164,9 +163,9 @@ def changes_by_campaign(
     engine: Engine | Sequence[Engine] | None = None,
     moved: int = 3,
 ) -> CountedChanges:
-    """Count the changes between two days for each campaign, to see which campaign lost most.
+    """Count the changes between two days for each campaign, to see which gained or lost most.
 
-    The campaigns with the most places, gained or lost, come first.
+    Campaigns with the largest net gain or loss of places come first.
 
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.

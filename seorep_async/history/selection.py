@@ -253,8 +253,8 @@ class Selection:
     ) -> ConfigurationError:
         """Return the error about requested days without rankings.
 
-        It names the ranking days before and after the first of them. If that is the past end of a
-        month, it also names the command that pulls the month.
+        It names the nearest ranking days before and after the first missing day. If that day is
+        past and ends a month, it also names the command that pulls the month.
 
         Args:
             missing: the days without rankings, by the argument that requested them.

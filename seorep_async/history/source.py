@@ -213,7 +213,7 @@ def open_history(
 
 def _has_time_limit() -> bool:
     """Return whether a scheduler such as Airflow or Celery may end this work by a signal."""
-    # Windows has neither of them
+    # Windows has neither signal
     numbers = [number for number in signal.Signals if number.name in ("SIGALRM", "SIGUSR1")]
     return any(callable(signal.getsignal(number)) for number in numbers)
 
@@ -303,7 +303,7 @@ class PulledWindow:
     """A window of days pulled into a database.
 
     Attributes:
-        is_complete: whether a pull after its last day left only failures that would fail again.
+        is_complete: whether a pull after its last day left only reports that would fail again.
         started_at: the start of its last pull.
         failed_reports: for a complete window, the number of reports that it lacks.
         failed_ids: the campaigns of these reports.
@@ -336,7 +336,7 @@ def complete_windows(
 ) -> dict[tuple[dt.date, dt.date, Feed], tuple[bool, dt.datetime]]:
     """Return whether each pulled window is complete, and when it was last pulled.
 
-    A window is complete once a pull that began after its last day (UTC) left only failures that
+    A window is complete once a pull that began after its last day (UTC) left only reports that
     would fail again: status 403, 404 and other 4xx except 408, 425 and 429, a response that can't
     be decoded, or a value that can't be written.
 

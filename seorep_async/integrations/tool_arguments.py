@@ -68,7 +68,7 @@ class ChangesArguments(Arguments):
         list[ChangeKind] | None,
         _about(
             "rose, fell: ranked on both days. found, lost: ranked on one. new, removed: "
-            "keyword on one."
+            "keyword in one report."
         ),
     ] = None
     engine: Annotated[
@@ -77,8 +77,8 @@ class ChangesArguments(Arguments):
     by_campaign: Annotated[
         bool,
         _about(
-            "Count each campaign's changes, most places first. places: net gain, without "
-            "found and lost; with kind rose, only gains."
+            "Count each campaign's changes, largest net change first. places: net gain, "
+            "without found and lost; with kind rose, only gains."
         ),
     ] = False
     moved: Annotated[int, _about("Minimum places for rose, fell.", ge=1)] = 3
@@ -124,7 +124,7 @@ _ADVICE = {
     "campaign": _LISTS_IDS,
     "campaign_id": _LISTS_IDS,
     "campaign_ids": _LISTS_IDS,
-    "engine": "if the description of this tool does not name them, ask which is which",
+    "engine": "if the description of this tool does not name the engines, ask which one is A",
     "group": "the tool campaigns lists group titles",
 }
 _IN_WORDS = {
@@ -191,7 +191,8 @@ def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
 def _converted(field: FieldInfo, value: object, engines: Mapping[str, str]) -> object:
     """Convert a sent value to the type of its argument.
 
-    Kinds may be in any case. Engines may be named as in the schema or in the tool's description.
+    Kinds may be in upper or lower case. Engines may be named as in the schema or in the tool's
+    description.
 
     Raises:
         ConfigurationError: the value can't be converted.

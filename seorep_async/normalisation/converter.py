@@ -83,7 +83,7 @@ class ModelConverter:
         known_names = frozenset(names.values())
 
         def hook(value: Any, _type: Any) -> Any:
-            """Return the model of a JSON object. Unknown fields and rests go into `extra`."""
+            """Return the model of a JSON object. `extra` gets what is not converted."""
             if not isinstance(value, dict):
                 raise values.refusal("an object", value)
             instance = structure(value, model)

@@ -67,7 +67,7 @@ class RankingValues:
     def convert(self, rows: Sequence[Any]) -> None:
         """Replace the JSON of objects with models, and `"true"` and `"false"` with booleans.
 
-        Other strings are kept here. Later, `shorten` moves them to `extra`.
+        Other strings stay in `primary_keyword` until `shorten` moves them to `extra`.
         """
         locations = self._locations.remembered
         languages = self._languages.remembered
@@ -103,7 +103,7 @@ class RankingValues:
                 row.primary_keyword = _FLAGS.get(str(flag).lower(), flag)
 
     def shorten(self, rows: Sequence[Any]) -> None:
-        """Replace date-times with days, and flags that are other strings.
+        """Replace date-times with days, and flags that are any other string with None.
 
         If a part of a value is lost, such as a time of day, `extra` gets the original.
 
@@ -132,10 +132,12 @@ class RankingValues:
                 row.primary_keyword = None
                 originals[self._names["primary_keyword"]] = flag
             if originals:
-                # Few rows have unknown fields, and joining dictionaries takes as long as five days.
+                # Few rows have unknown fields, and joining dictionaries takes as long as looking up
+                # five dates.
                 row.extra = row.extra | originals if row.extra else originals
         # One match of all texts takes a fraction of the time of a match of each.
         lines = "\n".join(date_times)
+        # A text with a line break of its own adds a line.
         if lines.count("\n") >= len(date_times) or not DATE_TIMES.fullmatch(lines):
             raise ValueError("expected date-times")
 

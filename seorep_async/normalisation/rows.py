@@ -347,10 +347,15 @@ def _first_row_of(body: bytes) -> dict[str, Any]:
 
 
 def _totals_decoder(names: dict[str, str]) -> Callable[[bytes], Any]:
-    """Return a decoder of totals, from their names on the wire."""
+    """Return a decoder of totals.
+
+    Args:
+        names: the wire name of each attribute of `RankingTotals`.
+    """
     fields = [(name, _Metric | None, None) for name in names]
     totals = msgspec.defstruct("Totals", fields, rename=names, forbid_unknown_fields=True)
-    # The service may send false in place of totals.
+    # The service may send false in place of totals. `bool` admits true as well, which
+    # `_totals_model` leaves to the reference converter.
     return JsonDecoder(totals | bool | None).decode
 
 

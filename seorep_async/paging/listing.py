@@ -114,7 +114,10 @@ class Listing(NotAwaited, Generic[T, R_co]):
         return await self._session.send(self.query.request(plain_number, deadline))
 
     async def first_page(self) -> Page[T]:
-        """Fetch page 1 at the page size of a whole reading, for the package's own estimates."""
+        """Fetch page 1 as `await listing` does, for the package's own estimates.
+
+        Unlike `page(1)`, this uses the endpoint's page size.
+        """
         deadline = self._session.call_timeout.deadline()
         return await self.reading(deadline).fetch(1)
 
@@ -203,7 +206,7 @@ async def _items(pages: AsyncGenerator[Page[T], None]) -> AsyncGenerator[T, None
 
 
 class _Iteration(AsyncGenerator[T, None]):
-    """An async generator that does not seem to be at its end after an interruption or an error.
+    """An async generator that does not just end after an interruption, but raises an error.
 
     Python closes a generator that was interrupted, for example by a timeout around `anext`. Its
     next step would look like the end of the listing, although rows are missing.

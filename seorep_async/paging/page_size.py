@@ -186,19 +186,21 @@ class PageSize:
         )
 
     async def _first_large_page(self, reading: Reading[T], default_page: Page[T] | None) -> Page[T]:
-        """Request page 1 at the found size, and compare it with the default page if necessary."""
+        """Request page 1 at the found size.
+
+        If its report may have been cut, return the default page, and use default pages from now on.
+        """
         reading.limit = LIMIT
         page = await self._session.send(reading.request(1))
         if self._is_confirmed(page):
             return page
         is_whole = await self._is_whole(page, reading, reading.deadline)
-        # Compare the page with page 1 at the default size, which announces all records.
+        # Page 1 without a limit announces all records.
         reading.limit = None
         if default_page is None:
             default_page = await self._session.send(reading.request(1))
-        if page.total_records is None or page.total_records < _announced_records(default_page):
-            is_whole = False
-        if not is_whole:
+        records = page.total_records
+        if not is_whole or records is None or records < _announced_records(default_page):
             self._fall_back()
             return default_page
         reading.limit = LIMIT

@@ -114,7 +114,7 @@ def seorep_sandbox(
     It runs in its own thread, so it responds even while a test blocks its event loop, for example
     with FastAPI's TestClient.
     """
-    return seorep_make_sandbox(**_options(request, "seorep_sandbox", "campaigns=5"))
+    return seorep_make_sandbox(**_options(request, "seorep_sandbox", example="campaigns=5"))
 
 
 @pytest.fixture

@@ -41,8 +41,8 @@ def encode_write(
 def _pairs(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> Iterator[tuple[str, str]]:
     """Yield names and strings.
 
-    They are yielded one by one. If they were collected in a list and a later value was refused, a
-    traceback with local variables would show the secrets among them.
+    If this function collected them in a list and refused a later value, a traceback with local
+    variables would show the secrets among them.
     """
     for name, value in values.items():
         if not isinstance(value, tuple):

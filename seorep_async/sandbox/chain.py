@@ -59,10 +59,10 @@ class Chain:
         self.service: SandboxService = service
         self._options = service.options
         self._stats = stats
-        self._closing = asyncio.Event()
+        self._closing = asyncio.Event()  # set by `close`, to end every delay
         # A limiter is kept until the limit changes. The new one starts from zero.
         self._limiter_of = lru_cache(1)(Limiter)
-        self._numbers = itertools.count(1)
+        self._request_numbers = itertools.count(1)  # choose the faults
 
     def application(self) -> web.Application:
         """Return the application that serves all operations."""
@@ -135,7 +135,7 @@ class Chain:
     @web.middleware
     async def _inject_faults(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Replace the response to a request that was chosen for a fault."""
-        kind = self._options.faults.draw(self._options.seed, next(self._numbers))
+        kind = self._options.faults.draw(self._options.seed, next(self._request_numbers))
         if kind is not None:
             self._stats.faults[kind] += 1
             # A kind such as `500s` is a status, which replaces the operation. All other kinds

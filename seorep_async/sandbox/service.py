@@ -23,7 +23,7 @@ class SandboxService:
             options.seed, options.campaigns, options.keywords, options.users, options.backlinks
         )
         # Recent results, by operation and `ApiRequest.result_key`: for a feed, its encoded rows and
-        # totals; for a list, its ids.
+        # totals; for a list, its ids and None.
         self._recent: dict[Hashable, tuple[Sequence[Any], Any]] = {}
 
     def campaign(self, campaign_id: int) -> RecordData:

@@ -49,7 +49,7 @@ class UnaskedResponse(aiohttp.ServerDisconnectedError):
     """A response arrived before the request, which was therefore not sent."""
 
 
-def refuse_unasked(connection: aiohttp.connector.Connection) -> None:
+def refuse_unasked_response(connection: aiohttp.connector.Connection) -> None:
     """Raise a WireError if a response has arrived before the request is sent.
 
     aiohttp would take it for the response to the request (aiohttp 3.14).
@@ -60,19 +60,21 @@ def refuse_unasked(connection: aiohttp.connector.Connection) -> None:
 
 
 def check_before_sending(request: aiohttp.ClientRequest) -> list[asyncio.Transport | None]:
-    """Let a request of a borrowed session check its connection before it is sent.
+    """Let a request of a borrowed session call `refuse_unasked_response` before it is sent.
 
     Such a session does not use our request class, `OwnRequest`, which does this itself.
 
     Returns:
-        A list that will contain the transport, for `abort`.
+        A list that will contain the transport once the request is sent, for `abort`.
     """
     transports = []
 
     async def send(conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         """Check and record the connection, and send the request as usual."""
-        del request.send  # restores the method of the class, without a reference cycle
-        refuse_unasked(conn)
+        # Uncovers the method of the class, which is called below. Besides, the request and this
+        # function would otherwise keep each other alive.
+        del request.send
+        refuse_unasked_response(conn)
         mark_as_sent()
         transports.append(conn.transport)
         return await request.send(conn)
@@ -124,7 +126,7 @@ def own_request(
     class OwnRequest(aiohttp.ClientRequest):
         async def send(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
             """Check the connection, add the secret headers, and send the request as usual."""
-            refuse_unasked(connection)
+            refuse_unasked_response(connection)
             for name, value in headers:
                 self.headers[name] = value
             if is_watched:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 _HEAD_LENGTH = 8
-"""The number of characters that identify the beginning of a secret."""
+"""The number of a secret's first characters that are enough to recognise it."""
 _SHORTEST = 4
 """The minimum length of a secret to look for. Shorter strings occur in ordinary words."""
 _LONG_RUN = re.compile(r"[A-Za-z0-9_-]{8,}")
@@ -87,7 +87,7 @@ class Scrubber:
         Args:
             string: the string.
             cut: whether the string was cut off. Then its last characters are removed, because they
-                may begin a secret and be too few to identify it.
+                may be a part of a secret that is too short to recognise.
         """
         if not self._forms:
             return string
@@ -96,7 +96,7 @@ class Scrubber:
         while match := self._heads.search(string, end):
             start = match.start()
             parts += [string[end:start], "***"]
-            # A head begins a secret. All of the secret that follows is replaced.
+            # More of the secret may follow its head, and is replaced as well.
             rest = string[start:]
             longest = max(_common_length(rest, form) for form in self._forms)
             end = max(match.end(), start + longest)

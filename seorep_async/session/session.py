@@ -312,7 +312,7 @@ class Session:
         # In a closed client, the next wait would fail and hide this failure.
         if self.state is not SessionState.OPEN:
             raise self._closed_error(failure)
-        self._pay(call, failure, retry)
+        self._charge_retry(call, failure, retry)
         if retry.is_last and failure.retry_after is None:
             await self._wait_until_anything_is_accepted(call)
         elif permit.is_probe:
@@ -386,8 +386,11 @@ class Session:
             raise decision
         return decision
 
-    def _pay(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
-        """Count a retry, take its cost from the retry quota, and notify the pull."""
+    def _charge_retry(self, call: Call[Any], failure: Failure, retry: Retry) -> None:
+        """Count a retry, take its cost from the retry quota, and notify the pull.
+
+        `call.spent` is the cost of all its retries. A success returns it to the quota.
+        """
         self.share.quota.tokens -= retry.cost
         call.spent += retry.cost
         self._retries[failure.cause.value] += 1

@@ -176,10 +176,11 @@ class TimeLimit:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
+        """Replace the cancellation by `expire` with a TimeoutError."""
         self._limits.running.discard(self)
         if not self.is_over:
             return
-        # Another cancellation takes precedence.
+        # If something else cancelled the task as well, that cancellation takes precedence.
         is_only_ours = self._task.uncancel() <= self._cancelled_before
         if is_only_ours and kind is asyncio.CancelledError:
             raise TimeoutError from error

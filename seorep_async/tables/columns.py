@@ -180,7 +180,7 @@ def _model_reader(model: type) -> tuple[Callable[[Any], Values], Values, list[tu
 def is_constant(column_type: ColumnType, values: Sequence[Any]) -> bool:
     """Return whether there are several strings, integers, booleans or dates, all equal.
 
-    Equal values may be missed if they are different objects.
+    This may return False if equal values are different objects.
     """
     if len(values) < 2 or column_type not in _COMPARABLE:
         return False
@@ -200,7 +200,7 @@ def _attributes(model: type) -> dict[str, tuple[Any, bool]]:
     attributes = {}
     types_of_fields = field_types(model)
     for field in attrs.fields(model):
-        # a field with `repr=False` is a secret (`User.password`), and becomes no column
+        # a field with `repr=False` is a secret (`User.password`), and gets no column
         if not field.repr:
             continue
         hint = types_of_fields[field.name]

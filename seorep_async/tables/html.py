@@ -69,8 +69,8 @@ def html_table(
 ) -> str:
     """Return the first rows as an HTML table without empty columns.
 
-    Phrase or date, ranks and changes come first. Columns with the same value in all shown rows come
-    last.
+    The phrase or the date comes first, with the ranks and changes. Columns with the same value in
+    all shown rows come last.
 
     Args:
         caption: the heading. The number of rows is added to it.
@@ -124,7 +124,7 @@ def _head_cell(column: _HtmlColumn) -> str:
 
 
 def _with_numbers(caption: str, shown_count: int, row_count: int, *, has_totals: bool) -> str:
-    """Return a caption with the numbers of rows that there are and that are shown."""
+    """Add to a caption how many rows there are, and how many of them are shown."""
     words = f"{caption}: {counted(row_count, 'row')}"
     if shown_count < row_count:
         words += f", the first {shown_count} shown"

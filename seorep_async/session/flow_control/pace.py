@@ -53,11 +53,13 @@ class Pace:
         self.delivered: DeliveredRate = DeliveredRate()
         self.breaker: CircuitBreaker = CircuitBreaker()
         self.refusals: ExcessRefusals = ExcessRefusals()
+        # the attempts that started after the first refused one
         self.later_attempts: LaterAttempts = LaterAttempts()
         self.refused_subjects: RefusedSubjects = RefusedSubjects()
         self.last_start: float = -math.inf
         self.paused_until: float = -math.inf
-        self.rate_refused_at: float = -math.inf  # the latest sign that the rate was refused
+        # when the rate, and not a subject, was last found to be the cause of a refusal
+        self.rate_refused_at: float = -math.inf
 
     def next_start(self, now: float, in_flight: int) -> tuple[WaitReason, float]:
         """Return why the next attempt waits, and when it may start."""

@@ -107,10 +107,14 @@ class PermitQueue:
         self.dispatch()
 
     def _end_if_hopeless(self, waiter: Waiter, now: float) -> None:
-        """Give up early if the service's pause, or an outage, outlasts the request's time."""
+        """End a wait that can only fail.
+
+        The service's pause is longer than the client waits out, or than the request has left. Or an
+        outage has lasted for the request's time.
+        """
         pause = self.pace.paused_until - now
-        # After the deadline, the time left is negative. So is `pause` when no pause is on, and
-        # that must not end the wait here.
+        # At least 0: after the deadline, the time left is negative. Without a pause, `pause` is
+        # negative as well, and must not count as the longer one.
         if pause > max(0.0, min(waiter.lanes.longest_pause, waiter.deadline.at - now)):
             wait = duration(pause)
             problem = f"not sent, because the service asked for a pause of another {wait}"
@@ -165,6 +169,7 @@ class PermitQueue:
 
     def _next_client(self) -> ClientLanes | None:
         """Return the lanes of the waiting client that was served longest ago."""
+        # A grant moves its client to the end of `_clients`, so they are in the order of service.
         for lanes in self._clients:
             if lanes.is_ready():
                 return lanes

@@ -154,9 +154,11 @@ class Rate(msgspec.Struct, eq=False):
             # Rule 6: adding one per second with each attempt doubles the rate in about a second.
             step = _DOUBLING_STEP
         else:
-            # Rule 5: the rate grows by the same step in every process, so that the rates converge.
+            # Rule 5: `learnt` attempts per second, each adding `_STEP / learnt`, raise the rate by
+            # `_STEP` in a second. That is the same in every process, so their rates converge. Only
+            # rates below 40 grow more slowly, because of `_LARGEST_STEP`.
             step = min(_LARGEST_STEP, _STEP / self.learnt)
-        # At a very low rate, a whole step would be too much at once.
+        # One attempt raises a very low rate by a quarter at most.
         self.learnt += min(step, self.learnt / 4)
 
     def start_from(
