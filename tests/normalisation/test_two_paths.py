@@ -521,8 +521,9 @@ def test_names_of_each_rows_own_in_one_place_are_read_at_once(
     [
         b'{%b"b": 1}]}' % (b'"date": [{%b"b": 2}], ' % (b'"date": "a", ' * 50) * 500),
         rb'"date": 1, "o": {\"' * 15_000,
+        rb'"date": 1, "o": [{\"' * 15_000,
     ],
-    ids=["recurring names", "no JSON"],
+    ids=["recurring names", "no JSON", "no JSON in an array"],
 )
 def test_hostile_rows_are_searched_a_few_times_at_most(rows: bytes) -> None:
     body = b'{"data": [{"date": "2023-01", "o n": 1, "competitors": 1}, ' + rows
