@@ -118,7 +118,8 @@ def write_changes(
     # a caller's own list of changes has no days and no total
     result = changes if isinstance(changes, Changes | CountedChanges) else None
     rows: list[Any] = list(changes.campaigns if isinstance(changes, CountedChanges) else changes)
-    if rows and isinstance(rows[0], CampaignChanges):
+    # `CountedChanges` may have no campaigns, and a caller may pass a list of counts
+    if isinstance(changes, CountedChanges) or (rows and isinstance(rows[0], CampaignChanges)):
         return file.write(rows, CampaignChanges, result)
     return file.write(rename_engines(rows, names), Change, result)
 

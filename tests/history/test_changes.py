@@ -400,6 +400,9 @@ def test_changes_are_written_from_python(five_changes: Path, tmp_path: Path) -> 
     assert header.startswith("company,keyword_phrase,location,engine,before,after,moved")
     assert first.startswith("Company 2,shoes 21,")
     assert ",Google,2,,," in first
+    no_counts = changes_by_campaign(five_changes, kind="fell")
+    file = write_changes(no_counts, tmp_path / "b.csv")
+    assert file.read_text(encoding="utf-8").startswith("company,changes,places,")
 
 
 @pytest.mark.parametrize("kind", [None, "lost", "found"])
