@@ -72,7 +72,7 @@ def run(arguments: Sequence[str], *, today: dt.date | None = None) -> int:
     Args:
         today: the current day; by default, today by the clock.
     """
-    _unset_zero_window_size()
+    _unset_zero_terminal_size()
     # checked before the options are parsed, because an error of the parser may have to be JSON
     as_json = _asks_for_json(arguments)
     try:
@@ -108,8 +108,8 @@ def _report_error(error: BaseException, *, as_json: bool) -> int:
     return int(import_object("output", "failed")(error, as_json=as_json))
 
 
-def _unset_zero_window_size() -> None:
-    """Unset COLUMNS and LINES if they are 0, as in a shell whose window has no size, or empty."""
+def _unset_zero_terminal_size() -> None:
+    """Unset COLUMNS and LINES if they are empty, or 0 as in a terminal without a size."""
     for variable in ("COLUMNS", "LINES"):
         size = os.environ.get(variable)
         if size is not None and not size.strip("0"):

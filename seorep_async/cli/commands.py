@@ -97,9 +97,9 @@ def guide(name: str | None) -> None:
 @command(
     "Show the keywords whose rank changed between two days.\n\n"
     "The largest changes come first; a keyword counts once in each engine. DATABASE is a .duckdb "
-    "file that seorep pull wrote. Days are ranking days: ranks belong to the last day of a pull's "
-    "window, or to the day of the pull if that is earlier. A rank of 0 and a missing rank count as "
-    "not ranked. Campaigns that lack a report for either day are left out and listed.",
+    "file that seorep pull wrote. Days are ranking days: the ranking day of a pull is the last day "
+    "of its window, or the day of the pull if that is earlier. A rank of 0 and a missing rank "
+    "count as not ranked. Campaigns that lack a report for either day are left out and listed.",
     examples="""\
   seorep changes rankings.duckdb --kind fell --limit 20
   seorep changes rankings.duckdb --month last --kind fell -o fell.xlsx
@@ -357,8 +357,8 @@ def doctor(
     "The response is printed as JSON. GET and DELETE send the parameters in the query; other "
     "methods send them as the setting request_encoding says, by default as a form in the body. A "
     "name that is repeated is sent as an array. A value of @- is read from stdin, which "
-    "keeps passwords off the command line. A response that is not a JSON object is an error, and "
-    "so is a response to a GET that lacks the member `data`.",
+    "keeps passwords off the command line. The response to GET must be a JSON object with the "
+    "field `data`. The response to any other method must be a JSON object or empty.",
     examples="""\
   seorep api GET /v3/campaigns limit=2
   seorep api POST /v3/campaigns url=https://bakery.example company=Bakery
@@ -395,12 +395,12 @@ def api(
     metavar="FILE",
     shell_complete=complete_file,
     required=True,
-    help="Database (.duckdb) of seorep pull; it need not exist yet.",
+    help="Database to query and to pull into, a .duckdb file; it need not exist yet.",
 )
 @option(
     "--account",
     metavar="NAME",
-    help="Name of the account in every row.  [default: the profile's account, or else the "
+    help="Name of the account in the database.  [default: the profile's account, or else the "
     "service's host]",
 )
 @service_options

@@ -147,8 +147,8 @@ class Database(Target):
 
     def other_staging_folders(self) -> list[Path]:
         """Return the staging folders of other accounts for this database."""
-        # `staging_folder` gives them names of the form .DATABASE.ACCOUNT.pull. A long name is cut,
-        # but begins like the others unless the database's own name is too long.
+        # `staging_folder` gives them names of the form .DATABASE.ACCOUNT.pull, and cuts a long name
+        # at its end. If the cut falls within the database's own name, they are not found.
         folders = []
         for folder in sorted(self.path.parent.glob(".*.pull")):
             is_for_us = folder.name.startswith(f".{self.path.name}.")

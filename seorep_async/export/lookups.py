@@ -200,7 +200,8 @@ async def estimate(
     """Estimate the requests of a pull from the first page of each feed of one campaign.
 
     Return the number of requests, and the id of that campaign, or None if none could be sampled.
-    `limit` is the page size that the caller gave, or None.
+    `missing` has the campaigns of the reports still to fetch, by feed; for keyword-by-date, their
+    keywords. `limit` is the page size that the caller gave, or None.
     """
     # keyword-by-date is not sampled: one request is counted for each of its missing keywords
     sampled_feeds: dict[Feed, Collection[int]] = {
@@ -220,8 +221,9 @@ async def estimate(
     campaign_id, pages = sample
     for feed, page in pages.items():
         further_requests = (page.total_pages or 1) - 1
-        # The keywords of campaigns without a campaign report are not in `missing` yet. Each needs
-        # one more request, and the sample shows how many keywords a campaign has.
+        # While a campaign's own report is missing, its keywords are unknown, and so are not in
+        # `missing`. Each keyword will need one more request. The number of keywords is assumed to
+        # be that of the sampled campaign.
         if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
             further_requests += _keyword_count(page)
         requests += len(sampled_feeds[feed]) * further_requests

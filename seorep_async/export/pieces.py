@@ -137,7 +137,7 @@ class DamagedError(Exception):
 
 
 class _Position(NamedTuple):
-    """The position of a block. `checksum` is that of all indexes up to this block's own."""
+    """The position of a block. `checksum` covers all indexes up to and including its own."""
 
     index_start: int = 0
     index_size: int = 0

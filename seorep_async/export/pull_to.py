@@ -342,8 +342,8 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     summary = tracker.summary(request, outcomes)
     contents = Contents(staging, _pull_row(request, summary), summary.received, target.stop)
     notes: tuple[str, ...] = opened.notes
-    # The notes concern reports that are written or replaced. If nothing was received, at most rows
-    # of `failures` and `pulls` are written, so there is nothing to note.
+    # The further notes concern reports that are written or replaced. If nothing was received, at
+    # most rows of `failures` and `pulls` are written, so there are no further notes.
     if summary.received:
         if isinstance(target, Database):
             notes += target.notes_on_new_account()
@@ -356,6 +356,7 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     if summary.ok:
         staging.file.clear()
     elif not staging.ended:
+        # from now on, only `retry_failed` resumes this pull
         staging.note_end()
     return tracker.written
 

@@ -1,7 +1,7 @@
 """The request of an export.
 
-It is checked once, staged as JSON with the reports, and compared with the request of a later pull,
-which resumes the staged one if both are equal.
+It is checked once, and staged as JSON with the reports. A later pull with an equal request resumes
+the staged pull.
 """
 
 from __future__ import annotations

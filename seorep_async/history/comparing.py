@@ -398,8 +398,8 @@ def changes(
             default, the last ranking day before `after` that was pulled for most campaigns. If
             `after` is a month, the last ranking day of the month before.
         after: the later ranking day, or a month. By default, the last ranking day that was pulled
-            for most campaigns. If a pull requested only days in the future, its day is used only
-            if there is no other.
+            for most campaigns. A day that was in the future when it was pulled is chosen only if
+            all days were.
         campaign: the id of one campaign; by default all. The days are chosen from those on which
             it has rankings.
         group: the title of a group, in any case. The days are chosen from those on which its

@@ -396,7 +396,7 @@ def _note_on_missing_campaigns(selection: Selection, first_and_last_day: Days) -
 def _standings(selection: Selection, dates: Sequence[dt.date]) -> list[Day]:
     """Return the standings of these days, earliest first.
 
-    `dates[-1]` is the day that `moved` compares with; `Day` explains it and the other keys.
+    `moved` compares each day with the last of `dates`; `Day` explains all keys.
     """
     days: dict[dt.date, Day] = {}
     rows = selection.execute(_STANDINGS, days=dates, last=dates[-1]).fetchall()

@@ -261,7 +261,7 @@ def _whole_number(value: object) -> int | None:
 
 
 def _is_error(envelope: Mapping[str, Any]) -> bool:
-    """Return whether an envelope reports an error, although the status is a success."""
+    """Return whether an envelope reports an error, although the HTTP status is a success."""
     if str(envelope.get("status")).lower() in _ERROR_STATUSES:
         return True
     if _error_code(envelope) or _is_false(envelope.get("success")) or _is_false(envelope.get("ok")):

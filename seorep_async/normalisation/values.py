@@ -28,7 +28,7 @@ _NO_DATE = re.compile(r"(0000-00(-00([ T]0?0:00:00)?)?)?")
 """The forms of a missing date. Each is empty, or a month, date or date-time of zeros."""
 
 MIDNIGHT = frozenset({"", " 00:00:00", "T00:00:00", " 0:00:00", "T0:00:00"})
-"""The endings of a date, or a zero date, that are dropped without loss: none, or midnight."""
+"""The texts after a date, or a zero date, that can be dropped without loss: empty, or midnight."""
 DATE_TIMES = re.compile(
     r"(?:\n(?!0000).{10}[ T](?:[01][0-9]|2[0-3]|[0-9]):[0-5][0-9]:[0-5][0-9])*+"
 )
@@ -114,7 +114,7 @@ def date_time(value: object) -> dt.datetime | None:
 def day(value: Any) -> tuple[dt.date | None, str | None]:
     """Convert `YYYY-MM-DD`, or the day of a date-time, to a date. Null, "" and zero dates are None.
 
-    If its time of day is not midnight, return the date-time as well.
+    If the time of a date-time is not midnight, return the original as well.
     """
     moment = _read(_DATE_TIME, UNFROZEN.datetime, value)
     if moment is not None:

@@ -1,7 +1,7 @@
 """The name of each attribute on the wire.
 
-All other modules take wire names from here, except the sandbox, the names of ids in `envelope.py`,
-and the engines' default names in `settings.py`.
+All other modules take wire names from here, with three exceptions: the sandbox has its own,
+`envelope.py` has the names of ids, and `settings.py` has the default names of the engines.
 """
 
 from __future__ import annotations

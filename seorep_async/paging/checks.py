@@ -80,7 +80,7 @@ class Ledger(Generic[T]):
         # an error yet: `finish` compares the number of records.
         if self.last_page is None or self.last_page == 1:
             return
-        # If all announced records have arrived, an empty last page is not a gap.
+        # If all announced records have arrived, an empty page is not a gap.
         if not self.has_all_records():
             raise self._error(f"page {page.number} of {self.last_page} is empty", page.number)
 
@@ -128,8 +128,8 @@ class Ledger(Generic[T]):
         """After the last page, check the number of records.
 
         Raises:
-            PaginationError: the number of records is not the announced one; or none was announced,
-                and a page other than the last is shorter than another.
+            PaginationError: the number of records is not the announced one; or no number was
+                announced, and a page other than the last is shorter than another.
         """
         if self._records is None:
             self._require_full_pages()

@@ -14,8 +14,9 @@ from seorep_async.session import Deadline, Lane, Request
 T = TypeVar("T")
 
 ATTEMPTS = 5
-"""The maximum number of attempts for a page whose size the client found. Some services fail only on
-large pages, so after these attempts the listing is read again with pages of the default size.
+"""The maximum number of attempts for a page of the size that the client found by asking for a large
+one (`page_size.py`). Some services fail only on large pages, so after these attempts the listing is
+read again with pages of the default size.
 """
 
 
@@ -54,7 +55,7 @@ class Query(PrivateStruct, Generic[T]):
                 limit for each (`Deadline.of_stream`).
             lane: the lane of a pull, or None for a single listing.
             position: the listing's position among others. The lowest is read first.
-            limit: the page size that the client has found. With None, the limit in `query` applies,
+            limit: the page size that the client found. With None, the limit in `query` applies,
                 or the service's default.
         """
         query = f"page={number}"

@@ -52,9 +52,9 @@ F = TypeVar("F", bound=Callable[..., object])
 R = TypeVar("R")
 Ids: TypeAlias = Iterable[int]
 FeedValue: TypeAlias = Literal["campaign", "campaign-by-date", "keyword-by-date"]
-_Campaign: TypeAlias = Literal[Feed.CAMPAIGN, "campaign"]
-_CampaignByDate: TypeAlias = Literal[Feed.CAMPAIGN_BY_DATE, "campaign-by-date"]
-_KeywordByDate: TypeAlias = Literal[Feed.KEYWORD_BY_DATE, "keyword-by-date"]
+_CampaignFeed: TypeAlias = Literal[Feed.CAMPAIGN, "campaign"]
+_CampaignByDateFeed: TypeAlias = Literal[Feed.CAMPAIGN_BY_DATE, "campaign-by-date"]
+_KeywordByDateFeed: TypeAlias = Literal[Feed.KEYWORD_BY_DATE, "keyword-by-date"]
 
 
 _HOW_TO_GIVE = {"page": ".page(…)", "filter": "search=…"}
@@ -184,7 +184,7 @@ class Rankings:
         start_date: Date,
         end_date: Date,
         *,
-        feed: _Campaign = ...,
+        feed: _CampaignFeed = ...,
         **options: Unpack[PullOptions],
     ) -> Pull[KeywordRanking]: ...
     @overload
@@ -194,7 +194,7 @@ class Rankings:
         start_date: Date,
         end_date: Date,
         *,
-        feed: _CampaignByDate,
+        feed: _CampaignByDateFeed,
         **options: Unpack[PullOptions],
     ) -> Pull[CampaignPeriod]: ...
     @overload
@@ -204,7 +204,7 @@ class Rankings:
         start_date: Date,
         end_date: Date,
         *,
-        feed: _KeywordByDate,
+        feed: _KeywordByDateFeed,
         **options: Unpack[PullOptions],
     ) -> Pull[KeywordPeriod]: ...
     @overload

@@ -1,8 +1,8 @@
 """The chain of handlers that every request passes through.
 
 A request passes through them in this order: the count, the rate limit, the latency, the faults,
-the key and other refusals, the operation. A request over the limit stops there: it
-is refused after the latency.
+the key and other refusals, the operation. A request over the rate limit goes no further: it is
+refused after the latency.
 """
 
 import asyncio

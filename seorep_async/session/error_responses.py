@@ -279,6 +279,8 @@ def _redirect_error(request: Request[Any], response: Response) -> SeoRepError:
     location = response.headers.get("Location")
     if location is None:
         return StatusError("the service answered with neither a success nor an error")
+    # The address may contain a secret. So its query is dropped, and a private request's address
+    # is dropped as a whole.
     location = None if request.private else location.partition("?")[0] or None
     advice = "the client never follows a redirect; pass the right address as base_url=…"
     target = location or "another address"

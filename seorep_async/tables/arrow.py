@@ -63,7 +63,7 @@ def record_batch(table: Table, columns: Columns) -> pa.RecordBatch:
 
 
 def _arrow_array(pa: Any, column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
-    """Return the values of a column. Unknown fields and values of any type become JSON text."""
+    """Return a column's values. A column of type `FIELDS` or `ANY` becomes JSON text."""
     if column_type is ColumnType.TAGS:
         return _tag_array(pa, values)
     if column_type is ColumnType.FIELDS:

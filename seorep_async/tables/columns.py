@@ -180,7 +180,7 @@ def _model_reader(model: type) -> tuple[Callable[[Any], Values], Values, list[tu
 def is_constant(column_type: ColumnType, values: Sequence[Any]) -> bool:
     """Return whether there are several strings, integers, booleans or dates, all equal.
 
-    This may return False if equal values are different objects.
+    Also False if the values are equal, but the first, middle and last are different objects.
     """
     if len(values) < 2 or column_type not in _COMPARABLE:
         return False

@@ -122,6 +122,9 @@ def _feed_table(
 
 @cache
 def totals_table() -> Table:
+    """Return the table with one row for the totals of each report."""
+    # `_REPORT` also describes `failures`, in which the id of the campaign may be null. Totals
+    # always have one.
     columns = tuple(_CAMPAIGN if column.name == "campaign_id" else column for column in _REPORT)
     return Table(
         "totals",

@@ -124,14 +124,18 @@ class PermitQueue:
             waiter.expire()
 
     def outage_outlasts(self, deadline: Deadline) -> bool:
-        """Return whether an outage has lasted for the time limit of a stream's requests."""
+        """Return whether an outage has lasted longer than the time limit of a stream's request.
+
+        False for a request whose clock has started, such as a single call.
+        """
         breaker = self.pace.breaker
         limit = deadline.seconds_from_permit
         if not breaker.is_open or limit is None:
             return False
-        # A pull that begins during an outage waits as long as a pull that the outage interrupts.
-        began = max(breaker.opened_at, deadline.stream_began)
-        return self._clock.monotonic() - began > limit
+        # An outage that began before the stream counts only from the stream's start, so that such
+        # a stream waits as long as one that the outage interrupts.
+        counts_from = max(breaker.opened_at, deadline.stream_began)
+        return self._clock.monotonic() - counts_from > limit
 
     def dispatch(self) -> None:
         """Grant the free permits, each to the request whose turn it is.
