@@ -42,7 +42,12 @@ from seorep_async.export.progress import (
     Tracker,
     outcomes_of,
 )
-from seorep_async.export.request import ExportOptions, ExportRequest, feed_options
+from seorep_async.export.request import (
+    DEFAULT_OPTIONS,
+    ExportOptions,
+    ExportRequest,
+    feed_options,
+)
 from seorep_async.export.staging import (
     UNENCODABLE,
     Contents,
@@ -56,8 +61,6 @@ from seorep_async.resources.arguments import check_engine_names, signature_with_
 from seorep_async.resources.rankings import FeedOptions
 from seorep_async.tables.output_tables import table_of
 from seorep_async.version import __version__
-
-_DEFAULTS = {"feeds": (Feed.CAMPAIGN,), "groups": (), "exclude": ()}
 
 
 async def pull_to(
@@ -416,5 +419,5 @@ def _pull_row(request: ExportRequest, summary: PullSummary) -> list[Any]:
 if not TYPE_CHECKING:
     for _function in (pull_to, stream, preview):
         _function.__signature__ = signature_with_options(
-            _function, ExportOptions.__annotations__, _DEFAULTS
+            _function, ExportOptions.__annotations__, DEFAULT_OPTIONS
         )

@@ -58,6 +58,10 @@ class ExportOptions(FeedOptions, total=False):
     snapshot_date: dt.date | str | None
 
 
+DEFAULT_OPTIONS: Mapping[str, Any] = {"feeds": (Feed.CAMPAIGN,), "groups": (), "exclude": ()}
+"""The options whose default is not None. `exclude` accepts None as well."""
+
+
 def feed_options(options: ExportOptions) -> FeedOptions:
     """Return only the options of the feeds, because the feeds accept no others."""
     own_names = ExportOptions.__annotations__.keys() - FeedOptions.__annotations__.keys()
@@ -144,7 +148,7 @@ class ExportRequest(
         if unknown_names:
             names = [*ARGUMENTS_OF_PULL_TO, *ExportOptions.__annotations__]
             raise unknown_argument(min(unknown_names), names)
-        feeds = check_feeds(options.get("feeds", Feed.CAMPAIGN))
+        feeds = check_feeds(options.get("feeds", DEFAULT_OPTIONS["feeds"]))
         # checked here, because otherwise a wrong option would be refused only when its feed begins
         for feed in feeds:
             feed_params(feed, feed_options(options))
@@ -321,7 +325,7 @@ def _folded(title: str) -> str:
 
 def _choice_of_campaigns(ids: Iterable[int] | None, options: ExportOptions) -> dict[str, Any]:
     """Check the choice of campaigns. Return the fields of a request that describe it."""
-    groups: Any = options.get("groups", ())
+    groups: Any = options.get("groups", DEFAULT_OPTIONS["groups"])
     titles = list(groups) if isinstance(groups, Iterable) else [groups]
     are_titles = all(isinstance(title, str) and not SURROGATE.search(title) for title in titles)
     # a string is iterable as well

@@ -300,8 +300,8 @@ def make_tables(database: duckdb.DuckDBPyConnection) -> None:
     """Create missing tables and views, and update views and comments that differ."""
     existing = found_columns(database)
     unchanged_views = set()
-    # The comparison creates the views anew, which fails without the table that they read. If
-    # somebody dropped that table, the stored views are still there.
+    # The comparison creates the views anew, which fails without their table. After somebody has
+    # dropped that table, the stored views are still there.
     if {"keyword_rankings", *VIEWS} <= existing.keys():
         unchanged_views = _unchanged_views(database)
     # all at once, because a hundred single statements take one and a half times as long

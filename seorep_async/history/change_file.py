@@ -115,12 +115,13 @@ def write_changes(
     """
     names = {} if engine_names is None else labels_by_engine(engine_names)
     file = ChangeFile.of(os.fspath(out))
-    # a caller's own list of changes has no days and no total
-    result = changes if isinstance(changes, Changes | CountedChanges) else None
-    rows: list[Any] = list(changes.campaigns if isinstance(changes, CountedChanges) else changes)
-    # `CountedChanges` may have no campaigns, and a caller may pass a list of counts
-    if isinstance(changes, CountedChanges) or (rows and isinstance(rows[0], CampaignChanges)):
-        return file.write(rows, CampaignChanges, result)
+    if isinstance(changes, CountedChanges):
+        return file.write(changes.campaigns, CampaignChanges, changes)
+    rows: list[Any] = list(changes)
+    # a caller's own list of counts or changes has no days and no total
+    if rows and isinstance(rows[0], CampaignChanges):
+        return file.write(rows, CampaignChanges, None)
+    result = changes if isinstance(changes, Changes) else None
     return file.write(rename_engines(rows, names), Change, result)
 
 
