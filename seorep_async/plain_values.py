@@ -47,7 +47,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, str):
         return plain_string(value)
     if isinstance(value, float):
-        return float.__pos__(value)  # makes a plain float even from an instance of a subclass
+        return float.__pos__(value)  # a plain float, even if `value` is of a subclass
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         return plain_date(value)
     integer = plain_integer(value)

@@ -9,7 +9,7 @@ LARGEST_BODY = 512 * 1024
 _LONGEST = 200
 """The maximum length of a reason."""
 _MOST_ITEMS = 5
-"""The maximum number of an array's items to search."""
+"""The maximum number of items to search in an array."""
 _DEPTH = 3
 """The levels of objects and arrays that are searched."""
 _NAMES = ("message", "messages", "detail", "description", "reason", "error", "errors", "results")

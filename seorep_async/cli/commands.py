@@ -69,8 +69,8 @@ KINDS = (
 
 @command(
     "Ask for an address and a key, try them, and store them as a profile.\n\n"
-    "Without a NAME, the profile is called default. seorep and SeoRepClient() in Python use it "
-    "unless a profile, an address or a key is given."
+    "Without a NAME, the profile is called default. seorep and SeoRepClient() in Python use the "
+    "profile default unless another profile, an address or a key is given."
 )
 @click.argument("name", required=False, metavar="[NAME]")
 def login(name: str | None) -> None:
@@ -142,15 +142,15 @@ def guide(name: str | None) -> None:
     "--month",
     metavar="MONTH",
     type=not_empty,
-    help="Compare the last day of a month, such as 2023-03, with the last day of the month before; "
-    "`last` means last month.",
+    help="Compare the last calendar day of a month, such as 2023-03, with that of the month "
+    "before; `last` means last month.",
 )
 @option(
     "--campaign",
     metavar="ID",
     type=campaign_id,
     help="Compare one campaign. The days are chosen from those on which it has rankings. "
-    "--by-campaign shows ids and companies.  [default: all campaigns]",
+    "To find ids, use --by-campaign.  [default: all campaigns]",
 )
 @option(
     "--group",
@@ -186,14 +186,14 @@ def guide(name: str | None) -> None:
     "--limit",
     metavar="N",
     type=count,
-    help="Show the N largest changes (a missing rank counts as 101), or the first N campaigns.  "
-    "[default: all]",
+    help="Show only the N largest changes, or with --by-campaign the first N campaigns. A missing "
+    "rank counts as 101.  [default: all]",
 )
 @option(
     "--moved",
     metavar="N",
     type=count,
-    help="Smallest change that counts as rose or fell, in places.  [default: 3]",
+    help="Smallest move, in places, that is reported as rose or fell.  [default: 3]",
 )
 @option(
     "--exit-code",
@@ -267,7 +267,7 @@ def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]
     "--campaign",
     metavar="ID",
     type=campaign_id,
-    help="Draw one campaign. seorep changes --by-campaign shows ids and companies.  "
+    help="Draw one campaign. To find ids, use --by-campaign of seorep changes.  "
     "[default: all campaigns]",
 )
 @option("--group", metavar="TITLE", help="Draw the campaigns of a group; case does not matter.")
@@ -333,7 +333,7 @@ def report(
     metavar="NAME",
     type=not_empty,
     help="Check the target as a pull with this --account would, and report only this account's "
-    "nights (the days with a pull).  [default: all accounts]",
+    "nights (days with a pull).  [default: all accounts]",
 )
 @option(
     "--exit-code",
@@ -427,7 +427,8 @@ def mcp(history: str, account: str | None, service: Service) -> None:
 @_number_option(
     "--backlinks",
     default="3",
-    help="Backlinks that each campaign starts with, numbered like the keywords.",
+    help="Backlinks that each campaign starts with; their ids also begin at the campaign's id x "
+    "100,000 + 1.",
 )
 @_number_option(
     "--seed",

@@ -144,10 +144,10 @@ def show_changes(
 
 
 def _answer_with_changes(changes: Changes, engine_names: tuple[str, str] | None) -> _Answer:
-    """Return the changes as an `_Answer`.
+    """Return the changes to show.
 
-    If the engines' names are known, `rows` shows them; `result` keeps the library's names
-    (`engine_a`, `engine_a_mobile`, …).
+    If the engines' names are known, `rows`, which are shown, contain them. `result`, which has the
+    totals and the notes, keeps the library's names (`engine_a`, `engine_a_mobile`, …).
     """
     rows: Sequence[Any] = changes
     if engine_names is not None:
@@ -164,7 +164,7 @@ def _answer_with_changes(changes: Changes, engine_names: tuple[str, str] | None)
 
 
 def _answer_with_counts(counts: CountedChanges, limit: int | None) -> _Answer:
-    """Return the counts of the first campaigns as an answer."""
+    """Return the counts to show: those of the first `limit` campaigns."""
     campaigns = counted(len(counts.campaigns), "campaign") + smallest_move_in_words(counts.moved)
     return _Answer(
         result=counts,

@@ -32,7 +32,7 @@ _NAMES_ELSEWHERE = {
     "--until": "--to",
     "--file": "--out",
 }
-"""Names from Python or from other commands, each with the option that it means here."""
+"""Option names that people know from Python or other tools, and the option that each means here."""
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -59,12 +59,12 @@ class Command(click.Command):
             # Click silently uses the last of two values. During completion a shell may repeat an
             # option, so nothing is refused then.
             if not ctx.resilient_parsing:
-                # the third result lists a parameter once for each time it was given
+                # the third result has a parameter as often as it was given
                 _, _, parameters = self.make_parser(ctx).parse_args(list(args))
                 _refuse_repeated(parameters, ctx)
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            # Click compares only letters, and suggests --restart for --start
+            # Click suggests by spelling alone: --restart for --start
             name = _NAMES_ELSEWHERE.get(error.option_name, "")
             if not any(name in parameter.opts for parameter in self.params):
                 raise
@@ -106,7 +106,7 @@ def command(help: str, *, name: str | None = None, examples: str = "") -> Callab
     The help is not a docstring, because Python can run without docstrings.
     """
     epilog = f"\b\nExamples:\n{examples}" if examples else None
-    # the whole first line is in the list of commands; click would cut it
+    # the list of commands shows the whole first line; click would shorten it
     first_line, _, _ = help.partition("\n")
     return click.command(name, cls=Command, help=help, short_help=first_line, epilog=epilog)
 

@@ -290,6 +290,7 @@ class Files(Target):
 
     def _is_from_a_pull(self, file: Path) -> bool:
         """Return whether a file begins with the first three columns of a pull's table."""
+        # the keys of the row are the names of the columns
         names = list(self.format.read_first_row(file))[:IDENTIFYING_COLUMN_COUNT]
         return any(
             names == [column.name for column in table.columns[:IDENTIFYING_COLUMN_COUNT]]

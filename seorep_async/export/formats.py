@@ -189,7 +189,8 @@ class Csv(Text):
     def read_first_row(self, file: Path) -> dict[str, Any]:
         """Return the first row by column, empty if the beginning of the file is not CSV.
 
-        If the file has only a header, all values are None.
+        All values are None if the file has only a header, or if a value is too long for the csv
+        module.
         """
         # An editor may have saved the file with a byte order mark.
         with open(file, encoding="utf-8-sig", errors="replace", newline="") as opened:
@@ -198,7 +199,7 @@ class Csv(Text):
             row: dict[str, Any] = dict.fromkeys(reader.fieldnames or ())
         except csv.Error:
             return {}
-        # a field, such as a selection of many ids, may be longer than the csv module accepts
+        # for example, a selection of many ids may be longer than the csv module accepts
         with suppress(csv.Error):
             row = next(reader, row)
         return row

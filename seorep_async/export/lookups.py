@@ -199,15 +199,22 @@ async def estimate(
 ) -> tuple[int, int | None]:
     """Estimate the requests of a pull from the first page of each feed of one campaign.
 
-    Return the number of requests, and the id of that campaign, or None if none could be sampled.
-    `missing` has the campaigns of the reports still to fetch, by feed; for keyword-by-date, their
-    keywords. `limit` is the page size that the caller gave, or None.
+    Each missing report counts as one request. The further pages of the sampled campaign are added
+    once for each missing report of the same feed. Keyword-by-date is not sampled, so each of its
+    reports counts as one request.
+
+    Args:
+        missing: the ids of the reports still to fetch, by feed. They are ids of keywords for
+            keyword-by-date, and of campaigns for the other feeds.
+        limit: the page size that the caller gave, or None.
+
+    Returns:
+        The number of requests, and the id of the sampled campaign, or None if no campaign could be
+        sampled.
     """
-    # keyword-by-date is not sampled: one request is counted for each of its missing keywords
     sampled_feeds: dict[Feed, Collection[int]] = {
         feed: ids for feed, ids in missing.items() if ids and feed is not Feed.KEYWORD_BY_DATE
     }
-    # each report takes at least one request
     requests = sum(map(len, missing.values()))
     # the service may list an invalid id, which can't be requested
     candidates = dict.fromkeys(
@@ -221,9 +228,9 @@ async def estimate(
     campaign_id, pages = sample
     for feed, page in pages.items():
         further_requests = (page.total_pages or 1) - 1
-        # While a campaign's own report is missing, its keywords are unknown, and so are not in
-        # `missing`. Each keyword will need one more request. The number of keywords is assumed to
-        # be that of the sampled campaign.
+        # If a campaign's own report is missing, its keywords are not known yet, so `missing` lacks
+        # them. The campaign is assumed to have as many keywords as the sampled one, and each takes
+        # one more request.
         if feed is Feed.CAMPAIGN and Feed.KEYWORD_BY_DATE in request.feeds:
             further_requests += _keyword_count(page)
         requests += len(sampled_feeds[feed]) * further_requests

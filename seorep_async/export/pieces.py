@@ -2,8 +2,8 @@
 
 A block is written in one step, and synced before the next one begins:
 
-    head     20 bytes: the index's length, the length of all pieces, the index's checksum, and a
-             checksum of these three
+    head     20 bytes: the index's length, the length of all pieces, the index's checksum, then a
+             checksum of these 16 bytes
     index    JSON, a `BlockIndex`: which reports are in the block, and where in its pieces
     pieces   bytes, one piece after the other; a `Format` encoded them
 
@@ -327,9 +327,9 @@ def opened_in(folder: Path) -> BlockFile:
 
 
 def _opened_at_once(folder: Path) -> BlockFile:
-    """Open a folder's file, as `opened_in` does, but in one try.
+    """Open a folder's file as `opened_in` does, without a second try.
 
-    Another pull may remove the folder meanwhile.
+    A FileNotFoundError or FileExistsError may mean that another pull removed the folder.
     """
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()

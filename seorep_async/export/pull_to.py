@@ -345,8 +345,8 @@ def _write(opened: OpenTarget, tracker: Tracker) -> PullSummary:
     summary = tracker.summary(request, outcomes)
     contents = Contents(staging, _pull_row(request, summary), summary.received, target.stop)
     notes: tuple[str, ...] = opened.notes
-    # The further notes concern reports that are written or replaced. If nothing was received, at
-    # most rows of `failures` and `pulls` are written, so there are no further notes.
+    # The other notes are about reports. If none was received, at most rows of `failures` and
+    # `pulls` are written, so there is nothing to note.
     if summary.received:
         if isinstance(target, Database):
             notes += target.notes_on_new_account()

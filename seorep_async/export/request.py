@@ -39,8 +39,8 @@ from seorep_async.version import __version__
 
 _log = logging.getLogger("seorep_async")
 _ROW_OPTIONS = ("options", "compared", "engine_names", "feed_search_param")
-"""The fields that change how a response becomes rows. Pulls that differ in one of them can't share
-a target.
+"""The fields that determine how a response becomes rows. Pulls that differ in one of them can't
+share a target.
 """
 _GROUPS_SHOWN = 5
 """The maximum number of groups listed in the error about an unknown group."""
@@ -81,8 +81,8 @@ ARGUMENTS_OF_PULL_TO = (
 """The arguments of `pull_to` itself. A misspelt argument may be meant for one of them."""
 
 
-# Staging files have these names. If others were stored, a file of an earlier night with failures
-# could not be read, and the pulls of later nights would be refused.
+# The names of two fields in staging files. They stay as they are: otherwise, a file that an earlier
+# version left after failures could not be read, and the next pulls would be refused.
 _STORED_NAMES = {
     "account_given": "names_account",
     "snapshot_date_given": "names_snapshot_date",
@@ -231,7 +231,7 @@ class ExportRequest(
 
     @property
     def row_options(self) -> str:
-        """A digest of the options and settings that change how a response becomes rows."""
+        """A digest of the options and settings that determine how a response becomes rows."""
         return _digest([getattr(self, name) for name in _ROW_OPTIONS])
 
     def differences(self, earlier: ExportRequest) -> dict[str, str]:
@@ -260,7 +260,9 @@ class ExportRequest(
         )
 
     def select(self, campaigns: Sequence[Campaign]) -> list[Campaign]:
-        """Return those of the account's campaigns that are requested.
+        """Return the listed campaigns that are in the requested groups and not excluded.
+
+        The service has already applied `filter`.
 
         Raises:
             ConfigurationError: a requested group has no campaign.
@@ -337,8 +339,8 @@ def _choice_of_campaigns(ids: Iterable[int] | None, options: ExportOptions) -> d
     filter_text = optional_strings(filter=options.get("filter"))["filter"]
     excluded = frozenset(check_ids("campaign", options.get("exclude") or ()))
     if ids is None:
-        # Groups and excluded ids are sorted, because their order does not matter. Named campaigns
-        # are not: rows are written in their order.
+        # Groups and excluded ids are sorted, because their order does not matter. The order of
+        # named campaigns is kept, because their rows are written in it.
         return {
             "campaigns": None,
             "groups": tuple(sorted(set(titles))),

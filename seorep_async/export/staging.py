@@ -300,7 +300,10 @@ class Staging:
         return most_rows is not None and max(self.rows.values(), default=0) > most_rows
 
     def require_room(self) -> None:
-        """Raise an error if a table has more rows than the target can store."""
+        """Raise an error if a table has more rows than a sheet can hold.
+
+        Only workbooks have a limit.
+        """
         if self.is_too_large:
             table, _ = self.rows.most_common(1)[0]
             raise ExportError(

@@ -287,7 +287,8 @@ class Sheet:
         """Return a column's name or description in words, if the sheet's headers are words."""
         if self.engine_names is None:
             return text
-        # with an empty tuple, the loop does nothing: the engines keep their letters
+        # Descriptions say `the first search engine`, and names begin with `engine_a_`. With an
+        # empty tuple, the loop does nothing: the engines keep their letters.
         for ordinal, letter, name in zip(
             ("first", "second"), "ab", self.engine_names, strict=False
         ):

@@ -118,9 +118,10 @@ def write_changes(
     if isinstance(changes, CountedChanges):
         return file.write(changes.campaigns, CampaignChanges, changes)
     rows: list[Any] = list(changes)
-    # a caller's own list of counts or changes has no days and no total
     if rows and isinstance(rows[0], CampaignChanges):
+        # None: a caller's own list does not say which days were compared
         return file.write(rows, CampaignChanges, None)
+    # the same holds for a caller's own list of changes
     result = changes if isinstance(changes, Changes) else None
     return file.write(rename_engines(rows, names), Change, result)
 

@@ -395,11 +395,12 @@ def changes(
         database: a file that pulls wrote, such as `rankings.duckdb`.
         account: the name of the account, if there are several.
         before: the earlier ranking day, or a month, `YYYY-MM`, for its last ranking day. By
-            default, the last ranking day before `after` that was pulled for most campaigns. If
-            `after` is a month, the last ranking day of the month before.
+            default, the last ranking day before `after` that was pulled for most campaigns or, if
+            there is no such day, for a few. If `after` is a month, the last ranking day of the
+            month before.
         after: the later ranking day, or a month. By default, the last ranking day that was pulled
-            for most campaigns. A day that was in the future when it was pulled is chosen only if
-            all days were.
+            for most campaigns. Days that were still in the future when they were pulled are chosen
+            only if there are no others.
         campaign: the id of one campaign; by default all. The days are chosen from those on which
             it has rankings.
         group: the title of a group, in any case. The days are chosen from those on which its
@@ -680,9 +681,9 @@ def _last_ranking_day(window: Days | None, days: Sequence[dt.date]) -> dt.date |
 def _error_for_no_earlier_day(
     selection: Selection, after: dt.date, days: Sequence[dt.date]
 ) -> ConfigurationError:
-    """Return the error that no ranking day precedes `after`.
+    """Return the error for a day without an earlier one.
 
-    It has advice if there is only one ranking day.
+    If it is the only ranking day, the error says how to get another.
     """
     known_days = f"{selection.history.label} has rankings of {selection.name} for {listed(days)}"
     problem = f"there is no day before {after} to compare it with: {known_days}"

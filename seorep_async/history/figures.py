@@ -345,13 +345,14 @@ def _dates_between(
 ) -> list[dt.date]:
     """Return the ranking days between two bounds.
 
-    By default, they end with the last ranking day that was pulled for most campaigns.
+    By default, they end with the last ranking day that was pulled for most campaigns or, if `first`
+    is later than that day, with the very last one.
     """
     all_days = selection.days()
     end = last
     if end is None:
         end = selection.last_day()
-        # the caller wants later days than that
+        # `first` is later than that day, so the days end with the very last one
         if first is not None and first > end:
             end = all_days[-1]
     days = [day for day in all_days if day <= end]
@@ -394,9 +395,9 @@ def _note_on_missing_campaigns(selection: Selection, first_and_last_day: Days) -
 
 
 def _standings(selection: Selection, dates: Sequence[dt.date]) -> list[Day]:
-    """Return the standings of these days, earliest first.
+    """Return the days, earliest first, each with a standing for each engine.
 
-    `moved` compares each day with the last of `dates`; `Day` explains all keys.
+    `Day` explains the keys. `moved` compares a day with the last of `dates`.
     """
     days: dict[dt.date, Day] = {}
     rows = selection.execute(_STANDINGS, days=dates, last=dates[-1]).fetchall()

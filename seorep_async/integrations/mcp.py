@@ -365,7 +365,7 @@ def _ranking_columns(names: Sequence[str] | None) -> Sequence[str]:
     for name in names:
         if name not in every_name:
             raise ConfigurationError(
-                f"there is no column {short_repr(name)}; there are {', '.join(every_name)}"
+                f"there is no column {short_repr(name)}; the columns are {', '.join(every_name)}"
             )
     return names
 

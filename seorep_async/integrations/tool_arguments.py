@@ -175,7 +175,7 @@ def read_arguments(
 
 
 def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
-    """Return the schema's name of an argument. A host may have sent a synonym."""
+    """Return the name that the schema gives an argument. The host may have sent a synonym."""
     if name in fields:
         return name
     for names in _SYNONYMS:
@@ -184,7 +184,7 @@ def _documented_name(name: str, fields: Mapping[str, FieldInfo]) -> str:
             for synonym in names.intersection(fields):
                 return synonym
     raise ConfigurationError(
-        f"there is no argument {short_repr(name)}; there are {', '.join(fields)}"
+        f"there is no argument {short_repr(name)}; the arguments are {', '.join(fields)}"
     )
 
 

@@ -270,7 +270,7 @@ def _is_error(envelope: Mapping[str, Any]) -> bool:
         error = envelope.get(name)
         if error and not _is_false(error):
             return True
-    # A message beside data is not an error, because services send greetings as well.
+    # Without data, a message is an error. With data, it may be a greeting.
     return "data" not in envelope and not envelope.keys().isdisjoint(_MESSAGE_FIELDS)
 
 

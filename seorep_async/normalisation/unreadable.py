@@ -57,8 +57,8 @@ class _Problem:
 def _find_problem(body: bytes) -> _Problem | None:
     """Return the first problem in a body, or None.
 
-    Each parsed object is replaced with its first problem, or None, because keeping millions of
-    objects would keep the garbage collector busy.
+    While parsing, each object is replaced with its first problem or None. Keeping millions of
+    objects would slow the garbage collector.
 
     Raises:
         ValueError: the body is cut short or is not JSON.

@@ -25,10 +25,12 @@ _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _MONTH = re.compile(r"([0-9]{4})-([0-9]{2})")
 _DATE_TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})[ T]([0-9]{1,2}):([0-9]{2}):([0-9]{2})")
 _NO_DATE = re.compile(r"(0000-00(-00([ T]0?0:00:00)?)?)?")
-"""The forms of a missing date. Each is empty, or a month, date or date-time of zeros."""
+"""The forms of a missing date: empty, or a month, a date or a date-time of zeros."""
 
 MIDNIGHT = frozenset({"", " 00:00:00", "T00:00:00", " 0:00:00", "T0:00:00"})
-"""The texts after a date, or a zero date, that can be dropped without loss: empty, or midnight."""
+"""The texts that may follow a date, even one of zeros, and can be dropped without loss: an empty
+text, or midnight.
+"""
 DATE_TIMES = re.compile(
     r"(?:\n(?!0000).{10}[ T](?:[01][0-9]|2[0-3]|[0-9]):[0-5][0-9]:[0-5][0-9])*+"
 )
@@ -163,7 +165,7 @@ def is_empty_or_null(value: object) -> bool:
 
 
 def _read(pattern: re.Pattern[str], make: Callable[..., D], value: object) -> D | None:
-    """Make a value from the numbers in a string. Return None if that is not possible."""
+    """Match a string, and make a value of the numbers in it. Return None if that fails."""
     if type(value) is not str:
         return None
     match = pattern.fullmatch(value)

@@ -48,7 +48,7 @@ def wire_names(model: type, engine_names: EngineNames) -> dict[str, str]:
 
 
 def engine_warning(row: Any) -> str | None:
-    """Return a warning about an unknown rank in `extra`, if engine A or engine B has no rank."""
+    """Return a warning if a row lacks the rank of an engine, and `extra` has an unknown rank."""
     if None not in (row.engine_a_ranking, row.engine_b_ranking):
         return None
     for name in row.extra:

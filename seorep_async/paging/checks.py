@@ -74,7 +74,11 @@ class Ledger(Generic[T]):
         self._compare_totals(page)
 
     def _end_at(self, page: Page[T]) -> None:
-        """Treat an empty page as the end, unless records are missing."""
+        """Treat an empty page as the end.
+
+        Raises:
+            PaginationError: several pages were announced, and records are or may be missing.
+        """
         self._ended = True
         # If page 1 announced a single page, or did not say how many there are, an empty page is not
         # an error yet: `finish` compares the number of records.
@@ -128,8 +132,8 @@ class Ledger(Generic[T]):
         """After the last page, check the number of records.
 
         Raises:
-            PaginationError: the number of records is not the announced one; or no number was
-                announced, and a page other than the last is shorter than another.
+            PaginationError: the number of records is not the announced one; or none was announced,
+                and a page before the last has fewer records than another.
         """
         if self._records is None:
             self._require_full_pages()

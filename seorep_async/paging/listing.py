@@ -181,6 +181,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
                 while reading.wants_request:
                     request = reading.request(reading.take_number())
                     tasks.append(self._session.spawn(self._session.send(request)))
+                # Closing the client cancels the task, and `wait` does not raise that cancellation.
                 await asyncio.wait([tasks[0]])
                 oldest = tasks.popleft()
                 if oldest.cancelled():

@@ -14,9 +14,9 @@ from seorep_async.session import Deadline, Lane, Request
 T = TypeVar("T")
 
 ATTEMPTS = 5
-"""The maximum number of attempts for a page of the size that the client found by asking for a large
-one (`page_size.py`). Some services fail only on large pages, so after these attempts the listing is
-read again with pages of the default size.
+"""The maximum number of attempts for a page of the large size that the client found
+(`page_size.py`). Some services fail only on large pages. After these attempts, the listing is
+therefore read again with pages of the default size.
 """
 
 
@@ -24,7 +24,7 @@ class Query(PrivateStruct, Generic[T]):
     """The query of a listing.
 
     Attributes:
-        path: from `/v3` on.
+        path: the path, beginning with `/v3`.
         query: encoded, without `page`.
         decode: makes the decoder of a page from the page's number.
         key: identifies a record, to detect repeated records.
@@ -54,7 +54,7 @@ class Query(PrivateStruct, Generic[T]):
             deadline: one deadline for all requests of the listing (`Deadline.of_call`), or a time
                 limit for each (`Deadline.of_stream`).
             lane: the lane of a pull, or None for a single listing.
-            position: the listing's position among others. The lowest is read first.
+            position: the listing's position among others. Listings are read in this order.
             limit: the page size that the client found. With None, the limit in `query` applies,
                 or the service's default.
         """

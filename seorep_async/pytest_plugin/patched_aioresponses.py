@@ -1,9 +1,9 @@
 """aioresponses, patched for the aiohttp version that this package needs.
 
-The patch relies on internals of both. aioresponses 0.7.9 creates a `ClientResponse` without the
-`stream_writer` that aiohttp 3.14 needs, so every call ends in a TypeError. It also feeds the body
-into a reader that pauses its connection after 128 KiB. A mock has no connection, so a larger body
-ends in an AssertionError. One of our tests fails as soon as aioresponses is fixed.
+The patch relies on internals of both libraries. aioresponses 0.7.9 creates a `ClientResponse`
+without the `stream_writer` that aiohttp 3.14 needs, so every call ends in a TypeError. It also
+feeds the body into a reader that pauses its connection after 128 KiB. A mock has no connection, so
+a larger body ends in an AssertionError. One of our tests fails as soon as aioresponses is fixed.
 """
 
 from __future__ import annotations

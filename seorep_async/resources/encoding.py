@@ -39,10 +39,10 @@ def encode_write(
 
 
 def _pairs(values: Mapping[str, ParamValue], arrays: ArrayEncoding) -> Iterator[tuple[str, str]]:
-    """Yield names and strings.
+    """Yield each name with its value as a string. A tuple is joined or repeated, as `arrays` says.
 
-    If this function collected them in a list and refused a later value, a traceback with local
-    variables would show the secrets among them.
+    The strings are not collected in a list here: if a later value were refused, a traceback with
+    local variables would show the secrets in that list.
     """
     for name, value in values.items():
         if not isinstance(value, tuple):

@@ -82,13 +82,13 @@ class Users(DeletableEndpoint[User]):
     ) -> User:
         """Change a user.
 
-        None leaves a field unchanged; `""` is sent as an empty value.
+        None leaves a field unchanged; `""` is sent as an empty value, but is refused as a password.
 
         Args:
             id: 1 to 2**31 - 1. `create` describes the other arguments.
 
         Raises:
-            ConfigurationError: there is nothing to change.
+            ConfigurationError: there is nothing to change, or the password is empty.
             NotFoundError: there is no such user.
         """
         extra_params = mask_secrets(extra_params)

@@ -1,8 +1,8 @@
 """The chain of handlers that every request passes through.
 
 A request passes through them in this order: the count, the rate limit, the latency, the faults,
-the key and other refusals, the operation. A request over the rate limit goes no further: it is
-refused after the latency.
+the key and other refusals, the operation. A request over the rate limit is refused there, but only
+after the latency has passed.
 """
 
 import asyncio
@@ -60,7 +60,8 @@ class Chain:
         self._options = service.options
         self._stats = stats
         self._closing = asyncio.Event()  # set by `close`, to end every delay
-        # A limiter is kept until the limit changes. The new one starts from zero.
+        # A limiter is kept until the limit changes. A changed limit gets a new limiter, which
+        # starts from zero.
         self._limiter_of = lru_cache(1)(Limiter)
         self._request_numbers = itertools.count(1)  # choose the faults
 
@@ -88,8 +89,7 @@ class Chain:
         self._closing.set()
 
     def forget(self) -> None:
-        """Release the account, because aiohttp keeps this object in a cache of handlers."""
-        # no request arrives after the end
+        """Release the account when the sandbox has ended. aiohttp keeps this object in a cache."""
         del self.service
 
     @web.middleware

@@ -50,7 +50,7 @@ class RowFormat:
     dates: Mapping[str, Callable[[str], str]] = field(factory=dict)
 
     def format(self, fact: FeedRow) -> FeedRow:
-        """Return the row of a fact."""
+        """Return a fact as a row of this format: only its fields, with dates written its way."""
         row = {name: fact[name] for name in self.fields}
         for name, write in self.dates.items():
             if row[name] is not None:

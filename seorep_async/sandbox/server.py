@@ -27,7 +27,8 @@ class Sandbox(Options):
         campaigns: campaigns of the account at first; their ids are 1 to this.
         keywords: keywords of each campaign; their ids begin at the campaign's id x 100,000 + 1.
         users: users of the account at first; their ids are 1 to this.
-        backlinks: backlinks of each campaign at first, numbered like the keywords.
+        backlinks: backlinks of each campaign at first; their ids also begin at the campaign's id x
+            100,000 + 1.
         seed: any integer; the same seed gives the same account, whatever the shape.
         shape: shape of the feeds' responses: nested (rows in `data.rows`), flat (in `data`), or
             mixed (each campaign or keyword has its own).

@@ -26,9 +26,9 @@ def _call_later(delay: float, call: Callable[[], None]) -> asyncio.TimerHandle:
 class Clock:
     """The time, the timers (in seconds) and the random numbers (0 to 1) of one client.
 
-    `call_later` is for time limits. `wake_later` is for requests that wait for a permit; tests end
-    these waits at once. `wall_clock`, in seconds since the epoch, is for HTTP dates, the day of a
-    report, and times that people read.
+    `call_later` is for time limits. `wake_later` is for requests that wait for a permit; it is
+    separate so that tests can end these waits at once. `wall_clock`, in seconds since the epoch, is
+    for HTTP dates, the day of a report, and times that people read.
     """
 
     monotonic: Callable[[], float] = time.monotonic

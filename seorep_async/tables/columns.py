@@ -158,7 +158,7 @@ def model_columns(model: type, rows: Sequence[Any]) -> list[Sequence[Any]]:
 
 @cache
 def _model_reader(model: type) -> tuple[Callable[[Any], Values], Values, list[tuple[int, type]]]:
-    """Return how to read models of a type.
+    """Return the parts with which `model_columns` reads models of a type.
 
     Returns:
         A function that reads the values of a model, the values of an absent model, and the columns
@@ -180,7 +180,7 @@ def _model_reader(model: type) -> tuple[Callable[[Any], Values], Values, list[tu
 def is_constant(column_type: ColumnType, values: Sequence[Any]) -> bool:
     """Return whether there are several strings, integers, booleans or dates, all equal.
 
-    Also False if the values are equal, but the first, middle and last are different objects.
+    Equal values may give False: the middle and the last must be the same object as the first.
     """
     if len(values) < 2 or column_type not in _COMPARABLE:
         return False
@@ -226,7 +226,7 @@ def fits(number: int) -> bool:
 
 
 def as_json(value: object) -> str:
-    """Return a value as a JSON string. Equal values give the same string."""
+    """Return a value as a JSON string, with the fields of its objects sorted by name."""
     return _ENCODE(value)
 
 

@@ -24,7 +24,7 @@ def require(module: str, *, extra: str | None = None) -> Any:
 
     Args:
         module: the library, or the module in it.
-        extra: the extra to name in the error, if it is not the library's own.
+        extra: the extra to name in the error, if the library belongs to several.
 
     Raises:
         ImportError: the library is missing. The message names the extra that installs it.
@@ -56,7 +56,7 @@ def install_command(extra: str) -> str:
 
 def _local_source() -> str | None:
     """Return the `file:` URL from which pip installed this package, or None for another source."""
-    # importing `importlib.metadata` takes long, and only a missing extra needs it
+    # importing `importlib.metadata` is slow, and only a missing extra needs it
     metadata = importlib.import_module("importlib.metadata")
     with suppress(metadata.PackageNotFoundError):
         text = metadata.distribution("seorep-async").read_text("direct_url.json")

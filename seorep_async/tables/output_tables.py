@@ -105,7 +105,11 @@ def table_of(feed: Feed) -> FeedTable:
 def _feed_table(
     feed: Feed, name: str, description: str, model: type, key: tuple[str, ...]
 ) -> FeedTable:
-    """Return the table of a feed. The leading columns come before those of its rows."""
+    """Return the table of a feed.
+
+    Its leading columns say which account, night and report a row belongs to. The columns of `model`
+    follow.
+    """
     of_keyword = (_KEYWORD,) if feed is Feed.KEYWORD_BY_DATE else ()
     lead = (_ACCOUNT, _SNAPSHOT, _CAMPAIGN, *of_keyword, _START, _END)
     columns = (*lead, *columns_of_model(model))

@@ -31,8 +31,9 @@ S = TypeVar("S")
 class Tabular:
     """The rows of a report, a pull or a list of objects. They form one table.
 
-    All its methods return the same rows and columns. Rows of a pull have the columns of its files.
-    Null and 0 stay different, and integers stay integers.
+    All its methods return the same rows and columns; data frames may have the columns in another
+    order. Rows of a pull have the columns of its files. Null and 0 stay different, and integers
+    stay integers.
     """
 
     __slots__ = ()
@@ -42,7 +43,7 @@ class Tabular:
         raise NotImplementedError
 
     def _frame_columns(self, table: Table) -> Sequence[Column]:
-        """Return the columns in the order that data frames have; by default that of the table."""
+        """Return the columns in the order of a data frame; by default, that of the table."""
         return table.columns
 
     def to_dicts(self) -> list[dict[str, Any]]:

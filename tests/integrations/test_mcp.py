@@ -303,7 +303,7 @@ def test_arguments_are_taken_as_hosts_send_them(
         (
             CampaignsArguments,
             {"company": "x"},
-            "there is no argument 'company'; there are filter, page",
+            "there is no argument 'company'; the arguments are filter, page",
         ),
         (HistoryArguments, {"sql": ""}, "sql is missing"),
         (ChangesArguments, {"campaign": 1, "campaign_id": 2}, "campaign was sent twice"),

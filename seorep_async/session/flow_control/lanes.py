@@ -113,7 +113,7 @@ class ClientLanes:
     """The lanes of one client.
 
     Attributes:
-        longest_pause: the longest pause, in seconds, that its requests wait out;
+        longest_pause: the longest pause, in seconds, that its requests accept;
             `retry_after_max`.
         calls: the lane of its single calls and listings.
         in_flight: its permits in flight.

@@ -109,12 +109,12 @@ class PermitQueue:
     def _end_if_hopeless(self, waiter: Waiter, now: float) -> None:
         """End a wait that can only fail.
 
-        The service's pause is longer than the client waits out, or than the request has left. Or an
-        outage has lasted for the request's time.
+        Either the service asked for a longer pause than the client accepts or the request has time
+        for, or an outage has lasted longer than the request's time limit.
         """
         pause = self.pace.paused_until - now
-        # At least 0: after the deadline, the time left is negative. Without a pause, `pause` is
-        # negative as well, and must not count as the longer one.
+        # At least 0. After the deadline, the time left is negative, and so is `pause` if there is
+        # no pause: such a wait must not end as if there were one.
         if pause > max(0.0, min(waiter.lanes.longest_pause, waiter.deadline.at - now)):
             wait = duration(pause)
             problem = f"not sent, because the service asked for a pause of another {wait}"
@@ -230,12 +230,13 @@ class PermitQueue:
         """
         permit.lanes.in_flight -= 1
         if permit not in self._in_flight:
-            # The permit's loop was closed, a later `join` has cleared `_in_flight`, and the garbage
-            # collector ends the attempt only now.
+            # The permit's loop was closed, a client that joined later has cleared `_in_flight`, and
+            # the garbage collector ends the attempt only now.
             return
         self._in_flight.remove(permit)
         self.pace.breaker.end_attempt(permit.started)
         failure = outcome if isinstance(outcome, Failure) else None
+        # a response, or a failure that says something about the service
         if outcome is not None and (failure is None or not failure.inconclusive):
             self._learn(permit, failure)
         self.dispatch()
@@ -285,7 +286,7 @@ class PermitQueue:
     def _pauses_everybody(self, permit: Permit, failure: Failure, is_short: bool) -> bool:
         """Return whether a refusal (429 or 503) with a Retry-After pauses everybody.
 
-        `is_short` says whether the client's requests would wait out the pause.
+        `is_short` says whether the client's requests accept the pause.
         """
         # 1. A 429 concerns the rate of all requests.
         if failure.cause is Cause.THROTTLE:
