@@ -20,6 +20,7 @@ from cattrs.gen import make_dict_structure_fn, override
 from seorep_async.errors import DecodeError
 from seorep_async.models import KeywordRanking, SearchLanguage, SearchLocation, Tag
 from seorep_async.normalisation import values
+from seorep_async.normalisation.unreadable import refused
 from seorep_async.normalisation.wire_names import wire_names
 from seorep_async.plain_values import UNFROZEN, field_types
 from seorep_async.settings import EngineNames
@@ -118,10 +119,7 @@ class ModelConverter:
                 omit=field.name not in names,
                 struct_hook=None if split is None else _as_hook(split),
             )
-        function: Callable[[Any, Any], Any] = make_dict_structure_fn(
-            model, self._cattrs, **overrides
-        )
-        return function
+        return make_dict_structure_fn(model, self._cattrs, **overrides)
 
     def _optional(self, model: type, value: Any) -> Any:
         return None if values.is_empty_or_null(value) else self._cattrs.structure(value, model)
@@ -136,19 +134,18 @@ class ModelConverter:
     def _decode_error(self, error: BaseException, path: str) -> DecodeError:
         """Return a DecodeError for the first error in a tree of cattrs errors."""
         while isinstance(error, ClassValidationError | IterableValidationError):
-            names = {}
-            if attrs.has(error.cl):
-                names = wire_names(error.cl, self._engine_names)
+            value_type = error.cl
             error = error.exceptions[0]
             for note in getattr(error, "__notes__", ()):
                 if isinstance(note, AttributeValidationNote):
+                    names = wire_names(value_type, self._engine_names)
                     path += f".{names[note.name]}"
                 elif isinstance(note, IterableValidationNote):
                     path += f"[{note.index}]"
         if isinstance(error, KeyError):
-            return DecodeError(f"{path}: is missing", field_path=path)
+            return refused(path, "is missing")
         if isinstance(error, ValueError):
-            return DecodeError(f"{path}: {error}", field_path=path)
+            return refused(path, str(error))
         raise error
 
 

@@ -11,7 +11,7 @@ import msgspec
 from seorep_async.models import SearchLanguage, SearchLocation, Tag
 from seorep_async.models.model import NO_EXTRA
 from seorep_async.normalisation import values
-from seorep_async.normalisation.values import DATE_TIMES, MIDNIGHT
+from seorep_async.normalisation.values import MIDNIGHT
 
 M = TypeVar("M")
 
@@ -21,6 +21,12 @@ _MOST_VALUES = 4096
 _LONGEST_KEY = 1024
 """The longest value to remember. Longer values rarely recur, and would fill the memory."""
 
+
+_DAY = slice(10)
+"""The part of a date-time that is a date. A named slice is made once, and `text[:10]` each time."""
+
+_TIME = slice(10, None)
+"""The other part of a date-time, which begins with a space or a T."""
 
 _FLAGS = {"true": True, "false": False, True: True, False: False, None: None}
 """The usual values of flags. Rows of the older format have booleans."""
@@ -111,16 +117,17 @@ class RankingValues:
             ValueError: a value is refused.
         """
         days = self._days.remembered
-        date_times = [""]
+        date_times: list[str] = []
         for row in rows:
             originals = {}
             for attribute, name in self._dates:
-                text = getattr(row, attribute) or ""
-                # The text after the day.
-                if text[10:] not in MIDNIGHT:
+                text = getattr(row, attribute)
+                if text is None:
+                    continue
+                if text[_TIME] not in MIDNIGHT:
                     originals[name] = text
                     # Only its day is remembered, because times of day may all differ.
-                    text = text[:10]
+                    text = text[_DAY]
                 try:
                     day = days[text]
                 except KeyError:
@@ -135,11 +142,7 @@ class RankingValues:
                 # Few rows have unknown fields, and joining dictionaries takes as long as looking up
                 # five dates.
                 row.extra = row.extra | originals if row.extra else originals
-        # One match of all texts takes a fraction of the time of a match of each.
-        lines = "\n".join(date_times)
-        # A text with a line break of its own adds a line.
-        if lines.count("\n") >= len(date_times) or not DATE_TIMES.fullmatch(lines):
-            raise ValueError("expected date-times")
+        values.check_date_times(date_times)
 
 
 class PeriodValues:

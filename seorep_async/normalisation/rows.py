@@ -29,7 +29,7 @@ from itertools import chain
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 from msgspec.json import Decoder as JsonDecoder, decode as decode_json, encode as encode_json
 from msgspec.structs import astuple
 
@@ -61,9 +61,9 @@ REFUSALS = (ValueError, RecursionError, OverflowError)
 CURRENT = {
     bool | None: Literal["true", "false"] | None,
     UNFROZEN.date: str,
-    SearchLocation | None: msgspec.Raw,
-    SearchLanguage | None: msgspec.Raw,
-    tuple[Tag, ...]: msgspec.Raw,
+    SearchLocation | None: Raw,
+    SearchLanguage | None: Raw,
+    tuple[Tag, ...]: Raw,
 }
 """The types on the wire in current rows, by the type of the attribute. Others are the same."""
 
@@ -107,7 +107,7 @@ takes as long as reading 500 rows. So names that differ in each row must not get
 _MAY_BE_FIELD = re.compile(r"\w[\w.-]{0,63}")
 """The form of names that may get fields. Types are kept, so long names would fill the memory."""
 
-_ABSENT = msgspec.Raw(b"null")
+_ABSENT = Raw(b"null")
 """The JSON of a part that the envelope lacks. Its identity distinguishes it from a null."""
 
 _read_metadata = JsonDecoder(Metadata | None).decode
@@ -181,7 +181,7 @@ class RowReader(Generic[M]):
         self._remember_names(extras)
         return self._page(envelope, number, subject, row_format, names)
 
-    def read_rows(self, json_rows: Sequence[msgspec.Raw]) -> list[M]:
+    def read_rows(self, json_rows: Sequence[Raw]) -> list[M]:
         """Read a slice of a page, whose rows may differ, or raise one of `REFUSALS`."""
         page = b'{"data":[' + b",".join(json_rows) + b"]}"
         # First types without unknown fields, then with fields for the names that recurred, and last
@@ -311,8 +311,8 @@ def _envelope_type(row: Any) -> Any:
     """Return the type of pages of either shape, which refuses unknown fields anywhere."""
     struct = partial(msgspec.defstruct, forbid_unknown_fields=True, gc=False)
     # Totals and metadata stay JSON, because they are strict even if the rows are not.
-    totals = ("totals", msgspec.Raw, _ABSENT)
-    metadata = ("metadata", msgspec.Raw, _ABSENT)
+    totals = ("totals", Raw, _ABSENT)
+    metadata = ("metadata", Raw, _ABSENT)
     # msgspec distinguishes the shapes by itself: `data` is an array, or an object with rows.
     nested = struct("Nested", [("rows", list[row]), totals])
     return struct("Envelope", [("data", list[row] | nested), totals, metadata])
@@ -359,7 +359,7 @@ def _totals_decoder(names: dict[str, str]) -> Callable[[bytes], Any]:
     return JsonDecoder(totals | bool | None).decode
 
 
-def _content(envelope: Any) -> tuple[list[Any], msgspec.Raw, str]:
+def _content(envelope: Any) -> tuple[list[Any], Raw, str]:
     """Return the rows of a page, its totals beside them, and the path of the rows."""
     if type(envelope.data) is list:
         return envelope.data, envelope.totals, "data"
