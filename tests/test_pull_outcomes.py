@@ -27,14 +27,6 @@ from tests.session.simulated_service import ApiRequest
 pytestmark = pytest.mark.virtual
 
 JANUARY = ("2023-01-01", "2023-01-31")
-# the keyword of each row of a result
-FRAMES: dict[str, Callable[[Any], list[int]]] = {
-    "to_dicts": lambda rows: [row["keyword_id"] for row in rows],
-    "to_jsonl": lambda lines: [json.loads(line)["keyword_id"] for line in lines.splitlines()],
-    "to_arrow": lambda table: table["keyword_id"].to_pylist(),
-    "to_pandas": lambda frame: list(frame["keyword_id"]),
-    "to_polars": lambda frame: frame["keyword_id"].to_list(),
-}
 
 
 def two_rows(request: ApiRequest) -> Any:
@@ -69,14 +61,25 @@ async def test_a_frame_begins_with_ranks_and_ends_with_constants() -> None:
         assert columns[-4:] == ["account", "snapshot_date", "start_date", "end_date"]
 
 
-@pytest.mark.parametrize("method", FRAMES)
-async def test_a_table_raises_the_first_failure_or_skips(method: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "keyword_ids"),
+    [
+        ("to_dicts", lambda rows: [row["keyword_id"] for row in rows]),
+        ("to_jsonl", lambda lines: [json.loads(line)["keyword_id"] for line in lines.splitlines()]),
+        ("to_arrow", lambda table: table["keyword_id"].to_pylist()),
+        ("to_pandas", lambda frame: list(frame["keyword_id"])),
+        ("to_polars", lambda frame: frame["keyword_id"].to_list()),
+    ],
+)
+async def test_a_table_raises_the_first_failure_or_skips(
+    method: str, keyword_ids: Callable[[Any], list[int]]
+) -> None:
     outcomes = await pulled([3, 404, 1])
     make = getattr(outcomes, method)
     with pytest.raises(NotFoundError) as caught:
         make()
     assert caught.value is outcomes[1].error
-    assert FRAMES[method](make(skip_failures=True)) == [30, 31, 10, 11]
+    assert keyword_ids(make(skip_failures=True)) == [30, 31, 10, 11]
 
 
 async def test_campaign_ids_given_for_keywords_are_suspected() -> None:

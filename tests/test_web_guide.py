@@ -86,14 +86,18 @@ def test_both_applications_answer_as_on_the_page(
     page.compare()
 
 
-def test_visitors_see_no_path_and_no_other_account(names: dict[str, Any]) -> None:
-    database = names["DATABASE"]
-    for argument, shown in {
-        "before": "the database has no rankings",
-        "account": "the rankings are not available",
-    }.items():
-        problem = ConfigurationError(f"{database} has no rankings", argument=argument)
-        assert names["said"](problem)["message"] == shown
+@pytest.mark.parametrize(
+    ("argument", "shown"),
+    [
+        ("before", "the database has no rankings"),
+        ("account", "the rankings are not available"),
+    ],
+)
+def test_visitors_see_no_path_and_no_other_account(
+    argument: str, shown: str, names: dict[str, Any]
+) -> None:
+    problem = ConfigurationError(f"{names['DATABASE']} has no rankings", argument=argument)
+    assert names["said"](problem)["message"] == shown
 
 
 @pytest.mark.parametrize("is_late", [False, True], ids=["at once", "out of time"])

@@ -41,7 +41,6 @@ NESTED = {
     Tag: "tags",
 }
 
-both_names = pytest.mark.parametrize("names", [EngineNames(), BRANDS], ids=["reference", "brands"])
 ACCOUNT: tuple[type, ...] = (
     Campaign,
     User,
@@ -49,11 +48,6 @@ ACCOUNT: tuple[type, ...] = (
     Keyword,
     Backlink,
 )
-RESPONSES = []
-for model in (*ACCOUNT, *FEED_ROWS):
-    for shape in shapes_of(model):
-        RESPONSES.append(pytest.param(model, shape, id=f"{model.__name__}-{shape}"))
-each_response = pytest.mark.parametrize(("model", "shape"), RESPONSES)
 
 
 def under(names: EngineNames, wire: Any) -> Any:
@@ -97,7 +91,7 @@ def types_of(model: Any) -> list[type]:
     return [type(getattr(model, name)) for name in names]
 
 
-@both_names
+@pytest.mark.parametrize("names", [EngineNames(), BRANDS], ids=["reference", "brands"])
 @pytest.mark.parametrize(
     ("model", "shape"),
     [
@@ -119,7 +113,14 @@ def test_a_response_of_the_reference_fills_the_model_exactly(
 # --- What the reference does not promise
 
 
-@each_response
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [
+        pytest.param(model, shape, id=f"{model.__name__}-{shape}")
+        for model in (*ACCOUNT, *FEED_ROWS)
+        for shape in shapes_of(model)
+    ],
+)
 def test_a_value_that_is_missing_or_wrong_is_refused_by_path(model: type, shape: str) -> None:
     wire, _ = example_of(model, shape)
     parent = {"list": "data[1]", "current": "data[0]", "older": "data[0]"}.get(shape, "data")

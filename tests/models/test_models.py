@@ -46,7 +46,6 @@ def class_name(model: object) -> str:
 
 
 every_model = pytest.mark.parametrize("model", EXAMPLES, ids=class_name)
-every_model_but_the_secret = pytest.mark.parametrize("model", NOT_SECRET, ids=class_name)
 
 
 @every_model
@@ -59,7 +58,7 @@ def test_a_model_can_not_be_changed(model: Any) -> None:
         object.__setattr__(model, "engine_c_ranking", 1)
 
 
-@every_model_but_the_secret
+@pytest.mark.parametrize("model", NOT_SECRET, ids=class_name)
 def test_a_pickled_or_copied_model_equals_the_original(model: Any) -> None:
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         again = pickle.loads(pickle.dumps(model, protocol))  # noqa: S301
@@ -92,14 +91,20 @@ def test_a_model_without_unknown_fields_has_an_immutable_extra(model: Any) -> No
     assert json.dumps(extra) == "{}"
 
 
-def test_a_report_knows_whose_it_is() -> None:
-    for feed in (Feed.CAMPAIGN, Feed.CAMPAIGN_BY_DATE):
-        report = attrs.evolve(REPORT, feed=feed)
-        assert report.campaign_id == 42
-        assert report.keyword_id is None
-    of_keyword = attrs.evolve(REPORT, feed=Feed.KEYWORD_BY_DATE)
-    assert of_keyword.campaign_id is None
-    assert of_keyword.keyword_id == 42
+@pytest.mark.parametrize(
+    ("feed", "campaign_id", "keyword_id"),
+    [
+        (Feed.CAMPAIGN, 42, None),
+        (Feed.CAMPAIGN_BY_DATE, 42, None),
+        (Feed.KEYWORD_BY_DATE, None, 42),
+    ],
+)
+def test_a_report_knows_whose_it_is(
+    feed: Feed, campaign_id: int | None, keyword_id: int | None
+) -> None:
+    report = attrs.evolve(REPORT, feed=feed)
+    assert report.campaign_id == campaign_id
+    assert report.keyword_id == keyword_id
 
 
 def test_version_account_and_night_tell_no_reports_apart() -> None:

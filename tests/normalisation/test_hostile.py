@@ -108,9 +108,10 @@ def test_nesting_of_any_depth_is_accepted_or_our_error(place: str) -> None:
 
 
 @every_place
-def test_a_nasty_value_anywhere_is_refused_or_taken_unchanged(place: str) -> None:
-    for value in (
-        "9" * 5000,
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param("9" * 5000, id="5,000 digits"),
         "NaN",
         r'"\ud800"',
         '"false"',
@@ -119,13 +120,15 @@ def test_a_nasty_value_anywhere_is_refused_or_taken_unchanged(place: str) -> Non
         '{"a": 1, "a": 2}',
         "[]",
         '"x"',
-    ):
-        body = place.replace("%s", value).encode()
-        try:
-            page = decode(body)
-        except SeoRepError:
-            continue
-        assert_faithful_page(page, json.loads(body), KeywordRanking)
+    ],
+)
+def test_a_nasty_value_anywhere_is_refused_or_taken_unchanged(value: str, place: str) -> None:
+    body = place.replace("%s", value).encode()
+    try:
+        page = decode(body)
+    except SeoRepError:
+        return
+    assert_faithful_page(page, json.loads(body), KeywordRanking)
 
 
 OUT_OF_RANGE = ["-" + "9" * 4300, "9" * 4301, "9" * 5000, "1e309", "-1e999", "9" * 400 + ".5"]

@@ -151,14 +151,17 @@ class Number(enum.IntEnum):
     SEVEN = 7
 
 
-ARRAYS = {
-    ArrayEncoding.BRACKETS: [("role[]", "client"), ("role[]", "staff & co")],
-    ArrayEncoding.REPEAT: [("role", "client"), ("role", "staff & co")],
-    ArrayEncoding.COMMA: [("role", "client,staff & co")],
-}
 ROLES = ["client", "staff & co"]
 
 
+@pytest.mark.parametrize(
+    ("encoding", "array"),
+    [
+        (ArrayEncoding.BRACKETS, [("role[]", "client"), ("role[]", "staff & co")]),
+        (ArrayEncoding.REPEAT, [("role", "client"), ("role", "staff & co")]),
+        (ArrayEncoding.COMMA, [("role", "client,staff & co")]),
+    ],
+)
 @pytest.mark.parametrize(
     "roles",
     [
@@ -167,24 +170,25 @@ ROLES = ["client", "staff & co"]
         partial(list, Role),
     ],
 )
-async def test_roles_are_written_as_the_settings_say(roles: Callable[[], Any], sent: Sent) -> None:
-    for encoding, array in ARRAYS.items():
-        request = await sent(LIST, {"role": roles()}, array_encoding=encoding)
-        assert pairs(request) == [*array, ("page", "1")]
+async def test_roles_are_written_as_the_settings_say(
+    roles: Callable[[], Any], encoding: ArrayEncoding, array: list[tuple[str, str]], sent: Sent
+) -> None:
+    request = await sent(LIST, {"role": roles()}, array_encoding=encoding)
+    assert pairs(request) == [*array, ("page", "1")]
 
 
+@pytest.mark.parametrize("names", FeedSearchParam)
 @each([*FEEDS, BY_NAME["backlinks.list"], BY_NAME["campaigns.list"]])
 async def test_only_a_feed_s_search_has_the_names_in_the_settings(
-    operation: Operation, sent: Sent
+    operation: Operation, names: FeedSearchParam, sent: Sent
 ) -> None:
     name = "search" if "search" in operation.inputs else "filter"
-    for names in FeedSearchParam:
-        request = await sent(operation, operation.least | {name: "x"}, feed_search_param=names)
-        expected = [name]
-        if operation in FEEDS:
-            both = names is FeedSearchParam.BOTH
-            expected = ["filter", "search"] if both else [names.value]
-        assert [sent_as for sent_as, value in pairs(request) if value == "x"] == expected
+    request = await sent(operation, operation.least | {name: "x"}, feed_search_param=names)
+    expected = [name]
+    if operation in FEEDS:
+        both = names is FeedSearchParam.BOTH
+        expected = ["filter", "search"] if both else [names.value]
+    assert [sent_as for sent_as, value in pairs(request) if value == "x"] == expected
 
 
 @pytest.mark.parametrize(
@@ -196,12 +200,19 @@ async def test_only_a_feed_s_search_has_the_names_in_the_settings(
     ],
     ids=lambda part: getattr(part, "name", part),
 )
+@pytest.mark.parametrize(
+    ("value", "text"), [(True, "true"), (False, "false"), ("Yes", "Yes"), ("1", "1")]
+)
 async def test_a_choice_is_written_as_string_and_string_is_passed_on(
-    encoding: RequestEncoding, operation: Operation, name: str, sent: Sent
+    value: bool | str,
+    text: str,
+    encoding: RequestEncoding,
+    operation: Operation,
+    name: str,
+    sent: Sent,
 ) -> None:
-    for value, text in {True: "true", False: "false", "Yes": "Yes", "1": "1"}.items():
-        request = await sent(operation, operation.least | {name: value}, request_encoding=encoding)
-        assert dict(pairs(request))[name] == text
+    request = await sent(operation, operation.least | {name: value}, request_encoding=encoding)
+    assert dict(pairs(request))[name] == text
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,6 @@ def clock() -> SimpleNamespace:
     return SimpleNamespace(now=1000.0)
 
 
-FIXED = RateLimit(10, kind="fixed-window", window=2)
-SLIDING = RateLimit(4, kind="sliding-window")
-
-
 @pytest.mark.parametrize(
     ("limit", "steps"),
     [
@@ -42,9 +38,15 @@ SLIDING = RateLimit(4, kind="sliding-window")
         (RateLimit(10, kind="sliding-window", window=5), [(3600, 100, 50)]),
         # A fixed window counts from zero when the next begins: at even distances, whenever
         # requests come.
-        (FIXED, [(1.75, 30, 20), (0.125, 30, 0), (0.125, 30, 20), (7, 30, 20), (1, 30, 20)]),
+        (
+            RateLimit(10, kind="fixed-window", window=2),
+            [(1.75, 30, 20), (0.125, 30, 0), (0.125, 30, 20), (7, 30, 20), (1, 30, 20)],
+        ),
         # A sliding window frees each place a window later.
-        (SLIDING, [(0, 3, 3), (0.5, 3, 1), (0.5, 9, 3), (0.5, 9, 1)]),
+        (
+            RateLimit(4, kind="sliding-window"),
+            [(0, 3, 3), (0.5, 3, 1), (0.5, 9, 3), (0.5, 9, 1)],
+        ),
     ],
 )
 def test_a_limit_lets_the_right_number_of_requests_through(
