@@ -151,9 +151,9 @@ class RateLimitedError(StatusError):
     """The service or a firewall refused the request for now, and the client stopped retrying.
 
     The attempts or the retry quota were used up, the pause would have outlasted the call, or the
-    request was a write that must not be repeated. The status is 429, most other 4xx with a
-    `Retry-After` header, or a 403 or 404 whose body did not come from the service itself. It is
-    None if the request was not sent because of a pause.
+    request was a write that must not be repeated. The status is 429. It can also be most other 4xx,
+    if there is a `Retry-After` header, or a 403 or 404 whose body did not come from the service
+    itself. It is None if the request was not sent because of a pause.
     """
 
     retryable = True
@@ -168,7 +168,7 @@ class ServerError(StatusError):
 
 
 class DecodeError(SeoRepError):
-    """The response is JSON, but its structure is not documented."""
+    """The response is JSON, but does not have the documented structure."""
 
     field_path: str | None = None
     """The JSON path of the unexpected value, for example `data.rows[3].engineARanking`."""

@@ -78,11 +78,12 @@ class KeyCheck:
     async def find_refusal(self) -> AuthenticationError | None:
         """Return the refusal of the key, or None, at the end of a pull.
 
-        Ask once first if requests since the last 403 have not yet shown that the key is good.
+        If too few requests succeeded since the last 403 to show that the key is good, ask the
+        service once before returning.
         """
         while not self.answered.is_set():
-            # Another consumer of this pull is asking. If it is cancelled, only one of those waiting
-            # here asks in its place.
+            # Another consumer of this pull is asking. If it is cancelled, the first of those that
+            # wake up here asks in its place, and this loop makes the others wait for that answer.
             await self.answered.wait()
         if self._successes_until_key_is_good and self.refusal is None:
             await self._ask()

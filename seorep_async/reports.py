@@ -416,7 +416,7 @@ def column_values(
 
     Args:
         report: the report.
-        campaign_id: the campaign of a keyword's report, which doesn't contain it.
+        campaign_id: the campaign, for a keyword's report, which does not name it.
         snapshot_date: the snapshot date of the rows, if it differs from the report's.
     """
     lead = [

@@ -1,3 +1,3 @@
-"""The version of this package in the distribution, the tables of pulls and the User-Agent."""
+"""The version of this package, which the table of pulls and the User-Agent also show."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""People's names for engine A and engine B, from an option, a variable or a profile."""
+"""The user's names for engine A and engine B, from an option, a variable or a profile."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def known_engine_names(
     try:
         return find_engine_names(option_value, profile)
     except ConfigurationError as error:
-        messages().print(f"Note: the engines have no names: {explain(error)}")
+        messages().print(f"Note: the names of the engines are unknown: {explain(error)}")
         # The command may still work: a database needs no profile, and for a service, the
         # environment may have the address and the key.
         return None

@@ -131,6 +131,7 @@ def _store(file: Path, name: str, values: Mapping[str, str]) -> None:
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         file.parent.mkdir(0o700, parents=True, exist_ok=True)
+        # it contains keys, which a traceback with local variables must not show
         text = Secret(target.read_text("utf-8-sig") if target.exists() else "")
         edited = with_values(text, name, values)
         if edited is None:

@@ -166,7 +166,10 @@ def count(value: str) -> int:
 
 
 def campaign_id(value: str, source: str = "", advice: str = "") -> int:
-    """Read a campaign id. The error for an invalid id says which command lists the ids."""
+    """Read a campaign id. The error for an invalid id says which command lists the ids.
+
+    `source` begins the error, such as `ids.csv, line 3: `, and `advice` ends it.
+    """
     try:
         return count(value.strip())
     except click.BadParameter:

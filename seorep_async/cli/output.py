@@ -195,11 +195,11 @@ def can_ask() -> bool:
 
 
 def confirm(question: str) -> None:
-    """Ask whether to delete something.
+    """Ask whether to delete something, and return if the answer is yes.
 
     Raises:
-        Exit: the person declined.
-        UsageError: there is no terminal.
+        click.exceptions.Exit: the answer is no.
+        click.UsageError: there is no terminal.
     """
     if not can_ask():
         raise click.UsageError(

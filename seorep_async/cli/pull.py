@@ -209,7 +209,10 @@ def _first_day(month: int) -> dt.date:
 
 
 def _last_days(number: int, unit: str, today: dt.date) -> Window:
-    """Return the first and last of the days, weeks or full months before today."""
+    """Return the first and last day of the last days, weeks of 7 days, or full months.
+
+    The period ends before today.
+    """
     if unit == "m":
         this_month = _month_of(today)
         return _window_of_months(this_month - number, this_month - 1)

@@ -80,7 +80,7 @@ def build_embedded(options: Mapping[str, str]) -> Sandbox:
     Raises:
         UsageError: an option is unknown, or its value is wrong.
     """
-    # the sandbox of -s has its own key and port
+    # -s takes no api-key, host or port: the sandbox has its usual ones
     choices = [_as_option(name) for name in READERS if name not in _NOT_EMBEDDED]
     for name in options:
         option_name = _as_option(name)

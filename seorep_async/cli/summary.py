@@ -259,7 +259,7 @@ def show_summary(run: PullRun, console: Console) -> None:
         console.print("Nothing to pull: no month needs another pull.")
         _show_next_step(run, console)
         return
-    # only a retry can succeed without campaigns: no requested report had failed
+    # with --retry-failed, there are no campaigns if no requested report failed last time
     if not run.campaign_ids:
         console.print(
             "Nothing to retry: no requested report failed last time. Omit --retry-failed to pull "

@@ -92,10 +92,11 @@ async def _check_file(
     account: str | None,
 ) -> None:
     """Open a target as a pull does, and report its state, its nights and staged pulls."""
-    # A real pull makes the same checks before its first request. An account is always named:
-    # otherwise, a database with two names for it would be refused before its nights are checked.
+    # A real pull makes the same checks before its first request. The account is always named,
+    # because a database that has it under two names would otherwise be refused before its nights
+    # are checked.
     options: ExportOptions = {"account": account or client.account}
-    # of all campaigns
+    # None: all campaigns
     request = ExportRequest.of(client, None, window, options)
     warnings = []
     try:
@@ -128,7 +129,7 @@ async def _check_file(
         today = client.now().date()
         await asyncio.to_thread(add_nights, findings, out, account, today)
     if staged_pull is not None:
-        advice = "" if staged_pull.ended else "; the same command without --restart goes on"
+        advice = "" if staged_pull.ended else "; the same command without --restart resumes it"
         findings.note("staged", f"{staged_in_words(attrs.asdict(staged_pull))}{advice}")
     if isinstance(checked_target, Database):
         await asyncio.to_thread(_add_other_staged, findings, checked_target)
@@ -166,7 +167,7 @@ def _state_in_words(out: str, *, has_pulls: bool) -> str:
     """Return what a target contains, and what a pull will do to it."""
     path = Path(out)
     if not has_content(path):
-        return f"{out} will be new"
+        return f"{out} will be created"
     size = decimal(path.stat().st_size)
     if path.suffix.lower() != ".duckdb":
         return f"{out} ({size}) will be replaced"

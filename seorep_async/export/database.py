@@ -279,9 +279,9 @@ class Database(Target):
         deadline = None
         use = use_of(self.path)
         with ExitStack() as wait:
-            # There are three reasons to wait: another pull of this process has the lock; another
-            # program has the file; this program has it open outside of a pull. The first has no
-            # time limit, because that pull will end.
+            # `_opened` returns None while another pull of this process has the lock. That wait has
+            # no limit, because that pull will end. `_opened` raises an error while another program,
+            # or this program outside of a pull, has the file open. That wait is limited.
             while True:
                 try:
                     database = self._opened(stack, use, to_write=to_write)
@@ -291,8 +291,8 @@ class Database(Target):
                     # frees the lock, so that other pulls can wait at the same time
                     stack.close()
                     holder = holder_of(error)
-                    is_late = deadline is not None and time.monotonic() >= deadline
-                    if holder is None or is_late:
+                    is_over_limit = deadline is not None and time.monotonic() >= deadline
+                    if holder is None or is_over_limit:
                         raise self._error_from(error) from error
                     # the minute begins when the database is first found to be open elsewhere
                     if deadline is None:

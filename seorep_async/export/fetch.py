@@ -218,6 +218,8 @@ class Fetcher:
         staging = self.staging
         request = staging.request
         self.tracker.start(Stage.LISTING, request.feeds[0])
+        # Why campaigns could not be looked up, if any. Their reports can be fetched nevertheless,
+        # so the error is only stored.
         error = None
         if request.campaigns is None:
             campaigns = await list_selected(self.client, request)
@@ -227,7 +229,8 @@ class Fetcher:
             campaign_ids = list(request.campaigns)
         plan = Plan.of(campaign_ids, campaigns)
         if not plan.account_ids:
-            # no owner is known now: the list failed, or names none; a resumed pull keeps its owners
+            # the lookup failed or found no owners, so a resumed pull keeps the owners and the
+            # sample of its earlier plan
             earlier_plan = staging.plan
             plan = msgspec.structs.replace(
                 plan, account_ids=earlier_plan.account_ids, sample=earlier_plan.sample

@@ -184,6 +184,10 @@ def refusal_to_replace(out: Path, file: Path, problem: str) -> ConfigurationErro
 def check_file(out: Path, file: Path) -> None:
     """Refuse a path that can't be a target.
 
+    Args:
+        out: the target as the caller wrote it, for messages.
+        file: the file to write; its path is absolute, and links are followed.
+
     Raises:
         ConfigurationError: the path is not a regular file, or there is no folder for it.
         ExportError: the file or its folder is read-only.

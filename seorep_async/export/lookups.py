@@ -48,7 +48,8 @@ def concerns_all(error: SeoRepError) -> bool:
 async def list_campaigns(client: SeoRepClient, filter: str | None = None) -> list[Campaign]:
     """List the campaigns. A PaginationError means that the list changed while it was read.
 
-    Then it is read again, up to three times. Each request has the call timeout, not the whole list.
+    The list is then read again, up to three times. The call timeout limits each request, not the
+    whole list.
     """
     for _ in range(MAX_REPULLS):
         with suppress(PaginationError):
@@ -121,7 +122,7 @@ async def _get_each(
         with client.timeout(QUESTION_SECONDS):
             return await client.campaigns.list(limit=1).page(1)
 
-    # after several 403s in a row, it asks whether the service still accepts the key
+    # after several 403s in a row, the check asks whether the service still accepts the key
     key = KeyCheck(request_one_campaign)
     remaining_ids = iter(ids)
     campaigns = {}
@@ -185,7 +186,7 @@ async def refuse_future_period(
     # without an answer, nothing is known about the period
     if has_answer:
         raise ConfigurationError(
-            f"start_date {request.start_date} has not begun, and the service has no rows of it; "
+            f"start_date {request.start_date} is in the future, and the service has no rows of it; "
             "name an earlier period",
             argument="start_date",
         )

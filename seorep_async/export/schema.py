@@ -321,7 +321,10 @@ def _unchanged_views(database: duckdb.DuckDBPyConnection) -> set[str]:
 
 
 def _definitions(existing: dict[str, ColumnsByName], unchanged_views: set[str]) -> Iterator[str]:
-    """Yield the statements that define tables, views and their comments."""
+    """Yield the statements that define tables, views and their comments.
+
+    `existing` has the columns of each table and view, with their comments.
+    """
     for table in all_tables():
         existing_columns = existing.get(table.name, {})
         if not existing_columns:
@@ -333,7 +336,7 @@ def _definitions(existing: dict[str, ColumnsByName], unchanged_views: set[str]) 
     for name, query in VIEWS.items():
         existing_columns = existing.get(name, {})
         if name not in unchanged_views:
-            # the new view has no comments
+            # replacing a view drops the comments of its columns, so all are written again
             existing_columns = {}
             yield f"CREATE OR REPLACE VIEW {name} AS {query}"
             yield _comment("VIEW", name, COMMENTS[name])

@@ -163,7 +163,7 @@ class Staging:
     def add_plan(
         self, plan: Plan, campaigns: Sequence[Campaign], error: SeoRepError | None = None
     ) -> None:
-        """Store the request, the ids to pull, and the campaigns' records, or the list's error."""
+        """Store the request, the ids to pull, the campaigns' records, and the error of a lookup."""
         table = campaigns_table()
         group = _Group(self._format)
 
@@ -183,7 +183,7 @@ class Staging:
             _add_without_unencodable(add, part)
         failures = {}
         if error is not None:
-            # without ids, because the whole list failed
+            # without ids, because it may be the error of the whole list
             failures[table.name] = [StagedFailure.of((), error)]
         index = BlockIndex(
             request=self.request, plan=plan, records=group.records, failures=failures

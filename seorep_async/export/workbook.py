@@ -158,7 +158,10 @@ class WorkbookFile(Target):
         return read_sheet(self.path, pulls_table().name) if has_content(self.path) else {}
 
     def write(self, contents: Contents, folder: Path) -> list[Path]:
-        """Write the workbook in the staging folder, and put it in place in one step."""
+        """Write the workbook in the staging folder, and put it in place in one step.
+
+        Return the path as the caller wrote it, or nothing if no report was received.
+        """
         if not contents.received:
             return []
         temporary_folder = unfinished_path(folder, "workbook")
@@ -315,7 +318,8 @@ class _Names:
     def of(cls, table: Table, name: str, id_name: str, parts: Iterable[Columns]) -> Self:
         """Read the names from the table that has them.
 
-        `parts` are the rows of that table in several parts, each by column.
+        `name` and `id_name` are the names of its columns with the names and the ids. `parts` are
+        the rows of that table in several parts, each by column.
         """
         columns = {column.name: column for column in table.columns}
         by_id: dict[int, str | None] = {}

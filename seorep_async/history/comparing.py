@@ -394,10 +394,10 @@ def changes(
     Args:
         database: a file that pulls wrote, such as `rankings.duckdb`.
         account: the name of the account, if there are several.
-        before: the earlier ranking day, or a month, `YYYY-MM`, for its last ranking day. By
-            default, the last ranking day before `after` that was pulled for most campaigns or, if
-            there is no such day, for a few. If `after` is a month, the last ranking day of the
-            month before.
+        before: the earlier ranking day (a day with rankings), or a month, `YYYY-MM`, for its last
+            ranking day. By default, the last ranking day before `after` that was pulled for most
+            campaigns or, if there is no such day, for a few. If `after` is a month, the last
+            ranking day of the month before.
         after: the later ranking day, or a month. By default, the last ranking day that was pulled
             for most campaigns. Days that were still in the future when they were pulled are chosen
             only if there are no others.
@@ -508,7 +508,7 @@ class ComparisonRequest:
 
 
 def _day_or_month(argument: str, value: dt.date | str | None) -> Days | None:
-    """Return the first and last day of a month, a day as both, or None without a value."""
+    """Return the first and last day of a month. For a day, return it twice; for None, None."""
     if value is None:
         return None
     first_day = check_day_or_month(argument, value, first=True)
@@ -541,7 +541,7 @@ class Comparison:
     Attributes:
         selection: the campaigns with reports of both days.
         days: the earlier and the later day.
-        left_out: why each other campaign can't be compared.
+        left_out: why the other campaigns can't be compared, by id.
         notes: sentences about the choice of the days.
     """
 
@@ -630,7 +630,8 @@ def _days_to_compare(
     window_before = requested_before or _month_before(requested_after)
     before = _last_ranking_day(window_before, days)
     after = _last_ranking_day(requested_after, days)
-    # a requested day without rankings is an error, because no other day may replace it
+    # If a window has no rankings, `_last_ranking_day` returns its last day, which is not in `days`.
+    # That is an error, because no other day may replace it.
     missing = {
         argument: day
         for argument, day in {"before": before, "after": after}.items()
@@ -643,7 +644,8 @@ def _days_to_compare(
     if after is None:
         after = selection.last_day()
     if before is None:
-        # a day that was pulled for only a few campaigns is used only if there is no other day
+        # `days_usual_first` has the usual days, then those with few campaigns. Days that were still
+        # in the future when they were pulled come last.
         all_days = [*selection.days_usual_first(), *reversed(days)]
         earlier_days = [day for day in all_days if day < after]
         if not earlier_days:
@@ -699,10 +701,10 @@ def _error_for_no_earlier_day(
 
 
 def comparable_campaigns(selection: Selection, days: Days) -> tuple[Selection, dict[int, str]]:
-    """Return the campaigns with reports of both days, and why each other can't be compared."""
+    """Return the campaigns with reports of both days, and why the others can't be compared."""
     before, after = days
-    # A campaign with a report since this day is expected on both days. It is two intervals before
-    # the first of them, but not before year 1.
+    # A campaign with a report since this day is expected on both days. The day is earlier than
+    # `before` by twice the time between the two days, but not before year 1.
     since = before - min(2 * (after - before), before - dt.date.min)
     rows = selection.execute(_CAMPAIGNS, before=before, after=after, since=since).fetchall()
     campaign_ids = []

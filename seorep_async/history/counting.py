@@ -31,8 +31,8 @@ _COUNT_OF_A_KIND = "count(*) FILTER (list_contains(string_split(kinds, ','), '{k
 _COUNTS_OF_KINDS = ", ".join(_COUNT_OF_A_KIND.format(kind=kind) for kind in KINDS)
 _COUNTS = f"""
     {CHOSEN_CHANGES},
-    -- Only the requested kinds count in `changes`. The number of each kind is shown nevertheless: a
-    -- campaign in which no keyword fell may have lost some.
+    -- Only the requested kinds count in `changes`. The number of every kind is shown all the same:
+    -- a campaign with no `fell` may still have some `lost`.
     counted AS (
         SELECT
             *,
@@ -61,7 +61,7 @@ _COUNTS = f"""
 @final
 @attrs.frozen
 class CampaignChanges:
-    """The numbers of changes of a campaign's ranks between two days.
+    """The number of changes of a campaign's ranks between two days, in all and of each kind.
 
     Each changed rank of a keyword in an engine counts once in `changes`, and once in the field of
     each kind that applies to it.
@@ -98,7 +98,7 @@ class CampaignChanges:
 
 @attrs.frozen(repr=False)
 class CountedChanges:
-    """The numbers of changes between two days. A notebook shows the table `campaigns`.
+    """The number of changes between two days, by campaign. A notebook shows the table `campaigns`.
 
     `write_changes` writes them to a workbook.
 
@@ -109,7 +109,7 @@ class CountedChanges:
         total: the number of changes of the requested kinds, in the requested engines. A keyword
             counts once in each engine in which its rank changed.
         campaigns: a table with a row for each campaign with changes. The campaigns that gained or
-            lost the most `places` come first; of equal ones, those with the most changes.
+            lost the most `places` come first; ties are broken by the number of changes.
         filters: the kinds and engines that were requested, if not all of them.
         moved: the minimum number of places for rose and fell.
         left_out: why some campaigns were not compared, by campaign.

@@ -101,8 +101,8 @@ def pull_table(
 
     Raises:
         ConfigurationError: an argument is wrong, or the variable is not set; nothing was sent.
-        SeoRepError: a report failed. With "rows": no report succeeded, and the key was, or may have
-            been, refused.
+        SeoRepError: a report failed. With "rows", only if no report succeeded and the cause was, or
+            may have been, a refused key.
         ImportError: the extra `arrow` is missing.
     """
     if snapshot_date is None:
@@ -112,7 +112,7 @@ def pull_table(
             argument="snapshot_date",
         )
     checked_feed = check_feed(feed)
-    # needs only a client, which is opened once all arguments are checked
+    # without its client, which is opened only after all arguments are checked
     table_pull = partial(
         _TablePull,
         ids=tuple(check_ids("campaign", ids)),

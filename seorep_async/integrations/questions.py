@@ -291,9 +291,11 @@ def _answer_query(history: History, question: SqlQuestion) -> str:
 def _without_final_semicolon(sql: str) -> str:
     """Return a statement without the semicolons and comments that follow it.
 
-    Another query encloses it, and DuckDB itself omits a semicolon only if no comment follows.
+    The statement is put into another query, and DuckDB drops a final semicolon itself only if no
+    comment follows.
     """
     duckdb = require("duckdb")
+    # `tokenize` counts in bytes
     encoded = sql.encode()
     end = len(encoded)
     for start, kind in reversed(duckdb.tokenize(sql)):

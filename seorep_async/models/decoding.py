@@ -16,13 +16,13 @@ class PageDecoder(Generic[T]):
     def documented(self, body: bytes) -> T | None:
         """Decode a page of documented shape, or return None.
 
-        Continue at `FeedPage.documented` in `normalisation/decoder.py`.
+        `FeedPage.documented` in `normalisation/decoder.py` implements this.
         """
         raise NotImplementedError
 
     def odd(self, body: bytes) -> T:
-        """Decode a page that `documented` refused.
+        """Decode a page after `documented` has returned None.
 
-        Continue at `FeedPage.odd` in `normalisation/decoder.py`.
+        `FeedPage.odd` in `normalisation/decoder.py` implements this.
         """
         raise NotImplementedError

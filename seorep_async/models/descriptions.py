@@ -1,4 +1,4 @@
-"""The description of every attribute of a model, once: for columns, help pages and editors.
+"""The one place that describes each attribute of a model, for columns, help pages and editors.
 
 `help()`, Arrow, DuckDB and `seorep columns` take it from here. Editors read the docstrings under
 the attributes. `python -m tests.models.attribute_docs` writes these docstrings from here, and a test
@@ -289,7 +289,7 @@ _DESCRIPTIONS = {
 
 def description_of(model: type, attribute: str) -> str:
     """Return the description of an attribute of a model, or "" if it has none here."""
-    # By the name of the model, because models import this module.
+    # The model is looked up by name, because models import this module.
     descriptions = {"extra": _EXTRA} | _DESCRIPTIONS.get(model.__name__, {})
     return descriptions.get(attribute, "")
 

@@ -89,7 +89,10 @@ class FeedPage(msgspec.Struct, PageDecoder[Page[M]], eq=False):
             return None
 
     def odd(self, body: bytes) -> Page[M]:
-        """Decode a page that `documented` has refused."""
+        """Decode a page whose rows are not alike, after `documented` has returned None.
+
+        This takes longer.
+        """
         page, json_rows = envelopes.split_page(body, self.subject)
         models = self._models(json_rows, page.items_path)
         totals = None

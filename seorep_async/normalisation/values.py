@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from seorep_async.plain_values import UNFROZEN
+from seorep_async.plain_values import UNFROZEN  # the real classes, even under freezegun
 
 D = TypeVar("D")
 
@@ -44,6 +44,7 @@ There may be many lines, so the pattern never backtracks into them.
 def describe(value: object) -> str:
     """Return a short form of a wire value for an error message."""
     if isinstance(value, str):
+        # Control characters are escaped. Printable letters of any language stay as they are.
         beginning = json.dumps(value[:_LONGEST], ensure_ascii=not value.isprintable())
         return beginning if len(value) <= _LONGEST else f'{beginning[:-1]}…"'
     if isinstance(value, list):
@@ -105,7 +106,7 @@ def flag(value: object) -> tuple[bool | None, str | None]:
 def date_time(value: object) -> dt.datetime | None:
     """Convert `YYYY-MM-DD HH:MM:SS` to a naive datetime. Null, "" and zero dates are None.
 
-    Hours may be unpadded.
+    A `T` may replace the space, and hours may be unpadded.
     """
     moment = _read(_DATE_TIME, UNFROZEN.datetime, value)
     if moment is None and not _is_no_date(value):

@@ -26,7 +26,7 @@ class Source(Protocol[T]):
 
     @property
     def awaits_consumer(self) -> bool:
-        """Whether no listing may begin until the consumer takes a result that is there."""
+        """Whether the consumer must take a finished result before another listing may begin."""
 
     def next_reading(self) -> Reading[T] | None:
         """Return the listing that begins next, or None to begin none now."""
@@ -61,8 +61,8 @@ class Crawl(Generic[T]):
        service.
     3. Page 1 of the next listing that begins.
     4. If there is no other work, a page of the first listing that was passed over. A listing with
-       a page that is being tried again is taken only if every unfinished listing has such a page,
-       and no new listing is held back by a report that the consumer has not taken yet.
+       a page that is being tried again comes last. It is taken only if all unfinished listings have
+       one, and the consumer is not holding back a new listing.
 
     There is a worker for each permit, plus one for each worker whose request is being tried again.
     With more workers, nearly every request would wait in the queue for its permit, which costs
@@ -203,7 +203,7 @@ class Crawl(Generic[T]):
         """
         if reading.is_given_up and not isinstance(error, AuthenticationError):
             # Another request of the listing failed first. The worker of that request reports the
-            # failure, perhaps only after a question about the key.
+            # failure, but may first ask the service about the key.
             return reading
         self._give_up(reading)
         if isinstance(error, AuthenticationError):
@@ -243,7 +243,7 @@ class Crawl(Generic[T]):
                 self._source.on_bug(bug)
         elif self.is_open:
             # Closing the client cancels workers, and so does the failure of their listing. After a
-            # failure, the source no longer knows the listing, and ignores this call.
+            # failure, the listing has already ended, so `on_failure` does nothing.
             self.drop(reading)
             closed = ConfigurationError("the client was closed while its pages were being read")
             self._source.on_failure(reading, closed)

@@ -40,7 +40,7 @@ class SizeFinder(Protocol):
     async def first_page(self, reading: Reading[T]) -> Page[T]:
         """Request page 1 of a listing, and set the page size that the listing keeps.
 
-        Continue at `PageSize.first_page` in `page_size.py`.
+        `PageSize.first_page` in `page_size.py` implements this.
         """
 
     def count_failure(self) -> None:
@@ -89,9 +89,10 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         return self.limit is not None and isinstance(error, _FAILURES_OF_LARGE_PAGES)
 
     def failure(self, error: SeoRepError) -> SeoRepError:
-        """Return the error of a failed page, or the earlier error if there was no time to send it.
+        """Return the error of a failed page.
 
-        The earlier error says why the listing was read again.
+        If its request was never sent for lack of time, return the earlier error, which says why the
+        listing was read again.
         """
         was_sent = error.attempts > 0 or not isinstance(error, DeadlineExceededError)
         return error if was_sent else self.earlier_error or error

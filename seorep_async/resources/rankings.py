@@ -401,7 +401,8 @@ class FeedQuery(PrivateStruct, Generic[R]):
         """Return the error for an empty report of future days, probably because of a wrong year."""
         path = self.endpoint.path
         subject = f"{self.feed.object_name} {id}"
-        problem = f"{self.start_date} to {self.end_date} has not begun, and the service has no rows"
+        period = f"{self.start_date} to {self.end_date}"
+        problem = f"{period} is in the future, and the service has no rows"
         return InvalidRequestError(problem, subject=subject, method="GET", path=path)
 
 

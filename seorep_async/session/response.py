@@ -1,4 +1,4 @@
-"""Read responses: decode a result, or return a failure. Large bodies are decoded in turn."""
+"""Read responses: decode a result, or return a failure. Large bodies are decoded one at a time."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class ResponseReader:
         # 2. Any other page of a feed, and any very large page: in a thread.
         # 3. A list: in a thread, because its records take ten times as long as rows.
         decode = call.request.decode
-        # The response has arrived, so a stop of the loop does not prolong the wait.
+        # A blocked loop gets no extra time here, because the response has already arrived.
         with TimeLimit(self._time_limits, self._seconds_left(call), extensions=0):
             async with self._turn:
                 if isinstance(decode, PageDecoder) and response.size <= _LARGEST_IN_LOOP:
@@ -147,7 +147,8 @@ async def _in_thread(decode: Decode[T], body: bytes) -> T:
     try:
         result = asyncio.get_running_loop().run_in_executor(thread, decode, body)
     except RuntimeError:
-        # No thread can be started, as in a container with few. Holding up the loop loses less.
+        # No thread can be started, for example in a container that allows few. Decoding here holds
+        # up the loop, but the response is not lost.
         return decode(body)
     finally:
         # The thread ends after this body.

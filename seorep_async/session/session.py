@@ -91,10 +91,10 @@ class Session:
         self._retries: Counter[str] = Counter()
         self._throttled = 0
         # The last request of any pull that the service accepted. A request for its `first_rows`
-        # finds out whether the key is refused (`pull.py`), or everything is
-        # (`_repeat_accepted_request`).
+        # finds out whether the key is refused (`pull.py`), or whether the service refuses
+        # everything (`_repeat_accepted_request`).
         self.accepted_request: Request[Any] | None = None
-        self._repetitions = 0  # of accepted requests; each asks for another number of rows
+        self._repetitions = 0  # of accepted requests; each asks for a different number of rows
 
     # Opening and closing
 
@@ -105,8 +105,8 @@ class Session:
         try:
             self._loop = asyncio.get_running_loop()
         except RuntimeError:
-            # for example, pytest's plugin of anyio also runs each test with trio
-            problem = "no event loop of asyncio is running; with anyio, use its backend asyncio"
+            # for example, anyio's pytest plugin also runs each test with trio
+            problem = "no asyncio event loop is running; with anyio, use its asyncio backend"
             raise ConfigurationError(problem) from None
         self.share.open()
         try:
@@ -136,7 +136,7 @@ class Session:
 
     async def _end_calls(self) -> None:
         """End all calls, whether they wait for a permit, for a response, or in back-off."""
-        # In tasks of the caller, calls end with the error of a closed client.
+        # Calls in the caller's own tasks end with the error that the client is closed.
         self.share.close()
         self._time_limits.close()
         # Workers of pulls are cancelled in the same iteration of the loop, before this error can
@@ -153,9 +153,9 @@ class Session:
             raise self._closed_error(None)
         if asyncio.get_running_loop() is not self._loop:
             raise ConfigurationError(
-                "this client was opened in another event loop: open one in each loop, in a web "
-                "framework in its lifespan; with pytest-asyncio, give fixture and test the same "
-                "loop_scope"
+                "this client was opened in another event loop: open one client in each loop (in a "
+                "web framework, in its lifespan; with pytest-asyncio, give the fixture and the "
+                "test the same loop_scope)"
             )
 
     def _closed_error(self, failure: Failure | None) -> SeoRepError:
@@ -329,7 +329,7 @@ class Session:
         """
         while await self._repeat_accepted_request(call, is_last_try=True):
             # The service refuses everything, so the attempts of this call failed only because they
-            # came too early. Each counts as a third.
+            # came too early. Each now counts as a third of a failed attempt.
             call.throttled = call.attempts
             # Without a deadline, nothing else would end this wait.
             if call.deadline.at == math.inf:
@@ -349,7 +349,7 @@ class Session:
         if not self.share.claim_repetition(subject, call.idle_since, is_last_try=is_last_try):
             return False
         # In an outage, a cache may have the answers to earlier requests. So each repetition asks
-        # for another number of rows.
+        # for a different number of rows.
         self._repetitions += 1
         # It becomes the next probe, because its subject, None, was not refused.
         repetition = msgspec.structs.replace(

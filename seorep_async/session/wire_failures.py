@@ -27,16 +27,18 @@ from seorep_async.session.failures import (
 from seorep_async.session.request import Request
 
 _CERTIFICATE_ADVICE = (
-    "; if the certificate is of your company's own authority, "
+    "; if your company's own authority issued the certificate, "
     "set SSL_CERT_FILE to the file that contains that authority's certificate"
 )
-_NO_TLS = "; if the server speaks no TLS, write http:// in place of https://, or check the address"
+_NO_TLS = (
+    "; if the server does not use TLS, write http:// in place of https://, or check the address"
+)
 _UNKNOWN_ISSUER = (18, 19, 20, 21)
 """OpenSSL's codes for a certificate that is self-signed or has an unknown issuer."""
 
 
 def is_lack_of_threads(error: Exception) -> bool:
-    """Return whether no thread could be started to look up a name. Containers have few."""
+    """Return whether no thread could be started to look up a name. Containers may allow few."""
     return isinstance(error, RuntimeError) and "new thread" in str(error)
 
 
@@ -45,7 +47,7 @@ def failure_of(  # noqa: C901, PLR0912, a table of cases
 ) -> Failure:
     """Return the failure of an attempt that ended with an exception of aiohttp.
 
-    Of RuntimeErrors, only those of `is_lack_of_threads` may be passed.
+    Pass a RuntimeError only if `is_lack_of_threads` is true for it.
     """
     reason = _reason(error, request)
 
@@ -158,6 +160,6 @@ def _reason(error: Exception, request: Request[Any]) -> str:
 def _system_words(error: OSError) -> str:
     """Return the system's message, which asyncio replaces with the address that it tried."""
     if error.errno is None or isinstance(error, ssl.SSLError | socket.gaierror):
-        # A server that closes in the TLS handshake leaves an error without words.
+        # A server that closes in the TLS handshake leaves an error without a message.
         return error.strerror or str(error) or type(error).__name__
     return os.strerror(error.errno)

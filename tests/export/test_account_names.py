@@ -128,7 +128,7 @@ async def test_several_failures_of_a_campaign_count_no_other_campaign(
 async def test_a_period_in_the_future_is_refused(tmp_path: Path, feed: Feed) -> None:
     out = tmp_path / "x.csv"
     async with serving(Account(rows=lambda _: []).answer) as (client, service):
-        with pytest.raises(ConfigurationError, match="start_date 2999-01-01 has not begun"):
+        with pytest.raises(ConfigurationError, match="start_date 2999-01-01 is in the future"):
             await pull_to(client, None, "2999-01-01", "2999-01-31", out=out, feeds=feed)
         assert len(reports_in(service)) == 2
     assert not [*tmp_path.iterdir()]

@@ -52,7 +52,7 @@ def left_open(limits: Limits | None) -> SeoRepClient:
 
 def test_without_a_loop_of_asyncio_the_error_says_so() -> None:
     # Trio, too, runs coroutines without a loop of asyncio.
-    with pytest.raises(ConfigurationError, match="with anyio, use its backend asyncio"):
+    with pytest.raises(ConfigurationError, match="with anyio, use its asyncio backend"):
         new_client(None).open().send(None)
 
 

@@ -13,7 +13,9 @@ from seorep_async.session.flow_control.refusals import ATTEMPTS_OF_HOLD
 
 SPAN = 1.0
 """The shortest time, in seconds, over which a delivered rate is measured."""
-_SHORTEST_SPAN = 0.1  # the same in `per_second_until`, where no limit was reached
+_SHORTEST_SPAN = 0.1
+"""The shortest time, in seconds, over which `per_second_until` measures. No limit was reached then.
+"""
 _DECREASE = 0.8  # a cut reduces the rate to this part of the delivered rate
 _DECREASE_AFTER_PAUSE = 0.93  # the same if the service asked for a pause
 _SHORTEST_HOLD = 1.5  # seconds that a rate is held after a cut, at least …
@@ -21,11 +23,11 @@ _LONGEST_HOLD = 12.0  # … and at most
 _STEP = 8.0  # the increase of the rate in one second, in attempts per second
 _LARGEST_STEP = 0.2  # the largest increase with one attempt
 _DOUBLING_STEP = 1.0  # the same in slow start
-_ENOUGH_ACCEPTED = 90  # attempts accepted in a row that prove a higher limit …
-_HIGHER = 1.1  # … at a rate above this multiple of the refused rate
+_ENOUGH_ACCEPTED = 90  # more attempts in a row than this, all accepted, prove a higher limit …
+_HIGHER = 1.1  # … if the rate is above this multiple of the refused rate
 _SLOWEST = 0.2  # the lowest rate, in attempts per second
-_GUESS = 3.0  # the lowest first rate, unless the service refused for more than a second
-_CATCH_UP = 0.02  # the longest delay of a timer, in seconds, that is made up for
+_GUESS = 3.0  # the lowest first rate, unless a lower one was measured long enough (`start_from`)
+_CATCH_UP = 0.02  # seconds; a start that is later than this is not put down to a slow timer
 
 
 class DeliveredRate(msgspec.Struct, eq=False):
@@ -71,7 +73,7 @@ class DeliveredRate(msgspec.Struct, eq=False):
         """
         overall = self.accepted / max(SPAN, now - self.since - self.paused)
         accepted_doubling = self.accepted - self.accepted_before
-        # Without `doubling`, a limit that rose would be averaged with the lower rate before.
+        # Without `doubling`, a rise of the limit would be averaged with the lower rate before it.
         # Without `overall`, a slow start at the end of a limiter's window would find too low a
         # limit.
         doubling = accepted_doubling / max(SPAN, self.seconds_of_doubling(now))

@@ -289,6 +289,7 @@ class Share:
         """Remove a cancelled request. A permit that it just got goes to the next request."""
         self._lanes.remove(waiter)
         if not waiter.turn.cancelled():
+            # its turn came just before the cancellation: it has a permit, an error or None
             outcome = waiter.turn.result()
             if isinstance(outcome, Permit):
                 self.take_back(outcome)
