@@ -321,7 +321,7 @@ def opened_in(folder: Path) -> BlockFile:
         ExportError: the folder is not private, or another pull has the file open.
     """
     # try again once: another pull that ends may remove the folder after this one has found it
-    with contextlib.suppress(FileNotFoundError, FileExistsError):
+    with contextlib.suppress(FileNotFoundError):
         return _opened_at_once(folder)
     return _opened_at_once(folder)
 
@@ -329,9 +329,11 @@ def opened_in(folder: Path) -> BlockFile:
 def _opened_at_once(folder: Path) -> BlockFile:
     """Open a folder's file as `opened_in` does, without a second try.
 
-    A FileNotFoundError or FileExistsError may mean that another pull removed the folder.
+    A FileNotFoundError may mean that another pull removed the folder.
     """
-    folder.mkdir(mode=0o700, exist_ok=True)
+    # `exist_ok` would raise this error for a file or a dangling link, whose message comes below
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
         raise ExportError(f"{folder} is a link or a file; {_REMOVE}", file=folder)

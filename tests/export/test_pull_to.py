@@ -75,6 +75,8 @@ def unsent(client: SeoRepClient) -> bool:
         ("x.totals.csv", "nowhere/x", "x.totals.csv is a link to nothing; remove it"),
         (".x.csv.pull", 0o755, "another user, or others can open it; remove it.* If its file"),
         (".x.csv.pull", ".", "is a link or a file; remove it"),
+        (".x.csv.pull", b"mine\n", "is a link or a file; remove it"),
+        (".x.csv.pull", "nowhere/x", "is a link or a file; remove it"),
         (".x.csv.pull/pieces", b"no pieces" * 99, "or from another version .*restart=True"),
     ],
 )
