@@ -54,6 +54,17 @@ async def outcomes_of(
 # --- One outcome each
 
 
+async def test_a_refused_report_says_which_pause_was_asked_for() -> None:
+    async with simulating(lambda request: whole(request, 1) if request.id == 1 else 429) as (
+        client,
+        service,
+    ):
+        service.retry_after = 86400
+        refused = (await outcomes_of(client, [1, 2]))[1].error
+        assert refused is not None
+        assert "it asked for a pause of 1 d" in refused.message
+
+
 @pytest.mark.parametrize(
     ("answer", "kind", "status"),
     [

@@ -91,10 +91,11 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
     def failure(self, error: SeoRepError) -> SeoRepError:
         """Return the error of a failed page.
 
-        If its request was never sent for lack of time, return the earlier error, which says why the
-        listing was read again.
+        If its request was not sent in time, return the earlier error, which says why the listing
+        was read again.
         """
-        was_sent = error.attempts > 0 or not isinstance(error, DeadlineExceededError)
+        is_late = isinstance(error, DeadlineExceededError | RateLimitedError)
+        was_sent = error.attempts > 0 or not is_late
         return error if was_sent else self.earlier_error or error
 
     def at_default_size(self, error: SeoRepError) -> Reading[T]:

@@ -223,7 +223,7 @@ async def test_a_pause_is_waited_for_or_an_error_at_once(
     await at_rest()
     release(share, permit, refusal(pause))
     if is_too_long:
-        said = f"because the service asked for a pause of another {errors.duration(pause)}"
+        said = f"because the service asked for a pause of at least another {errors.duration(pause)}"
         with pytest.raises(RateLimitedError, match=re.escape(f"not sent, {said}")):
             await waiting
         assert here().now == 0

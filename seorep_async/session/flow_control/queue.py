@@ -116,8 +116,9 @@ class PermitQueue:
         # At least 0. After the deadline, the time left is negative, and so is `pause` if there is
         # no pause: such a wait must not end as if there were one.
         if pause > max(0.0, min(waiter.lanes.longest_pause, waiter.deadline.at - now)):
-            wait = duration(pause)
-            problem = f"not sent, because the service asked for a pause of another {wait}"
+            # `_tell_refusal` may have shortened the pause.
+            wait = f"at least another {duration(pause)}"
+            problem = f"not sent, because the service asked for a pause of {wait}"
             waiter.end(RateLimitedError(problem, retry_after=pause))
             return
         if self.outage_outlasts(waiter.deadline):
