@@ -179,7 +179,13 @@ def _tag_fields(tags: tuple[Tag, ...]) -> list[tuple[int, str, str | None]]:
 
 
 _NESTED = (ColumnType.TAGS, ColumnType.FIELDS, ColumnType.ANY)
-_NULLABLE = {ColumnType.INTEGER: ("int64", "Int64"), ColumnType.BOOLEAN: ("bool", "boolean")}
+_PANDAS_TYPES = {
+    ColumnType.INTEGER: ("int64", "Int64"),
+    ColumnType.BOOLEAN: ("bool", "boolean"),
+    # fastparquet can't open a file in which a date has no type
+    ColumnType.DATE: ("date", "datetime64[us]"),
+    ColumnType.DATETIME: ("datetime", "datetime64[us]"),
+}
 """The names of a type in pandas. The second name allows nulls."""
 
 
@@ -187,8 +193,8 @@ def _pandas_metadata(table: Table) -> dict[str, Any]:
     """Return metadata that makes pandas read integers and booleans as nullable."""
     columns = []
     for column in table.columns:
-        if column.type in _NULLABLE:
-            pandas_type, numpy_type = _NULLABLE[column.type]
+        if column.type in _PANDAS_TYPES:
+            pandas_type, numpy_type = _PANDAS_TYPES[column.type]
             columns.append(
                 {
                     "name": column.name,

@@ -378,10 +378,12 @@ async def test_a_stream_counts_a_shared_keyword_for_each_campaign(tmp_path: Path
         assert rows[-1] == summary.rows == 2
 
 
-async def test_parquet_has_descriptions(client: SeoRepClient, tmp_path: Path) -> None:
+async def test_parquet_describes_its_columns(client: SeoRepClient, tmp_path: Path) -> None:
     await pull(client, tmp_path / "x.parquet")
     schema = pq.read_schema(tmp_path / "x.parquet")
     assert b"account" in schema.field("account").metadata[b"description"]
+    # fastparquet needs the type of each date
+    assert "snapshot_date" in str(schema.pandas_metadata)
 
 
 async def test_a_keyword_of_two_campaigns_is_fetched_once(out: Path) -> None:
