@@ -223,9 +223,10 @@ def _check_file(path: Path) -> None:
     # unlike Path's method, this returns False for a name that is too long
     if not os.path.isfile(path):
         raise _refusal(path, "there is no such file")
-    if SURROGATE.search(str(path.absolute())):
+    real_path = os.path.realpath(path)
+    if SURROGATE.search(real_path):
         raise _refusal(path, "its name is not UTF-8")
-    if CHARACTERS_NOT_FOR_DUCKDB & {*str(path.absolute())}:
+    if CHARACTERS_NOT_FOR_DUCKDB & {*real_path}:
         raise _refusal(path, PATH_NOT_FOR_DUCKDB)
     if not may_be_database(path):
         raise _refusal(path, NO_DATABASE)
@@ -261,9 +262,10 @@ def _connection_if_free(
         if use.waiting_pulls and not is_last_try:
             return None
         try:
-            # DuckDB would take a relative md:x.duckdb for the address of a service
+            # DuckDB would take a relative md:x.duckdb for the address of a service, and DuckDB 1.4
+            # would look for the log of a killed pull beside a link
             connection: duckdb.DuckDBPyConnection = library.connect(
-                str(path.absolute()), read_only=True, config=settings
+                os.path.realpath(path), read_only=True, config=settings
             )
         except library.Error as error:
             # the holder may be another process, or a reader of this process with other limits
