@@ -281,7 +281,7 @@ async def test_a_call_cut_short_names_the_wait_before_it() -> None:
 
 
 async def test_the_end_of_a_wait_names_the_limit_of_the_service() -> None:
-    said = "requests a second that the service allows; this request was not sent"
+    said = r"allows \(if it limits concurrent requests, set max_concurrency\); this request was not"
     async with session_above(SimulatedService("2/s", latency=0.05)) as session:
         await pull(session, 40)
         await call(session)

@@ -339,8 +339,12 @@ class Share:
                 f"its turn: at most {self.concurrency} requests may be in flight "
                 f"(max_concurrency={self.max_concurrency})"
             )
-        source = "your own requests_per_second" if rate.learnt > rate.cap else "the service"
-        return f"its turn, at the {rate.current:.3g} requests a second that {source} allows"
+        turn = f"its turn, at the {rate.current:.3g} requests a second that"
+        if rate.learnt > rate.cap:
+            return f"{turn} your own requests_per_second allows"
+        # A limit of concurrent requests refuses in the same way, and the client doesn't search for
+        # it.
+        return f"{turn} the service allows (if it limits concurrent requests, set max_concurrency)"
 
 
 def _priority_of_retry(deadline: Deadline, now: float) -> float:
