@@ -1,4 +1,4 @@
-"""The benchmarks run. Their figures are not checked here."""
+"""The benchmarks run. Of their figures, only the memory of exports is checked here."""
 
 import pickle
 import re
@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks.alternating import Ratio
+from benchmarks.export import MEMORY, measure, service
 
 pytestmark = pytest.mark.heavy
 
@@ -47,3 +48,11 @@ def test_a_ratio_from_another_process_keeps_its_control() -> None:
     ratio = pickle.loads(pickle.dumps(Ratio.of([2.0, 6.0], [1.0, 2.0])))  # noqa: S301  # our own
     assert float(ratio) == 4 / 1.5
     assert ratio.control == 2 / 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["parquet", "duckdb"])
+def test_20_000_reports_need_little_more_memory_than_2_000(kind: str) -> None:
+    with service(1) as address:
+        peaks = [measure(address, 1, kind, reports)["peak"] for reports in (2000, 20_000)]
+    assert peaks[1] <= MEMORY * peaks[0]
