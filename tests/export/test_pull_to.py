@@ -400,6 +400,16 @@ async def test_a_keyword_of_two_campaigns_is_fetched_once(out: Path) -> None:
     assert sum("keyword_id" in request.query for request in service.requests) == 1
 
 
+async def test_40_reports_need_at_most_30_further_requests(out: Path) -> None:
+    async with (
+        Sandbox(campaigns=40, keywords=60) as sandbox,
+        SeoRepClient(sandbox.base_url, sandbox.api_key) as client,
+    ):
+        summary = await pull(client, out)
+        assert client.stats.attempts <= 40 + 30
+    assert summary.rows == 40 * 60
+
+
 @pytest.mark.parametrize("format_", FORMATS)
 async def test_a_number_that_does_not_fit_fails_its_report_alone(
     tmp_path: Path, format_: str

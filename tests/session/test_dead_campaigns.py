@@ -18,6 +18,7 @@ from seorep_async.session.request import Response
 from tests.rankings import rankings_of, report_page
 from tests.session.simulated_service import (
     ApiRequest,
+    AtRandom,
     SimulatedService,
     pull,
     session_above,
@@ -318,6 +319,16 @@ def test_a_limit_found_again_and_again_is_not_random() -> None:
     assert figures.lost == 0
     # Refusals that were taken for random doubled the number of attempts.
     assert figures.refused <= 0.25
+
+
+@pytest.mark.parametrize(
+    ("share", "seed", "least"), [(0.1, 1, 25), (0.1, 5, 25), (0.25, 0, 5), (0.25, 5, 5)]
+)
+def test_random_refusals_slow_a_pull_little(share: float, seed: int, least: float) -> None:
+    figures = simulate(SimulatedService(AtRandom(share, seed)), 500)
+    assert figures.lost == 0
+    # If they were taken for a limit, this was 13 a second at 0.1, and 1 at 0.25.
+    assert 500 / figures.seconds >= least
 
 
 def test_a_cap_equal_to_the_limit_is_used() -> None:
