@@ -223,7 +223,7 @@ class _Run(Generic[R]):
         self._total = len(request.ids)  # outcomes in all
         self.taken: int = 0  # outcomes that the consumer has
         self._succeeded = 0
-        self._accepted_before = session.accepted_request
+        self._accepted_before = session.accepted_first_row
         # The error of an id that had no time left to be sent. All later ids have none either.
         self._late_error: SeoRepError | None = None
         self._bug: BaseException | None = None
@@ -305,7 +305,7 @@ class _Run(Generic[R]):
 
     def on_complete(self, reading: Reading[R]) -> None:
         """Make a report of complete pages, which is the outcome of its id."""
-        item = self._begun[reading.position]
+        item = self._begun[reading.requests.position]
         self.key.accept()
         try:
             report = item.listing.assemble(reading.pages)
@@ -321,7 +321,7 @@ class _Run(Generic[R]):
         await self.key.refuse(error, self.crawl.other_workers)
         if self.key.refusal is None:
             return
-        item = self._begun.get(reading.position)
+        item = self._begun.get(reading.requests.position)
         # This id ends with the error of its own request, all others with that of a stopped pull.
         if item is not None and item.reading is reading:
             self._stop(item, error)
@@ -331,7 +331,7 @@ class _Run(Generic[R]):
 
     def on_failure(self, reading: Reading[R], error: SeoRepError) -> Reading[R] | None:
         """End an id, defer it, or return another reading of it that may succeed."""
-        item = self._begun.get(reading.position)
+        item = self._begun.get(reading.requests.position)
         if item is None or item.reading is not reading:
             # The id has ended, or another reading has replaced this one.
             return None
@@ -417,18 +417,21 @@ class _Run(Generic[R]):
         deadline = Deadline.of_call(min(self._deadline.at, now + QUESTION_SECONDS))
         list_question = Request("GET", "/v3/campaigns", parse, "limit=1", deadline=deadline)
         question: Request[Any] = list_question
-        accepted = self._session.accepted_request
-        if accepted is not None:
+        accepted_first_row = self._session.accepted_first_row
+        if accepted_first_row is not None:
             # The lane of the pull is on hold until the response, so the question needs another.
-            question = msgspec.structs.replace(
-                accepted.first_rows(1), deadline=deadline, lane=Lane()
-            )
+            question = msgspec.structs.replace(accepted_first_row(), deadline=deadline, lane=Lane())
         # A report that arrives during the question does not make its campaign one of this pull.
-        is_of_earlier_pull = accepted is not None and accepted is self._accepted_before
+        is_of_earlier_pull = (
+            accepted_first_row is not None and accepted_first_row is self._accepted_before
+        )
         share = self._session.share
         share.hold(self._lane)
         try:
-            return await self._session.send(question)
+            response = await self._session.send(question)
+            # If it was about a campaign of an earlier pull, that is one of this pull now.
+            self._accepted_before = None
+            return response
         except AuthenticationError:
             if not is_of_earlier_pull:
                 raise

@@ -15,7 +15,7 @@ from seorep_async.session import Lane, Session, cancel_all
 T = TypeVar("T")
 
 
-_BY_POSITION = attrgetter("position")
+_BY_POSITION = attrgetter("requests.position")
 
 Job: TypeAlias = tuple[Reading[T], int]
 """A page to request, as its listing and its number."""

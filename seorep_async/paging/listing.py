@@ -14,7 +14,7 @@ import attrs
 from seorep_async.errors import ConfigurationError, SeoRepError, short_repr
 from seorep_async.models import Page
 from seorep_async.paging.page_size import PageSize
-from seorep_async.paging.query import Query
+from seorep_async.paging.query import PageRequests, Query
 from seorep_async.paging.reading import Reading
 from seorep_async.plain_values import plain_integer
 from seorep_async.session import Deadline, Lane, Session, cancel_all
@@ -92,7 +92,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
 
     async def _pages(self, reading: Reading[T]) -> AsyncGenerator[Page[T], None]:
         # The time of a stream begins with its first request.
-        reading.deadline = self._session.call_timeout.stream_deadline()
+        reading.requests.deadline = self._session.call_timeout.stream_deadline()
         async with aclosing(self._read_ahead(reading)) as pages:
             async for page in pages:
                 yield page
@@ -110,8 +110,8 @@ class Listing(NotAwaited, Generic[T, R_co]):
         if plain_number is None or plain_number < 1:
             problem = f"number must be an integer from 1, got {short_repr(number)}"
             raise ConfigurationError(problem, argument="number")
-        deadline = self._session.call_timeout.deadline()
-        return await self._session.send(self.query.request(plain_number, deadline))
+        requests = PageRequests(self.query, self._session.call_timeout.deadline())
+        return await self._session.send(requests.page(plain_number, limit=None))
 
     async def first_page(self) -> Page[T]:
         """Fetch page 1 as `await listing` does, for the package's own estimates.
@@ -141,11 +141,10 @@ class Listing(NotAwaited, Generic[T, R_co]):
         """Return a reading of the whole listing, from which nothing was requested yet.
 
         Args:
-            deadline: see `Query.request`.
-            lane: the lane of a pull, or None for a single listing.
-            position: the listing's position in a crawl.
+            deadline, lane, position: see `PageRequests`.
         """
-        return Reading(self.query, self._session, deadline, lane, position, self._page_size)
+        requests = PageRequests(self.query, deadline, lane, position)
+        return Reading(requests, self._session, self._page_size)
 
     async def _read_whole(self, deadline: Deadline) -> R_co:
         """Read everything, if necessary a second time with pages of the default size."""

@@ -16,7 +16,7 @@ import msgspec
 
 from seorep_async.errors import DeadlineExceededError, SeoRepError
 from seorep_async.models import Page
-from seorep_async.paging.reading import Reading
+from seorep_async.paging.query import PageRequests, Query
 from seorep_async.session import Deadline, Session
 from seorep_async.settings import Settings
 
@@ -81,15 +81,18 @@ class PageSize:
         self._pages_are_limited = False  # known: a limit shortens pages, not whole reports
         self._failures = 0
 
-    async def first_page(self, reading: Reading[T]) -> Page[T]:
-        """Request page 1 of a listing, and set the page size that the listing keeps."""
+    async def first_page(self, requests: PageRequests[T]) -> Page[T]:
+        """Request page 1 of a listing, and set `requests.limit`, the size of its further pages.
+
+        If this raises an error, the limit says whether the page may have been too large.
+        """
         # A variable, because mypy would take the state for unchanged after an `await`.
         was_found = self._state is PageSizeState.FOUND
         if was_found:
-            return await self._first_large_page(reading, None)
+            return await self._first_large_page(requests, None)
         now = self._session.clock.monotonic
         started = now()
-        page = await self._session.send(reading.request(1))
+        page = await self._session.send(requests.page(1, limit=None))
         # A larger page would save little or nothing.
         if not page.items or _announced_records(page) < 2 * len(page.items):
             return page
@@ -99,18 +102,18 @@ class PageSize:
         patience = max(SHORTEST_PATIENCE, PATIENCE * (now() - started))
         # Half of the remaining time is for the question, the other half for pages of the default
         # size.
-        ask_until = (now() + reading.deadline.at) / 2
+        ask_until = (now() + requests.deadline.at) / 2
         if await self._wait_for_turn(patience, ask_until):
             try:
                 if self._state is PageSizeState.UNKNOWN:
-                    return await self._ask(reading, page, patience, ask_until)
+                    return await self._ask(requests, page, patience, ask_until)
                 # The turn is kept for one more iteration of the loop, so that listings go on one at
                 # a time. If all went on in one iteration, they would block the loop.
                 await asyncio.sleep(0)
             finally:
                 self._turn.release()
         if self._state is PageSizeState.FOUND:
-            return await self._first_large_page(reading, page)
+            return await self._first_large_page(requests, page)
         return page
 
     async def _wait_for_turn(self, patience: float, ask_until: float) -> bool:
@@ -138,22 +141,22 @@ class PageSize:
         return share.pace is not None or share.only_probes
 
     async def _ask(
-        self, reading: Reading[T], page: Page[T], patience: float, ask_until: float
+        self, requests: PageRequests[T], page: Page[T], patience: float, ask_until: float
     ) -> Page[T]:
         """Ask the question. Return page 1 at the large size, or `page` if it was not accepted."""
-        reading.limit = LIMIT
         deadline = Deadline(ask_until, seconds_from_permit=QUESTION_SECONDS)
         question = msgspec.structs.replace(
-            reading.request(1),
+            requests.page(1, limit=LIMIT),
             deadline=deadline,
             max_attempts=QUESTION_ATTEMPTS,
             attempt_seconds=patience,
         )
         try:
             large_page = await self._session.send(question)
-            is_longer = _continues(page, large_page, reading)
-            if is_longer and await self._is_whole(large_page, reading, deadline):
+            is_longer = _continues(page, large_page, requests.query)
+            if is_longer and await self._is_whole(large_page, requests, deadline):
                 self._record_found_size(large_page)
+                requests.limit = LIMIT
                 return large_page
             self._state = PageSizeState.DEFAULT
         except SeoRepError as error:
@@ -168,10 +171,9 @@ class PageSize:
                 self.count_failure()
                 may_ask_again = self._state is PageSizeState.UNKNOWN
                 if may_ask_again and self._session.clock.monotonic() < ask_until:
-                    return await self._ask(reading, page, patience, ask_until)
+                    return await self._ask(requests, page, patience, ask_until)
             else:
                 self._state = PageSizeState.DEFAULT
-        reading.limit = None
         return page
 
     def _record_found_size(self, page: Page[Any]) -> None:
@@ -185,36 +187,35 @@ class PageSize:
             records if records < _announced_records(page) else LIMIT
         )
 
-    async def _first_large_page(self, reading: Reading[T], default_page: Page[T] | None) -> Page[T]:
+    async def _first_large_page(
+        self, requests: PageRequests[T], default_page: Page[T] | None
+    ) -> Page[T]:
         """Request page 1 at the found size.
 
         If its report may have been cut, return the default page, and use default pages from now on.
         """
-        reading.limit = LIMIT
-        page = await self._session.send(reading.request(1))
+        requests.limit = LIMIT
+        page = await self._session.send(requests.page(1, limit=LIMIT))
         if self._is_confirmed(page):
             return page
-        is_whole = await self._is_whole(page, reading, reading.deadline)
-        # Page 1 without a limit announces all records.
-        reading.limit = None
+        is_whole = await self._is_whole(page, requests, requests.deadline)
+        # Page 1 without a limit announces all records. If it fails, no large page is to blame.
+        requests.limit = None
         if default_page is None:
-            default_page = await self._session.send(reading.request(1))
+            default_page = await self._session.send(requests.page(1, limit=None))
         records = page.total_records
         if not is_whole or records is None or records < _announced_records(default_page):
             self._fall_back()
             return default_page
-        reading.limit = LIMIT
+        requests.limit = LIMIT
         self._confirm(page)
         return page
 
-    async def _is_whole(self, page: Page[T], reading: Reading[T], deadline: Deadline) -> bool:
+    async def _is_whole(self, page: Page[T], requests: PageRequests[T], deadline: Deadline) -> bool:
         """Return whether a report that announces exactly the limit is complete."""
         if _announced_records(page) != LIMIT or self._pages_are_limited:
             return True
-        # Only this request has another limit.
-        reading.limit = LIMIT - 1
-        request = msgspec.structs.replace(reading.request(1), deadline=deadline)
-        reading.limit = LIMIT
+        request = msgspec.structs.replace(requests.page(1, limit=LIMIT - 1), deadline=deadline)
         shorter_page = await self._session.send(request)
         self._pages_are_limited = _announced_records(shorter_page) >= LIMIT
         return self._pages_are_limited
@@ -282,10 +283,10 @@ def _announced_records(page: Page[Any]) -> int:
     return page.total_records or 0
 
 
-def _continues(page: Page[T], large_page: Page[T], reading: Reading[T]) -> bool:
+def _continues(page: Page[T], large_page: Page[T], query: Query[T]) -> bool:
     """Return whether a large page is a longer page 1 of the same listing."""
-    keys = list(map(reading.query.key, page.items))
-    large_keys = list(map(reading.query.key, large_page.items))
+    keys = list(map(query.key, page.items))
+    large_keys = list(map(query.key, large_page.items))
     if len(large_keys) <= len(keys) or large_keys[: len(keys)] != keys:
         return False
     if _announced_records(large_page) < _announced_records(page):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
+
+import msgspec
 
 from seorep_async.models import Page
 from seorep_async.normalisation import FeedPage, ModelPage
@@ -18,6 +21,8 @@ ATTEMPTS = 5
 (`page_size.py`). Some services fail only on large pages. After these attempts, the listing is
 therefore read again with pages of the default size.
 """
+_PAGE = re.compile("(?<![^&])(limit|page)=[^&]*&?")
+"""The size and the number of a page in a query."""
 
 
 class Query(PrivateStruct, Generic[T]):
@@ -39,43 +44,6 @@ class Query(PrivateStruct, Generic[T]):
     subject: str | None = None
     secrets: tuple[str, ...] = ()
 
-    def request(
-        self,
-        number: int,
-        deadline: Deadline,
-        lane: Lane | None = None,
-        position: int = 0,
-        limit: int | None = None,
-    ) -> Request[Page[T]]:
-        """Return the request of a page.
-
-        Args:
-            number: the number of the page.
-            deadline: one deadline for all requests of the listing (`Deadline.of_call`), or a time
-                limit for each (`Deadline.of_stream`).
-            lane: the lane of a pull, or None for a single listing.
-            position: the listing's position among others. Listings are read in this order.
-            limit: the page size that the client found. With None, the limit in `query` applies,
-                or the service's default.
-        """
-        query = f"page={number}"
-        if limit is not None:
-            query = f"limit={limit}&{query}"
-        if self.query:
-            query = f"{self.query}&{query}"
-        return Request(
-            method="GET",
-            path=self.path,
-            query=query,
-            secrets=self.secrets,
-            decode=self.decode(number),
-            subject=self.subject,
-            deadline=deadline,
-            priority=position,
-            lane=lane,
-            max_attempts=math.inf if limit is None else ATTEMPTS,
-        )
-
     @property
     def name(self) -> str:
         """The listing's name in messages. Without a subject, it is the path."""
@@ -84,3 +52,60 @@ class Query(PrivateStruct, Generic[T]):
     def __repr__(self) -> str:
         # Tracebacks show locals, and the query may be private.
         return f"Query({self.path})"
+
+
+class PageRequests(msgspec.Struct, Generic[T], eq=False):
+    """The requests of one listing while it is being read.
+
+    Attributes:
+        deadline: one deadline for all requests of the listing (`Deadline.of_call`), or a time
+            limit for each (`Deadline.of_stream`).
+        lane: the lane of a pull, or None for a single listing.
+        position: the listing's position among others. Listings are read in this order.
+        limit: the page size that `page_size.py` chose for the listing, or None.
+    """
+
+    query: Query[T]
+    deadline: Deadline
+    lane: Lane | None = None
+    position: int = 0
+    limit: int | None = None
+
+    def page(self, number: int, limit: int | None) -> Request[Page[T]]:
+        """Return the request of a page.
+
+        Args:
+            number: the number of the page.
+            limit: records per page. With None, the limit in the query applies, or the service's
+                default.
+        """
+        query = self.query
+        parameters = f"page={number}"
+        if limit is not None:
+            parameters = f"limit={limit}&{parameters}"
+        if query.query:
+            parameters = f"{query.query}&{parameters}"
+        return Request(
+            method="GET",
+            path=query.path,
+            query=parameters,
+            secrets=query.secrets,
+            decode=query.decode(number),
+            subject=query.subject,
+            deadline=self.deadline,
+            priority=self.position,
+            lane=self.lane,
+            max_attempts=math.inf if limit is None else ATTEMPTS,
+            first_row=None if self.lane is None else self.first_row,
+        )
+
+    def first_row(self) -> Request[Page[T]]:
+        """Return a request for the listing's first row, to find out whether it is accepted.
+
+        It is not one of the listing's pull, and its errors do not name the subject, because they
+        are not about it.
+        """
+        query = self.query
+        other_parameters = _PAGE.sub("", query.query).rstrip("&")
+        parameters = f"limit=1&page=1&{other_parameters}"
+        return Request("GET", query.path, query.decode(1), parameters, secrets=query.secrets)

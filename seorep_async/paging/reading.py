@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -18,8 +18,9 @@ from seorep_async.errors import (
 )
 from seorep_async.models import Page
 from seorep_async.paging.checks import Ledger, is_whole
-from seorep_async.paging.query import Query
-from seorep_async.session import Deadline, Lane, Request, Session
+from seorep_async.paging.page_size import PageSize
+from seorep_async.paging.query import PageRequests
+from seorep_async.session import Request, Session
 
 T = TypeVar("T")
 
@@ -34,28 +35,13 @@ _FAILURES_OF_LARGE_PAGES = (
 """Errors that smaller pages might avoid."""
 
 
-class SizeFinder(Protocol):
-    """Finds the page size of an endpoint (`page_size.py`)."""
-
-    async def first_page(self, reading: Reading[T]) -> Page[T]:
-        """Request page 1 of a listing, and set the page size that the listing keeps.
-
-        `PageSize.first_page` in `page_size.py` implements this.
-        """
-
-    def count_failure(self) -> None:
-        """Count a listing that failed at the found size and succeeded at the default size."""
-
-
 class Reading(msgspec.Struct, Generic[T], eq=False):
     """One listing while it is being read.
 
     Attributes:
-        deadline, lane, position: see `Query.request`.
         session: sends its requests.
         page_size: finds the size of all pages when page 1 is requested. If None, the limit in the
             query applies, or else the service's default.
-        limit: the size that `page_size` found, or None.
         blamed: the `page_size` whose large pages may have caused an earlier failure, or None.
         earlier_error: the failure of an earlier reading of this listing, or None.
         requested: the number of the last requested page.
@@ -67,14 +53,10 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         is_given_up: whether nobody waits for its pages any more.
     """
 
-    query: Query[T]
+    requests: PageRequests[T]
     session: Session
-    deadline: Deadline
-    lane: Lane | None
-    position: int
-    page_size: SizeFinder | None = None
-    blamed: SizeFinder | None = None
-    limit: int | None = None
+    page_size: PageSize | None = None
+    blamed: PageSize | None = None
     earlier_error: SeoRepError | None = None
     requested: int = 0
     checked: int = 0
@@ -86,7 +68,7 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
 
     def may_be_too_large(self, error: SeoRepError) -> bool:
         """Return whether pages larger than the default may have caused a failure."""
-        return self.limit is not None and isinstance(error, _FAILURES_OF_LARGE_PAGES)
+        return self.requests.limit is not None and isinstance(error, _FAILURES_OF_LARGE_PAGES)
 
     def failure(self, error: SeoRepError) -> SeoRepError:
         """Return the error of a failed page.
@@ -110,16 +92,8 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
 
         If there is a `page_size`, it finds the size of the pages again.
         """
-        return Reading(
-            self.query,
-            self.session,
-            self.deadline,
-            self.lane,
-            self.position,
-            self.page_size,
-            self.blamed,
-            earlier_error=error,
-        )
+        requests = msgspec.structs.replace(self.requests, limit=None)
+        return Reading(requests, self.session, self.page_size, self.blamed, earlier_error=error)
 
     @property
     def last_page(self) -> int | None:
@@ -161,13 +135,13 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
         return self.requested
 
     def request(self, number: int) -> Request[Page[T]]:
-        """Return the request of a page, with the limit that this listing has now."""
-        return self.query.request(number, self.deadline, self.lane, self.position, self.limit)
+        """Return the request of a page, with the page size of this listing."""
+        return self.requests.page(number, self.requests.limit)
 
     def fetch(self, number: int) -> Coroutine[Any, Any, Page[T]]:
         """Request a page. Page 1 decides the size of all pages."""
         if number == 1 and self.page_size is not None:
-            return self.page_size.first_page(self)
+            return self.page_size.first_page(self.requests)
         return self.session.send(self.request(number))
 
     def store(self, number: int, page: Page[T]) -> None:
@@ -190,16 +164,16 @@ class Reading(msgspec.Struct, Generic[T], eq=False):
             PaginationError: the page does not belong to the listing that page 1 announced.
         """
         self.checked += 1
+        query = self.requests.query
         if self.ledger is not None:
             self.ledger.add(page)
-        elif is_whole(page, self.query.key):
+        elif is_whole(page, query.key):
             # Most listings have one page, and need no ledger.
             self._complete()
             return
         else:
-            self.ledger = Ledger(
-                page, self.query.key, self.query.subject, self.session.settings.max_pages
-            )
+            most_pages = self.session.settings.max_pages
+            self.ledger = Ledger(page, query.key, query.subject, most_pages)
         if not self.ledger.wants_more():
             self.ledger.finish()
             self._complete()

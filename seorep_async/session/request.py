@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -25,8 +24,6 @@ For a page, it is a `FeedPage` or a `ModelPage` (`normalisation/decoder.py`). A 
 """
 
 _IDEMPOTENT_METHODS = ("GET", "PUT", "DELETE")
-_PAGE = re.compile("(?<![^&])(limit|page)=[^&]*&?")
-"""The size and the number of a page in a query."""
 
 
 # a msgspec struct, because an attrs object takes ten times as long to create for every request
@@ -44,6 +41,7 @@ class Request(PrivateStruct, Generic[T]):
         attempt_seconds: the time limit of an attempt, if it is shorter than
             `Settings.attempt_timeout`. An attempt that takes this long is the last.
         lane: the lane of its pull, or None for the lane of single calls and listings.
+        first_row: for a page of a pull, makes a request for the first row of the same listing.
         secrets: strings of the request that must not appear in an error, such as a password.
         private: whether it asks for new secrets, such as a login grant. It is not repeated, because
             each request may create some, and no error may quote the response.
@@ -62,6 +60,7 @@ class Request(PrivateStruct, Generic[T]):
     max_attempts: float = math.inf
     attempt_seconds: float = math.inf
     lane: Lane | None = None
+    first_row: Callable[[], Request[T]] | None = None
     private: bool = False
     secrets: tuple[str, ...] = ()
 
@@ -77,16 +76,6 @@ class Request(PrivateStruct, Generic[T]):
     def is_read(self) -> bool:
         """Whether it changes nothing."""
         return self.method == "GET" and not self.private
-
-    def first_rows(self, limit: int) -> Request[T]:
-        """Return a request for page 1 of the same listing, with at most `limit` rows.
-
-        It is not one of the listing's pull, and its errors do not name the subject, because they
-        are not about it.
-        """
-        other_parameters = _PAGE.sub("", self.query).rstrip("&")
-        query = f"limit={limit}&page=1&{other_parameters}"
-        return Request(self.method, self.path, self.decode, query, secrets=self.secrets)
 
     def __repr__(self) -> str:
         # tracebacks show locals; the rest may be private

@@ -7,7 +7,7 @@ import enum
 import math
 import os
 from collections import Counter
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -84,17 +84,15 @@ class Session:
         )
         self.share: Share = Share(settings, self.clock, limits, base_url.origin, account)
         self._loop: asyncio.AbstractEventLoop | None = None
-        # The page sizes that `paging` has found, by the endpoint's path.
-        self.page_sizes: dict[str, int] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        # For `stats`. The page sizes are those that `paging` has found, by the endpoint's path.
+        self.page_sizes: dict[str, int] = {}
         self._requests = 0
         self._retries: Counter[str] = Counter()
         self._throttled = 0
-        # The last request of any pull that the service accepted. A request for its `first_rows`
-        # finds out whether the key is refused (`pull.py`), or whether the service refuses
-        # everything (`_repeat_accepted_request`).
-        self.accepted_request: Request[Any] | None = None
-        self._repetitions = 0  # of accepted requests; each asks for a different number of rows
+        # `Request.first_row` of the last request of any pull that the service accepted. It finds
+        # out whether the key is refused (`pull.py`), or everything is (`_repeat_accepted_request`).
+        self.accepted_first_row: Callable[[], Request[Any]] | None = None
 
     # Opening and closing
 
@@ -223,10 +221,8 @@ class Session:
                 if not isinstance(result, Failure):
                     # The call gets back the tokens of the retry quota that its retries cost.
                     self.share.quota.succeed(call.spent)
-                    # Only requests of pulls have a lane. The last accepted one may be repeated
-                    # later, to find out whether the service accepts anything.
-                    if request.lane is not None:
-                        self.accepted_request = request
+                    if request.first_row is not None:
+                        self.accepted_first_row = request.first_row
                     return result
                 await self._prepare_retry(call, result, permit)
         except SeoRepError as error:
@@ -336,25 +332,22 @@ class Session:
                 return
 
     async def _repeat_accepted_request(self, call: Call[Any], *, is_last_try: bool) -> bool:
-        """Repeat a request that the service accepted before, if only refused campaigns are left.
+        """Request the first row of an accepted report, if only refused campaigns are left.
 
         If the service accepts it again, the breaker closes, and dead campaigns soon use up their
         attempts. Return whether the service refused it.
         """
-        accepted = self.accepted_request
+        if self.accepted_first_row is None:
+            return False
+        accepted = self.accepted_first_row()
         # Each endpoint may have an outage of its own.
-        if accepted is None or accepted.path != call.request.path:
+        if accepted.path != call.request.path:
             return False
         subject = call.request.subject
         if not self.share.claim_repetition(subject, call.idle_since, is_last_try=is_last_try):
             return False
-        # In an outage, a cache may have the answers to earlier requests. So each repetition asks
-        # for a different number of rows.
-        self._repetitions += 1
         # It becomes the next probe, because its subject, None, was not refused.
-        repetition = msgspec.structs.replace(
-            accepted.first_rows(self._repetitions), deadline=call.deadline, max_attempts=1
-        )
+        repetition = msgspec.structs.replace(accepted, deadline=call.deadline, max_attempts=1)
         try:
             await self.send(repetition)
         except SeoRepError as error:

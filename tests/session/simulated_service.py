@@ -330,7 +330,17 @@ async def pull(
 
     async def work(number: int, path: str) -> None:
         subject = path.partition("/")[0] if "/" in path else f"campaign {int(path) // 5}"
-        request = Request("GET", "/page", len, path, subject=subject, priority=number, lane=lane)
+        first_row = Request("GET", "/page", len, f"limit=1&page=1&{path}")
+        request = Request(
+            "GET",
+            "/page",
+            len,
+            path,
+            subject=subject,
+            priority=number,
+            lane=lane,
+            first_row=lambda: first_row,
+        )
         try:
             await session.send(request)
         except SeoRepError as error:

@@ -248,9 +248,8 @@ async def test_one_dead_campaign_at_a_known_limit_ends_in_time(
         await asyncio.wait([pulling], timeout=closes_after)
     assert len(await pulling) == (seconds_down > 3)
     assert 3 <= here().now - began <= min(timeout, closes_after)
-    # No cache can answer a repetition, because each one asks for another number of rows.
-    limits = [request.limit for request in service.requests if request.limit]
-    assert len(set(limits)) == len(limits)
+    # A service may refuse a larger limit.
+    assert {request.limit for request in service.requests} <= {0, 1}
 
 
 async def test_an_endpoint_that_is_down_slows_no_other() -> None:
