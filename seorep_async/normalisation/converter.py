@@ -46,18 +46,20 @@ class ModelConverter:
         self._engine_names = engine_names
         self._cattrs = Converter(detailed_validation=True)
         # cattrs coerces silently: "None" from null, True from "false", 3 from 3.9.
-        self._cattrs.register_structure_hook(int, _as_hook(values.integer))
-        self._cattrs.register_structure_hook(str, _as_hook(values.string))
-        self._cattrs.register_structure_hook(bool, _as_hook(values.boolean))
+        self._register(int, values.integer)
+        self._register(str, values.string)
+        self._register(bool, values.boolean)
         self._register(UNFROZEN.datetime | None, values.date_time)
         self._register(SearchLocation | None, partial(self._optional, SearchLocation))
         self._register(SearchLanguage | None, partial(self._optional, SearchLanguage))
-        self._register(tuple[Tag, ...], self._tags)
+        # This type is neither a class nor a union, so cattrs needs a function to recognise it.
+        self._cattrs.register_structure_hook_func(
+            partial(eq, tuple[Tag, ...]), _as_hook(self._tags)
+        )
         self._cattrs.register_structure_hook_factory(attrs.has, self._model_hook)
 
     def _register(self, value_type: Any, convert: Convert) -> None:
-        # A union such as `date | None` is not a class, so cattrs needs a function to recognise it.
-        self._cattrs.register_structure_hook_func(partial(eq, value_type), _as_hook(convert))
+        self._cattrs.register_structure_hook(value_type, _as_hook(convert))
 
     def structure(self, value: object, model: type[M], path: str) -> M:
         """Turn a parsed JSON object into a model.
@@ -77,9 +79,9 @@ class ModelConverter:
         """Return the cattrs hook that turns a JSON object into a model."""
         names = wire_names(model, self._engine_names)
         types = field_types(model)
-        splits = {name: _SPLITS[types[name]] for name in names if types[name] in _SPLITS}
+        splits = {name: _as_hook(_SPLITS[types[name]]) for name in names if types[name] in _SPLITS}
         if model is KeywordRanking:
-            splits["primary_keyword"] = values.flag
+            splits["primary_keyword"] = _as_hook(values.flag)
         structure = self._structure_function(model, names, splits)
         known_names = frozenset(names.values())
 
@@ -105,19 +107,18 @@ class ModelConverter:
         return hook
 
     def _structure_function(
-        self, model: type, names: dict[str, str], splits: dict[str, Convert]
+        self, model: type, names: dict[str, str], splits: dict[str, Callable[[Any, Any], Any]]
     ) -> Callable[[Any, Any], Any]:
         """Return a cattrs function that builds a model from its known fields.
 
-        A field in `splits` temporarily contains the pair that its function returns.
+        A field in `splits` temporarily contains the pair that its hook returns.
         """
         overrides: dict[str, Any] = {}
         for field in attrs.fields(model):
-            split = splits.get(field.name)
             overrides[field.name] = override(
                 rename=names.get(field.name),
                 omit=field.name not in names,
-                struct_hook=None if split is None else _as_hook(split),
+                struct_hook=splits.get(field.name),
             )
         return make_dict_structure_fn(model, self._cattrs, **overrides)
 

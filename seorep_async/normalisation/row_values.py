@@ -94,14 +94,16 @@ class RankingValues:
                     last_json = None
             row.search_language = language
             # Raw JSON has no hash. `b"" + raw` makes a key faster than `bytes(raw)`.
+            key = b"" + row.search_location
             try:
-                row.search_location = locations[b"" + row.search_location]
+                row.search_location = locations[key]
             except KeyError:
-                row.search_location = self._locations.new_value(b"" + row.search_location)
+                row.search_location = self._locations.new_value(key)
+            key = b"" + row.tags
             try:
-                row.tags = tags[b"" + row.tags]
+                row.tags = tags[key]
             except KeyError:
-                row.tags = self._tags.new_value(b"" + row.tags)
+                row.tags = self._tags.new_value(key)
             flag = row.primary_keyword
             try:
                 row.primary_keyword = _FLAGS[flag]

@@ -65,5 +65,6 @@ def move_unknown_fields(
     pattern = rf"({before})(?!{after})({fields})(?=,?\s*+{after})"
     # Three texts recur: other text, the text before unknown fields, and these fields.
     texts = re.split(pattern.encode(), page)
-    texts[2::3] = [b'"%b":{%b}' % (MARK.encode(), unknown_fields) for unknown_fields in texts[2::3]]
+    opening = f'"{MARK}":{{'.encode()
+    texts[2::3] = [opening + unknown_fields + b"}" for unknown_fields in texts[2::3]]
     return b"".join(texts), len(texts) // 3

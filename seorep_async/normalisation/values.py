@@ -15,6 +15,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, TypeVar
 
+import msgspec
+
 from seorep_async.plain_values import UNFROZEN  # the real classes, even under freezegun
 
 D = TypeVar("D")
@@ -30,14 +32,6 @@ _NO_DATE = re.compile(r"(0000-00(-00([ T]0?0:00:00)?)?)?")
 MIDNIGHT = frozenset({"", " 00:00:00", "T00:00:00", " 0:00:00", "T0:00:00"})
 """The texts that may follow a date, even one of zeros, and can be dropped without loss: an empty
 text, or midnight.
-"""
-_DATE_TIMES = re.compile(
-    r"(?:\n(?!0000).{10}[ T](?:[01][0-9]|2[0-3]|[0-9]):[0-5][0-9]:[0-5][0-9])*+"
-)
-"""Date-times, each after a line break. Their times are checked in full. Of their dates, only two
-things are checked: the length, and that the year is not 0000.
-
-There may be many lines, so the pattern never backtracks into them.
 """
 
 
@@ -115,15 +109,18 @@ def date_time(value: object) -> dt.datetime | None:
 
 
 def check_date_times(texts: Sequence[str]) -> None:
-    """Check the form and the times of date-times, but not their dates, except for the year 0000.
+    """Refuse texts that `date_time` would not convert, in a tenth of the time.
 
     Raises:
-        ValueError: a text has another form or another time.
+        ValueError: one of the texts is no date-time, or is a zero date.
     """
-    # One match of all texts takes a fraction of the time of a match of each.
-    lines = "\n".join(["", *texts])
-    # A text with a line break of its own adds a line.
-    if lines.count("\n") > len(texts) or not _DATE_TIMES.fullmatch(lines):
+    joined = "".join(texts)
+    # `YYYY-MM-DD HH:MM:SS` has 19 characters. msgspec refuses an hour of one digit, so it gets two.
+    if len(joined) < 19 * len(texts):
+        texts = [f"{text[:11]}0{text[11:]}" if len(text) < 19 else text for text in texts]
+    msgspec.convert(texts, list[UNFROZEN.datetime])  # type: ignore[name-defined]
+    # msgspec accepts `t` for T, and longer texts: with fractions of a second, or with a time zone.
+    if "t" in joined or len("".join(texts)) > 19 * len(texts):
         raise ValueError("expected date-times")
 
 

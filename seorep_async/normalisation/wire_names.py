@@ -15,7 +15,7 @@ from seorep_async.errors import short_repr
 from seorep_async.models import CampaignPeriod, KeywordPeriod, KeywordRanking, RankingTotals
 from seorep_async.settings import EngineNames
 
-_CAMEL_CASE = frozenset({KeywordRanking, CampaignPeriod, KeywordPeriod, RankingTotals})
+_CAMEL_CASE = (KeywordRanking, CampaignPeriod, KeywordPeriod, RankingTotals)
 """The models whose wire names are in camelCase."""
 _NEXT_WORD = re.compile("_([a-zA-Z])")
 _WORD = re.compile(r"engine_[ab](?![a-z0-9])|[a-z0-9]+")
