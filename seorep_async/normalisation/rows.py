@@ -29,7 +29,7 @@ from itertools import chain
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Meta, Raw
 from msgspec.json import Decoder as JsonDecoder, decode as decode_json, encode as encode_json
 from msgspec.structs import astuple
 
@@ -55,8 +55,12 @@ from seorep_async.settings import EngineNames
 
 M = TypeVar("M")
 
-REFUSALS = (ValueError, RecursionError, OverflowError)
-"""The errors for refused pages and rows. msgspec's errors are ValueErrors."""
+REFUSALS = (ValueError, RecursionError, OverflowError, TypeError)
+"""The errors for refused pages and rows. msgspec's errors are ValueErrors.
+
+A TypeError means that raw rows can't become models, because a later msgspec lays structs out
+otherwise. Then the reference converter reads all rows, which takes ten times as long.
+"""
 
 CURRENT = {
     bool | None: Literal["true", "false"] | None,
@@ -67,7 +71,7 @@ CURRENT = {
 }
 """The types on the wire in current rows, by the type of the attribute. Others are the same."""
 
-_NO_NUMBER = msgspec.Meta(ge=1, le=0)  # a constraint that no number meets
+_NO_NUMBER = Meta(ge=1, le=0)  # a constraint that no number meets
 
 OLDER = CURRENT | {
     bool | None: bool | str | Annotated[int, _NO_NUMBER] | None,
@@ -80,7 +84,7 @@ without `strict` would read 1 as true.
 """
 
 _MOST = 10**18 - 1  # longer strings are no integers
-_WHOLE = Annotated[int, msgspec.Meta(ge=-_MOST, le=_MOST)] | Annotated[float, _NO_NUMBER]
+_WHOLE = Annotated[int, Meta(ge=-_MOST, le=_MOST)] | Annotated[float, _NO_NUMBER]
 
 _LAX = {int: _WHOLE, int | None: _WHOLE | None}
 """The types of integers that may be strings as well, so they are decoded without `strict`.

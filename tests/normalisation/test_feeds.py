@@ -35,6 +35,16 @@ def test_attributes_are_read_only_under_an_account_s_names(row: type) -> None:
     )
 
 
+@every_feed
+def test_rows_are_read_even_if_structs_can_not_become_models(
+    row: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Calling None is a TypeError. So is setting a class of another layout.
+    monkeypatch.setattr("seorep_async.normalisation.rows.turn_into_models", None)
+    wire, model = row_and_model(row, 1)
+    assert decode_row(wire, row) == model
+
+
 # --- Totals
 
 
