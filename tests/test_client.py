@@ -20,7 +20,7 @@ from seorep_async.errors import (
     OutcomeUnknownError,
 )
 from tests.sandbox.calls import client_of_sandbox
-from tests.session.calls import KEY, Connect, OpenClient, ask
+from tests.session.calls import KEY, Connect, OpenClient, ask, failure_of
 from tests.session.scripted_server import EMPTY_PAGE, FINE, Connection, SeenRequest, answer, reset
 
 ENVELOPE: dict[str, Any] = {
@@ -212,9 +212,8 @@ async def test_a_retried_page_is_one_request_of_several_attempts(connect: Connec
 
 async def test_a_login_grant_by_client_request_is_sent_once(connect: Connect) -> None:
     client, _ = await connect(answer(b'{"data": {"token": "abc-grant-tok'))
-    with pytest.raises(OutcomeUnknownError) as caught:
-        await client.request("GET", "/v3/users/1/loginGrant")
-    assert "abc-grant" not in str(caught.value)
+    error = await failure_of(client.request("GET", "/v3/users/1/loginGrant"), OutcomeUnknownError)
+    assert "abc-grant" not in str(error)
 
 
 async def test_a_recording_has_only_the_responses_of_its_client(

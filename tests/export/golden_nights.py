@@ -14,8 +14,9 @@ from typing import Any, TypeAlias
 import duckdb
 import openpyxl
 import pyarrow.parquet as pq
+import pytest
 
-from seorep_async import Feed, SeoRepClient, Settings
+from seorep_async import ConfigurationError, Feed, SeoRepClient, Settings
 from seorep_async.export import PullSummary, pull_to
 from tests.sandbox.calls import client_of_sandbox
 
@@ -70,6 +71,20 @@ async def pull(client: SeoRepClient, out: Any, ids: Any = None, **options: Any) 
     end = options.pop("end", END)
     usual: dict[str, Any] = {"account": "acme", "snapshot_date": NIGHT}
     return await pull_to(client, ids, start, end, out=out, **usual | options)
+
+
+async def refused_unsent(
+    client: SeoRepClient,
+    out: Path,
+    words: str,
+    kind: type[Exception] | tuple[type[Exception], ...] = ConfigurationError,
+) -> Exception:
+    """Pull, which must be refused before it sends a request, and return the error."""
+    attempts = client.stats.attempts
+    with pytest.raises(kind, match=words) as caught:
+        await pull(client, out)
+    assert client.stats.attempts == attempts
+    return caught.value
 
 
 def program(address: str, out: Path, largest: int = 1 << 40) -> list[str]:

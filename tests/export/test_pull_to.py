@@ -35,7 +35,16 @@ from seorep_async.export.request import ARGUMENTS_OF_PULL_TO, ExportOptions, Exp
 from seorep_async.history.source import pulled_windows
 from seorep_async.sandbox import Sandbox
 from tests.export.accounts import Account, page, served
-from tests.export.golden_nights import END, FORMATS, NIGHT, START, program, pull, read
+from tests.export.golden_nights import (
+    END,
+    FORMATS,
+    NIGHT,
+    START,
+    program,
+    pull,
+    read,
+    refused_unsent,
+)
 from tests.export.staged import folder_of, staged_in
 from tests.scripted_api import ApiRequest, serving
 
@@ -57,10 +66,6 @@ async def client(sandbox: Sandbox) -> AsyncIterator[SeoRepClient]:
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "x.csv"
-
-
-def unsent(client: SeoRepClient) -> bool:
-    return client.stats.attempts == 0
 
 
 @pytest.mark.parametrize(
@@ -97,9 +102,7 @@ async def test_a_place_that_is_not_ours_is_one_clear_error(
     else:
         place.mkdir()
         place.chmod(content)
-    with pytest.raises((ConfigurationError, ExportError), match=words):
-        await pull(client, out)
-    assert unsent(client)
+    await refused_unsent(client, out, words, (ConfigurationError, ExportError))
     if "restart=True" in words:
         assert (await pull(client, out, restart=True)).rows == 9
     elif "force=True" in words:
@@ -133,7 +136,7 @@ async def test_the_error_of_a_system_that_refuses_says_what_to_do(
     monkeypatch.setattr(function, Mock(side_effect=error))
     with pytest.raises(ExportError, match=words):
         await pull(client, out)
-    assert unsent(client) is (function == "fcntl.flock")
+    assert (client.stats.attempts == 0) is (function == "fcntl.flock")
 
 
 async def test_one_pull_at_a_time_writes_a_target(client: SeoRepClient, out: Path) -> None:

@@ -32,7 +32,7 @@ from tests.normalisation.wire import assert_faithful
 from tests.resources.operations import BY_NAME, IDS, LEAST, OPERATIONS, Arguments, Operation, each
 from tests.sandbox import calls
 from tests.sandbox.calls import BACKLINKS, CAMPAIGNS, USERS, YEAR, client_of_sandbox
-from tests.session.calls import Connect
+from tests.session.calls import Connect, failure_of
 from tests.session.scripted_server import answer, reset
 
 NEW: dict[str, Arguments] = {
@@ -163,9 +163,8 @@ async def test_an_object_is_created_found_changed_and_deleted(
         assert created.id not in [thing.id for thing in left]
         update = functools.partial(things.update, **changes)
         for use in (things.get, things.delete, update):
-            with pytest.raises(NotFoundError) as gone:
-                await use(created.id)
-            assert gone.value.subject == f"{resource[:-1]} {created.id}"
+            error = await failure_of(use(created.id), NotFoundError)
+            assert error.subject == f"{resource[:-1]} {created.id}"
 
 
 # --- Answers that contradict the reference
@@ -192,9 +191,8 @@ async def test_a_deletion_is_a_success_without_an_error(
     if expected is None:
         await call
         return
-    with pytest.raises(expected) as caught:
-        await call
-    assert type(caught.value) is expected
+    error = await failure_of(call, expected)
+    assert type(error) is expected
 
 
 # --- Sent again, or not
@@ -212,12 +210,11 @@ async def test_a_request_that_must_run_once_is_not_repeated(
     operation: Operation, connect: Connect
 ) -> None:
     client, server = await connect(reset)
-    with pytest.raises(OutcomeUnknownError) as unknown:
-        await operation.ask(client, **operation.least)
+    error = await failure_of(operation.ask(client, **operation.least), OutcomeUnknownError)
     subject = "user 7" if operation.verb == "login_grant" else operation.resource[:-1]
     said = f"{subject}: whether the request was carried out is not known"
-    assert str(unknown.value).startswith(said)
-    assert unknown.value.path == operation.path
+    assert str(error).startswith(said)
+    assert error.path == operation.path
     assert len(server.requests) == 1
 
 
@@ -241,15 +238,14 @@ async def test_a_repeatable_request_is_repeated_unchanged(
 @each(OPERATIONS)
 async def test_a_refusal_names_the_object(operation: Operation, connect: Connect) -> None:
     client, _ = await connect(answer(status=400))
-    with pytest.raises(InvalidRequestError) as refused:
-        await operation.ask(client, **operation.changing)
+    error = await failure_of(operation.ask(client, **operation.changing), InvalidRequestError)
     subject: str | None = operation.resource[:-1]
     if operation.verb != "create":
         id_name = next((name for name in operation.required if name in IDS), None)
         noun = subject if id_name == "id" else str(id_name).removesuffix("_id")
         # a list may be of all objects
         subject = id_name and f"{noun} 7"
-    assert refused.value.subject == subject
+    assert error.subject == subject
 
 
 DAYS = ("2023-01-01", "2023-01-31")
@@ -273,9 +269,8 @@ async def test_a_response_about_another_object_is_refused(
 ) -> None:
     operation = BY_NAME[name]
     client, server = await connect(answer(data if "data" in data else {"data": data}))
-    with pytest.raises(DecodeError) as caught:
-        await operation.ask(client, **operation.changing)
-    assert caught.value.field_path == path
+    error = await failure_of(operation.ask(client, **operation.changing), DecodeError)
+    assert error.field_path == path
     assert len(server.requests) == 1
 
 
@@ -290,10 +285,10 @@ async def test_a_creation_answered_with_another_object_is_in_doubt(
     name: str, data: Any, path: str, connect: Connect
 ) -> None:
     client, server = await connect(answer({"data": data}))
-    with pytest.raises(OutcomeUnknownError) as caught:
-        await BY_NAME[name].ask(client, **BY_NAME[name].changing)
-    assert isinstance(caught.value.__cause__, DecodeError)
-    assert caught.value.__cause__.field_path == path
+    operation = BY_NAME[name]
+    error = await failure_of(operation.ask(client, **operation.changing), OutcomeUnknownError)
+    assert isinstance(error.__cause__, DecodeError)
+    assert error.__cause__.field_path == path
     assert len(server.requests) == 1
 
 
@@ -335,8 +330,8 @@ LATER = ("2999-01-01", "2999-01-31")
 
 async def test_an_empty_report_of_a_future_range_is_an_error(connect: Connect) -> None:
     client, _ = await connect(answer(NO_ROWS), answer(NO_ROWS))
-    with pytest.raises(InvalidRequestError, match="2999-01-31 is in the future") as caught:
-        await client.rankings.campaign(1, *LATER)
-    assert caught.value.subject == "campaign 1"
+    call = client.rankings.campaign(1, *LATER)
+    error = await failure_of(call, InvalidRequestError, "2999-01-31 is in the future")
+    assert error.subject == "campaign 1"
     (outcome,) = await client.rankings.pull([1], *LATER)
     assert isinstance(outcome.error, InvalidRequestError)

@@ -27,7 +27,7 @@ from seorep_async.errors import (
     StatusError,
 )
 from seorep_async.secret import Secret
-from tests.session.calls import KEY, Connect
+from tests.session.calls import KEY, Connect, failure_of
 from tests.session.canary import Canary, assert_no_log_shows
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import (
@@ -165,9 +165,8 @@ async def test_cancelled_call_does_not_show_the_password(
     call = asyncio.create_task(create(client))
     await (server.first_request.wait() if how == "in flight" else fake_time.waiting.wait())
     call.cancel()
-    with pytest.raises(asyncio.CancelledError) as caught:
-        await call
-    CANARY.assert_not_shown_by(caught.value)
+    error = await failure_of(call, asyncio.CancelledError)
+    CANARY.assert_not_shown_by(error)
 
 
 IDA: dict[str, Any] = {
@@ -263,9 +262,9 @@ async def test_a_refused_mapping_is_named_by_its_type_alone(call: Any, wrong: An
 
 async def test_a_numeric_password_repeated_by_the_service_is_not_shown(connect: Connect) -> None:
     client, _ = await connect(answer({"message": "taken: 8437261559"}, status=400))
-    with pytest.raises(InvalidRequestError) as caught:
-        await client.request("POST", "/v3/users", body={"password": 8437261559})
-    Canary("8437261559").assert_not_shown_by(caught.value)
+    call = client.request("POST", "/v3/users", body={"password": 8437261559})
+    error = await failure_of(call, InvalidRequestError)
+    Canary("8437261559").assert_not_shown_by(error)
 
 
 def test_a_secret_string_shows_itself_to_no_repr() -> None:
@@ -324,10 +323,9 @@ async def test_no_error_shows_a_grant(
 ) -> None:
     asyncio.get_running_loop().set_debug(True)
     client, _ = await connect(then_close(raw))
-    with pytest.raises(kind) as caught:
-        await client.users.login_grant(7)
-    CANARY.assert_not_shown_by(caught.value)
-    assert caught.value.body_excerpt is None
+    error = await failure_of(client.users.login_grant(7), kind)
+    CANARY.assert_not_shown_by(error)
+    assert error.body_excerpt is None
 
 
 async def test_a_login_grant_shows_what_it_is_for_and_no_more(connect: Connect) -> None:

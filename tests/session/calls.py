@@ -5,12 +5,12 @@ from typing import Any, TypeAlias, TypeVar
 
 import pytest
 
-from seorep_async import Campaign, Page, SeoRepClient, SeoRepError, Settings
+from seorep_async import Campaign, Page, SeoRepClient, Settings
 from seorep_async.session import Authentication, BaseURL, Request, Session
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import ScriptedServer
 
-E = TypeVar("E", bound=SeoRepError)
+E = TypeVar("E", bound=BaseException)
 
 # has characters that base64, URLs, JSON, HTML and Latin-1 encode differently
 KEY = 'CANARY/7f3d+09 ä"\\&key-that-nobody-may-see'
@@ -30,8 +30,13 @@ async def ask(client: SeoRepClient) -> Page[Campaign]:
 
 async def failure(client: SeoRepClient, kind: type[E], match: str | None = None) -> E:
     """Make that call, which must fail with an error of a kind, and return the error."""
+    return await failure_of(ask(client), kind, match)
+
+
+async def failure_of(call: Awaitable[Any], kind: type[E], match: str | None = None) -> E:
+    """Await a call, which must fail with an error of a kind, and return the error."""
     with pytest.raises(kind, match=match) as caught:
-        await ask(client)
+        await call
     return caught.value
 
 

@@ -24,7 +24,7 @@ from seorep_async.errors import (
     ServerError,
     StatusError,
 )
-from tests.session.calls import KEY, Connect, ask, failure, open_session, write
+from tests.session.calls import KEY, Connect, ask, failure, failure_of, open_session, write
 from tests.session.canary import assert_error_does_not_show_key
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import (
@@ -245,11 +245,10 @@ async def test_an_unsent_request_is_retried(
 ) -> None:
     base_url, said = nowhere
     async with open_session(base_url, fake_time, max_attempts=3) as session:
-        with pytest.raises(ConnectionFailedError, match=said) as caught:
-            await session.send(write(method))
-    assert caught.value.attempts == 3
+        error = await failure_of(session.send(write(method)), ConnectionFailedError, said)
+    assert error.attempts == 3
     assert session.stats.attempts == 3
-    assert_error_does_not_show_key(caught.value)
+    assert_error_does_not_show_key(error)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -279,10 +278,9 @@ async def test_errors_of_aiohttp_are_ours_and_unsent_only_if_proved(
     )
     is_repeated = method == "GET" or isinstance(raised, aiohttp.ConnectionTimeoutError)
     async with open_session("https://api.example.com", fake_time, max_attempts=2) as session:
-        with pytest.raises(SeoRepError) as caught:
-            await session.send(write(method))
-    assert type(caught.value if is_repeated else caught.value.__cause__) is kind
-    assert caught.value.attempts == 1 + is_repeated
+        error = await failure_of(session.send(write(method)), SeoRepError)
+    assert type(error if is_repeated else error.__cause__) is kind
+    assert error.attempts == 1 + is_repeated
 
 
 async def test_the_query_of_an_unwritten_body_is_not_shown(
@@ -292,9 +290,8 @@ async def test_the_query_of_an_unwritten_body_is_not_shown(
     problem = f"Can not write request body for {address}?note=private"
     seorep_responses.post(address, exception=aiohttp.ClientOSError(None, problem))
     async with open_session("https://api.example.com", fake_time) as session:
-        with pytest.raises(OutcomeUnknownError, match="request body") as caught:
-            await session.send(write())
-    assert "private" not in f"{caught.value} {caught.value.__cause__}"
+        error = await failure_of(session.send(write()), OutcomeUnknownError, "request body")
+    assert "private" not in f"{error} {error.__cause__}"
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -306,11 +303,10 @@ async def test_a_programming_error_is_raised_unchanged(
 
     monkeypatch.setattr(aiohttp.ClientSession, "_request", mistaken)
     async with open_session("https://api.example.com", fake_time) as session:
-        with pytest.raises(TypeError, match="unexpected argument") as caught:
-            await session.send(write(method))
-    assert "mistaken" in caught.value.__notes__[0]
+        error = await failure_of(session.send(write(method)), TypeError, "unexpected argument")
+    assert "mistaken" in error.__notes__[0]
     assert fake_time.slept == []
-    assert_error_does_not_show_key(caught.value)
+    assert_error_does_not_show_key(error)
 
 
 HTML = b"<html><h1>Not Found</h1></html>"
@@ -338,10 +334,9 @@ async def test_404_of_something_else_names_the_wrong_server(
     client, _ = await connect(answer(body, status=404))
     # a visitor's 404 must not come from a wrong address
     kind = ProtocolError if message == NO_SERVICE else NotFoundError
-    with pytest.raises(kind) as caught:
-        await client.request("GET", path)
-    assert caught.value.message.partition("; the service said: ")[0] == message
-    assert (caught.value.status, caught.value.retryable) == (404, False)
+    error = await failure_of(client.request("GET", path), kind)
+    assert error.message.partition("; the service said: ")[0] == message
+    assert (error.status, error.retryable) == (404, False)
 
 
 TEXT = {"text/plain": b"default backend - 404", "text/html": HTML, "application/xml": b"<Error/>"}
@@ -499,10 +494,10 @@ async def test_a_foreign_page_does_not_say_that_a_post_did_nothing(
 
 async def test_a_postponed_post_says_when_it_may_be_sent_again(connect: Connect) -> None:
     client, _ = await connect(answer(status=403, headers=[("Retry-After", "7")]))
-    with pytest.raises(RateLimitedError, match="asks to try again later") as caught:
-        await client.campaigns.create("u", "c")
-    assert caught.value.retry_after == 7
-    assert caught.value.retryable is True
+    call = client.campaigns.create("u", "c")
+    error = await failure_of(call, RateLimitedError, "asks to try again later")
+    assert error.retry_after == 7
+    assert error.retryable is True
 
 
 async def test_too_early_is_asked_once_more(connect: Connect) -> None:

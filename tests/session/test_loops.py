@@ -17,7 +17,7 @@ from seorep_async.session import Deadline
 from seorep_async.session.failures import Cause, Failure, Sent
 from seorep_async.session.flow_control import Permit
 from tests.processes import run_python
-from tests.session.calls import KEY, ask
+from tests.session.calls import KEY, ask, failure_of
 
 
 def new_client(limits: Limits | None) -> SeoRepClient:
@@ -64,9 +64,9 @@ def test_limits_are_free_again_once_their_loop_is_closed() -> None:
         async with new_client(limits) as client:
             share = client._session.share
             in_a_minute = Deadline.of_call(client._session.clock.monotonic() + 60)
-            with pytest.raises(RateLimitedError, match="asked for a pause") as caught:
-                await share.acquire(in_a_minute)
-            assert caught.value.retry_after == pytest.approx(3600, abs=60)
+            waiting = share.acquire(in_a_minute)
+            error = await failure_of(waiting, RateLimitedError, "asked for a pause")
+            assert error.retry_after == pytest.approx(3600, abs=60)
             await dead.close()
             assert share.in_flight == 0
 

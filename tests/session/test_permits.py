@@ -31,6 +31,7 @@ from seorep_async.errors import (
 from seorep_async.session import Clock, Deadline, Lane, Limits, Request, Session
 from seorep_async.session.failures import Cause, Failure, Sent
 from seorep_async.session.flow_control import ClientClosed, Permit, Share, WaitReason, WaitTimeout
+from tests.session.calls import failure_of
 from tests.session.simulated_service import ApiRequest, SimulatedService, pull, session_above
 from tests.session.virtual_loop import VirtualLoop, at_rest, here
 
@@ -261,12 +262,10 @@ async def test_the_error_of_a_long_wait_names_its_length_and_cause(
     ) as session:
         first = session.spawn(session.send(get()))
         await at_rest()
-        with pytest.raises(
-            DeadlineExceededError,
-            match=re.escape(f"after a wait of 7 s {said}; this request was not sent"),
-        ) as caught:
-            await session.send(get(deadline=Deadline.of_call(7.0)))
-        assert caught.value.attempts == 0
+        second = session.send(get(deadline=Deadline.of_call(7.0)))
+        message = re.escape(f"after a wait of 7 s {said}; this request was not sent")
+        error = await failure_of(second, DeadlineExceededError, message)
+        assert error.attempts == 0
         assert here().now == 7.0
         first.cancel()
 
@@ -382,14 +381,12 @@ async def test_a_call_that_never_started_names_the_failure_of_others() -> None:
         await asyncio.gather(*sending, return_exceptions=True)
         probe = session.spawn(session.send(get()))
         await at_rest()
-        with pytest.raises(
-            DeadlineExceededError,
-            match=r"for the service to accept anything again.*last error",
-        ) as caught:
-            await session.send(get(deadline=Deadline.of_call(here().now + 0.1)))
+        late = session.send(get(deadline=Deadline.of_call(here().now + 0.1)))
+        message = "for the service to accept anything again.*last error"
+        error = await failure_of(late, DeadlineExceededError, message)
         probe.cancel()
-    assert caught.value.attempts == 0
-    assert type(caught.value.__cause__) is AttemptTimeoutError
+    assert error.attempts == 0
+    assert type(error.__cause__) is AttemptTimeoutError
 
 
 @pytest.mark.parametrize("waits_already", [True, False])

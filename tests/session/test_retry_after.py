@@ -39,28 +39,30 @@ def test_header_means_seconds(seconds: float | None, texts: list[str]) -> None:
         assert parse_retry_after(text, None, NOW) == seconds, text
 
 
-WORDS = [
-    "Tue",
-    ",",
-    "14",
-    "Nov",
-    "2023",
-    "99999",
-    "22:13:50",
-    "22:13",
-    "1:2:3:4",
-    "GMT",
-    "+9999",
-    "-",
-    "(",
-]
-DATES = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
-
-
 @given(
     st.text(st.characters(exclude_categories=["Cs"]))
     | st.integers(-(10**30), 10**30).map(str)
-    | DATES
+    # Most of these are almost dates.
+    | st.lists(
+        st.sampled_from(
+            [
+                "Tue",
+                ",",
+                "14",
+                "Nov",
+                "2023",
+                "99999",
+                "22:13:50",
+                "22:13",
+                "1:2:3:4",
+                "GMT",
+                "+9999",
+                "-",
+                "(",
+            ]
+        ),
+        max_size=8,
+    ).map(" ".join)
 )
 def test_any_string_means_a_finite_wait_or_nothing(text: str) -> None:
     seconds = parse_retry_after(text, None, NOW)

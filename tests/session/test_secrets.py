@@ -29,7 +29,7 @@ from seorep_async.errors import (
     StatusError,
 )
 from seorep_async.session import Authentication
-from tests.session.calls import KEY, Connect, ask, failure
+from tests.session.calls import KEY, Connect, ask, failure, failure_of
 from tests.session.canary import (
     KEY_CANARY,
     assert_error_does_not_show_key,
@@ -247,9 +247,8 @@ async def test_an_interrupt_in_an_attempt_shows_no_key(
 
     client, _ = await connect(forever=FINE)
     monkeypatch.setattr(aiohttp.client_proto.ResponseHandler, "read", read)
-    with pytest.raises(Interrupt) as caught:
-        await ask(client)
-    assert_error_does_not_show_key(caught.value)
+    error = await failure(client, Interrupt)
+    assert_error_does_not_show_key(error)
 
 
 @pytest.mark.parametrize("step", [hang, answer(status=500)], ids=["in flight", "asleep"])
@@ -261,9 +260,8 @@ async def test_cancelled_call_does_not_show_the_key(
     call = asyncio.create_task(ask(client))
     await (server.first_request.wait() if step is hang else fake_time.waiting.wait())
     call.cancel()
-    with pytest.raises(asyncio.CancelledError) as caught:
-        await call
-    assert_error_does_not_show_key(caught.value)
+    error = await failure_of(call, asyncio.CancelledError)
+    assert_error_does_not_show_key(error)
 
 
 async def test_success_shows_no_key(connect: Connect) -> None:

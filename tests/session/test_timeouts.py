@@ -8,7 +8,7 @@ import pytest
 
 from seorep_async import Attempt, AttemptTimeoutError, DeadlineExceededError
 from seorep_async.session.timeouts import TICK, TimeLimit, TimeLimits
-from tests.session.calls import Connect, ask
+from tests.session.calls import Connect, ask, failure_of
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import FINE, answer, hang
 from tests.session.virtual_loop import at_rest, here
@@ -186,9 +186,8 @@ async def test_the_shortest_limit_ends_a_call(
     client, _ = await connect(hang, **settings, on_attempt=seen.append)
     with client.timeout(limits[0]), client.timeout(limits[1]):
         task = asyncio.create_task(ask(client))  # which is limited, as it is started inside
-    with pytest.raises(DeadlineExceededError) as caught:
-        await task
-    assert type(caught.value.__cause__) is AttemptTimeoutError
+    error = await failure_of(task, DeadlineExceededError)
+    assert type(error.__cause__) is AttemptTimeoutError
     # of one attempt, which says nothing about the service
     assert [attempt.cause for attempt in seen] == ["inconclusive"]
 

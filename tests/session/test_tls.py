@@ -13,7 +13,7 @@ import trustme
 
 from seorep_async import AttemptTimeoutError, ConnectionFailedError
 from tests.faults.run import open_sockets
-from tests.session.calls import Connect, OpenClient, StartServer, ask, failure
+from tests.session.calls import Connect, OpenClient, StartServer, failure, failure_of
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import answer
 
@@ -75,10 +75,10 @@ async def test_https_at_a_plain_server_is_refused_at_once(
 
     server = await asyncio.start_server(plain, "127.0.0.1", 0)
     async with server:
-        with pytest.raises(ConnectionFailedError, match="no TLS connection") as caught:
-            await ask(await open_client(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
-    assert caught.value.attempts == 1
-    assert "write http:// in place of https://" in str(caught.value)
+        client = await open_client(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        error = await failure(client, ConnectionFailedError, "no TLS connection")
+    assert error.attempts == 1
+    assert "write http:// in place of https://" in str(error)
     assert fake_time.slept == []
 
 
@@ -89,9 +89,9 @@ async def test_an_unanswered_greeting_ends_with_the_connect_timeout(
     client = await open_client(
         server.base_url.replace("http:", "https:"), connect_timeout=0.2, max_attempts=1
     )
-    with pytest.raises(AttemptTimeoutError, match=r"Settings\.connect_timeout") as caught:
-        await client.campaigns.list(filter="what nobody may see").page(1)
-    assert "nobody" not in str(caught.value)
+    call = client.campaigns.list(filter="what nobody may see").page(1)
+    error = await failure_of(call, AttemptTimeoutError, r"Settings\.connect_timeout")
+    assert "nobody" not in str(error)
 
 
 @pytest.mark.parametrize("is_borrowed", [False, True], ids=["own", "borrowed"])

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from seorep_async import RedirectError, SeoRepClient, Settings
-from tests.session.calls import KEY, Connect, OpenClient, StartServer, ask
+from tests.session.calls import KEY, Connect, OpenClient, StartServer, ask, failure
 from tests.session.scripted_server import (
     EMPTY_PAGE,
     FINE,
@@ -113,12 +113,11 @@ async def test_redirect_is_named_and_never_followed(
 
     server = await scripted_server(redirect)
     location = elsewhere.format(target=target.port, own=server.port)
-    with pytest.raises(RedirectError, match="base_url") as caught:
-        await ask(await open_client(server.base_url))
-    assert caught.value.status == status
-    assert caught.value.location == location
-    assert caught.value.attempts == 1
-    assert location in str(caught.value)
+    error = await failure(await open_client(server.base_url), RedirectError, "base_url")
+    assert error.status == status
+    assert error.location == location
+    assert error.attempts == 1
+    assert location in str(error)
     assert target.connections == 0
 
 

@@ -20,12 +20,7 @@ from seorep_async.errors import (
 )
 from seorep_async.session import Session
 from tests.session.broken_answers import BROKEN, SLOW
-from tests.session.calls import (
-    Connect,
-    ConnectSession,
-    open_session,
-    write,
-)
+from tests.session.calls import Connect, ConnectSession, failure_of, open_session, write
 from tests.session.fake_time import FakeTime
 from tests.session.scripted_server import (
     FINE,
@@ -85,14 +80,14 @@ async def test_write_that_may_have_happened_is_not_sent_again(
     # A short limit for other answers would turn a slow machine into a lost answer.
     attempt_timeout = 0.2 if cause is AttemptTimeoutError else PATIENT
     session, server = await connect_session(step, attempt_timeout=attempt_timeout)
-    with pytest.raises(OutcomeUnknownError, match="look for a new one in the list") as caught:
-        await session.send(write(subject="campaign"))
-    lost = caught.value.__cause__
+    call = session.send(write(subject="campaign"))
+    error = await failure_of(call, OutcomeUnknownError, "look for a new one in the list")
+    lost = error.__cause__
     assert isinstance(lost, cause)
-    assert caught.value.status == lost.status
-    assert caught.value.body_excerpt == lost.body_excerpt
-    assert caught.value.subject == "campaign"
-    assert caught.value.attempts == 1
+    assert error.status == lost.status
+    assert error.body_excerpt == lost.body_excerpt
+    assert error.subject == "campaign"
+    assert error.attempts == 1
     assert len(server.requests) == 1
 
 
@@ -152,9 +147,8 @@ class Backlog:
 
 
 async def assert_write_is_retried(session: Session) -> None:
-    with pytest.raises(AttemptTimeoutError, match="no connection could") as caught:
-        await session.send(write())
-    assert caught.value.attempts == 2
+    error = await failure_of(session.send(write()), AttemptTimeoutError, "no connection could")
+    assert error.attempts == 2
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
