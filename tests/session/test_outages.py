@@ -133,6 +133,20 @@ async def test_503s_beside_successes_are_no_outage() -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.parametrize("status", [429, 503])
+async def test_refusals_of_a_minute_are_an_outage_at_a_known_limit(
+    status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = SimulatedService("20/s", status=status, down=(10, 90), outage=str(status))
+    async with session_above(service) as session, calling(session, 20):
+        await asyncio.sleep(60)
+        assert session.share.knows_limit
+        assert session.stats.outage is None
+        await asyncio.sleep(20)
+        assert session.stats.outage == pytest.approx(70, abs=1)
+        assert "no request has been accepted for 1 min" in caplog.text
+
+
 async def test_a_refused_rate_is_no_outage() -> None:
     service = SimulatedService("1/20s,burst=1", latency=0.05)
     async with session_above(service) as session, calling(session, 20):

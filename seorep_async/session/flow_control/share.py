@@ -28,6 +28,7 @@ from seorep_async.session.timeouts import Deadline
 from seorep_async.settings import Settings
 
 _LOW_RATE = 10.0  # requests per second
+_LONG_WINDOW = 60.0  # seconds; refusals that last longer count as an outage
 _SHORTEST_WAIT = 0.1  # seconds; a shorter wait is not mentioned
 _SECONDS_WITHOUT_DEADLINE = 60.0  # a retry without a deadline is sorted as if this were left
 _log = logging.getLogger("seorep_async")
@@ -115,12 +116,13 @@ class Share:
             return None
         seconds = self._clock.monotonic() - breaker.opened_at
         if breaker.state is Circuit.OPEN_BY_REFUSALS:
-            # 503s may be about the rate. They mean an outage if no limit is known and no probe was
-            # accepted for a second.
+            # Refusals may be about the rate. They mean an outage if no probe was accepted for a
+            # minute, which is the window of most limits. While no limit is known, 503s mean one
+            # after a second.
             failure = self._queue.latest_failure
             is_unavailable = failure is not None and failure.status == 503
-            is_outage = is_unavailable and not self.knows_limit and seconds >= SPAN
-            if not is_outage:
+            shortest = SPAN if is_unavailable and not self.knows_limit else _LONG_WINDOW
+            if seconds < shortest:
                 return None
         return seconds
 
