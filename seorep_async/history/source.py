@@ -73,7 +73,9 @@ _PULLED_WINDOWS = """
             count(failures.error) AS failed_reports,
             -- an id that is too large for its column is null
             coalesce(
-                list(DISTINCT failures.campaign_id) FILTER (failures.campaign_id IS NOT NULL), []
+                list(DISTINCT failures.campaign_id ORDER BY failures.campaign_id)
+                    FILTER (failures.campaign_id IS NOT NULL),
+                []
             ) AS failed_ids,
             count(failures.error) FILTER (
                 NOT list_contains($permanent_errors, failures.error)
