@@ -44,6 +44,15 @@ def check_number() -> Check:
     return check_that(is_valid, "a finite number above 0")
 
 
+def check_seconds() -> Check:
+    """Require a finite number of at least 0."""
+
+    def is_valid(value: Any) -> bool:
+        return isinstance(value, int | float) and 0 <= value < math.inf
+
+    return check_that(is_valid, "a finite number of at least 0")
+
+
 def check_choice(*allowed: object) -> Check:
     """Require one of the allowed values."""
     names = ", ".join(str(value) for value in allowed)

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from attrs import Attribute, define, field
 
 from seorep_async.sandbox.account import MOST_CAMPAIGNS
-from seorep_async.sandbox.checks import check_choice, check_integer
+from seorep_async.sandbox.checks import check_choice, check_integer, check_seconds
 from seorep_async.sandbox.faults import Faults
 from seorep_async.sandbox.rate_limit import RateLimit
 from seorep_async.sandbox.seeds import IDS_PER_CAMPAIGN
@@ -50,7 +50,7 @@ class Options:
     shape: Shape = field(default="nested", validator=check_choice(*get_args(Shape)))
     rows: Rows = field(default="current", validator=check_choice(*get_args(Rows)))
     daily: bool = False
-    latency: float = 0.0
+    latency: float = field(default=0.0, validator=check_seconds())
     rate_limit: RateLimit | None = field(default=None, converter=_rate_limit)
     failing: Mapping[int, int] | Collection[int] = field(default=())
     forbidden: Collection[int] = field(default=())
