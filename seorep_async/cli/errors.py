@@ -161,10 +161,10 @@ def _hint(error: SeoRepError) -> str:
 
 def _advice_on_key(error: SeoRepError) -> str:
     """Return the next step after the service refused the key."""
-    advice = "run seorep login"
+    advice = "run seorep login, or seorep login NAME for the profile NAME"
     variable = _OPTIONS["api_key"]
     if variable in os.environ:
-        advice = f"correct {variable}, or if you passed --profile, run seorep login"
+        advice = f"correct {variable}, or if you passed --profile NAME, run seorep login NAME"
     # the key may be right, but not for this campaign
     if error.status == 403 and error.subject:
         advice = f"if other ids are refused as well, {advice}"
