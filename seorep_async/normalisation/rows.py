@@ -106,7 +106,7 @@ _FORMATS = {
 
 _MOST_NAMES = 32
 """The maximum number of unknown names that get fields. A new name needs new types, and making them
-takes as long as reading 500 rows. So names that differ in each row must not get fields.
+takes as long as reading 200 to 400 rows. So names that differ in each row must not get fields.
 """
 _MAY_BE_FIELD = re.compile(r"\w[\w.-]{0,63}")
 """The form of names that may get fields. Types are kept, so long names would fill the memory."""
