@@ -33,8 +33,8 @@ _PAGES_AHEAD = 4
 """The largest number of concurrent requests for a list with `--limit`."""
 _SLOW_SECONDS = 10.0
 _SLOW = (
-    "Still waiting. A sandbox that runs in a notebook can't respond to its !seorep, which blocks "
-    "the notebook: run seorep in a terminal."
+    "Still waiting. If the sandbox runs in this notebook, it can't respond while !seorep blocks "
+    "the notebook: run seorep in a terminal instead."
 )
 _FROM_STDIN = "@-"
 _METHODS_WITH_QUERY = ("GET", "DELETE")
@@ -156,12 +156,13 @@ def send_any(
 
 
 async def _request(connection: Connection, method: str, path: str, values: Any) -> Any:
-    """Send a request. If it fails after it may have worked, print a warning."""
+    """Send a request. If it fails but may have taken effect, print a warning."""
     async with connection.opened() as client:
         try:
             return await client.request(method, path, **values)
         except (asyncio.CancelledError, DecodeError):
-            # the response is missing or can't be understood, but the request may have worked
+            # the response is missing or can't be understood, but the request may have taken
+            # effect
             if method != "GET":
                 messages().print(f"The {method} may have taken effect: check before you repeat it.")
             raise

@@ -175,8 +175,8 @@ class ChangeFile:
         check_file(file.out, file.path)
         if has_content(file.path) and not file._contains_changes():
             advice = "name another file, or delete this one first"
-            problem = f"{file.path.name} exists, and was edited, or not written by seorep changes"
-            raise refusal(out, f"{problem}; {advice}")
+            problem = "exists, and seorep changes did not write it, or it was edited since"
+            raise refusal(out, f"{file.path.name} {problem}; {advice}")
         return file
 
     @property
@@ -184,7 +184,10 @@ class ChangeFile:
         return self.path.suffix.lower() == ".xlsx"
 
     def _contains_changes(self) -> bool:
-        """Return whether `write` wrote the file, and nobody edited it if it is a workbook."""
+        """Return whether `write` wrote the file and, if it is a workbook, nobody edited it since.
+
+        An edited CSV file is not recognised as edited if its header is unchanged.
+        """
         if self._is_workbook:
             # each sheet that `write` makes, and the columns that it always has
             counts = _table_of(CampaignChanges)
@@ -236,7 +239,7 @@ class ChangeFile:
 
 
 def _table_of(model: type[Row]) -> Table:
-    """Return the table of a file of changes or, for `CampaignChanges`, of counts by campaign.
+    """Return a file's table: for `CampaignChanges` the counts by campaign, otherwise the changes.
 
     Its `key` does not identify a row: it lists the columns that a sheet always has, by which
     `_contains_changes` recognises a sheet.

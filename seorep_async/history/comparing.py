@@ -403,8 +403,8 @@ def changes(
             only if there are no others.
         campaign: the id of one campaign; by default all. The days are chosen from those on which
             it has rankings.
-        group: the title of a group, in any case. The days are chosen from those on which its
-            campaigns have rankings.
+        group: the title of a group (upper or lower case does not matter). The days are chosen from
+            those on which its campaigns have rankings.
         kind: only changes of this kind, or of several: rose, fell (ranked on both days); found,
             lost (ranked on only one of them); entered_top_N, left_top_N (N is 3, 10 or 20); new,
             removed (keyword in only one of the reports).

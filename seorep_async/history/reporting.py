@@ -57,7 +57,8 @@ def report(
         out: the page's file, which ends in `.html`. Only the page of an earlier report is replaced.
         account: the name of the account, if there are several.
         campaign: the id of one campaign; by default all campaigns.
-        group: the title of a group, in any case, whose campaigns are reported together.
+        group: the title of a group (upper or lower case does not matter); its campaigns are
+            reported together.
         start_date: the first day to draw, or a month, `YYYY-MM`, which begins with its first day;
             by default the first day in the database.
         end_date: the last day to draw, or a month; by default the last.
@@ -71,7 +72,9 @@ def report(
         ImportError: the extra `duckdb` is missing.
     """
     if title is not None and not title.strip():
-        raise ConfigurationError(f"title must be words, got {short_repr(title)}", argument="title")
+        raise ConfigurationError(
+            f"title must not be blank, got {short_repr(title)}", argument="title"
+        )
     check_group(group, campaign)
     names = labels_by_engine(engine_names)
     # checked before the database is read, which may take minutes
@@ -155,7 +158,7 @@ def _number(value: float | None) -> str:
 
 def _figure(standing: Mapping[str, Any] | None, band_count: int | None) -> float | None:
     """Return the number of keywords in the first `band_count` bands; for None, the average rank."""
-    # a group without a standing did not exist on that day
+    # a group (a campaign, tag or location) that had no keywords on that day has no standing
     if standing is None:
         return 0
     if band_count is None:

@@ -58,7 +58,8 @@ _LAST_DAYS_OF_NIGHTS = """
     ORDER BY snapshot_date DESC
 """
 """The last ranking day of each night, the latest night first."""
-# A window of only the day after the night may have begun in some time zones.
+# A window that consists only of the day after the night is not ahead: in some time zones, that day
+# has begun.
 _IS_AHEAD = "start_date > snapshot_date AND end_date > snapshot_date + 1"
 REPORTS = f"""
     WITH reports AS (
@@ -83,7 +84,8 @@ REPORTS = f"""
             AND campaign_id IS NOT NULL
     )
 """
-"""The reports of an account, in SQL, with the errors of failed reports. A query follows."""
+"""The reports of an account, in SQL, with the errors of failed reports. It is the beginning of a
+query: a SELECT, or further parts of the WITH, must follow."""
 _OTHER_DAYS_WITH_FAILURES = f"""
     {REPORTS}
     SELECT DISTINCT as_of
@@ -156,7 +158,7 @@ _DIFFERING_WINDOWS = """
     ORDER BY count(*) DESC, earlier.start_date, earlier.end_date, later.start_date, later.end_date
     LIMIT 1
 """
-"""The commonest windows of two days whose lengths differ by more than three days."""
+"""The most frequent pair of windows, one of each day, whose lengths differ by more than 3 days."""
 
 
 @attrs.frozen
@@ -318,7 +320,6 @@ class Selection:
             return None
         first, last, later_first, later_last = row
         return (
-            f"The ranks of {before} are of the window {first} to {last}, the ranks of {after} of "
-            f"the window {later_first} to {later_last}: windows of different lengths are hard to "
-            "compare."
+            f"The ranks of {before} cover {first} to {last}, and those of {after} cover "
+            f"{later_first} to {later_last}; windows of different lengths are hard to compare."
         )

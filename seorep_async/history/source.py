@@ -207,7 +207,8 @@ def open_history(
         try:
             yield History(str(path), connection)
         except RuntimeError as error:
-            # DuckDB turns the error of a signal's handler, such as Ctrl-C, into a RuntimeError
+            # DuckDB turns the error of a signal's handler into a RuntimeError. If a scheduler may
+            # have sent the signal, for a time limit, it does not count as Ctrl-C.
             if "interrupted" in str(error) and not _has_time_limit():
                 raise KeyboardInterrupt from error
             raise

@@ -85,7 +85,7 @@ def failure_of(  # noqa: C901, PLR0912, a table of cases
                 error_type=AttemptTimeoutError,
             )
         case UnaskedResponse():
-            return failure("the connection was not used", sent=Sent.NO)
+            return failure("the request was not sent", sent=Sent.NO)
         case aiohttp.ClientConnectorError():
             is_out_of_files = error.os_error.errno in (errno.EMFILE, errno.ENFILE)
             return failure(
@@ -129,7 +129,7 @@ def failure_of(  # noqa: C901, PLR0912, a table of cases
 def _advice_on_tls(error: Exception, reason: str) -> str:
     if _is_untrusted(error):
         return _CERTIFICATE_ADVICE
-    # OpenSSL takes the first bytes of another protocol for a version
+    # OpenSSL reads the first bytes of an answer without TLS as a version number
     return _NO_TLS if "WRONG_VERSION_NUMBER" in reason else ""
 
 
@@ -158,7 +158,7 @@ def _reason(error: Exception, request: Request[Any]) -> str:
 
 
 def _system_words(error: OSError) -> str:
-    """Return the system's message, which asyncio replaces with the address that it tried."""
+    """Return the system's own message. The message of asyncio's error names only the address."""
     if error.errno is None or isinstance(error, ssl.SSLError | socket.gaierror):
         # A server that closes in the TLS handshake leaves an error without a message.
         return error.strerror or str(error) or type(error).__name__

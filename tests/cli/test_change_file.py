@@ -26,7 +26,7 @@ def test_a_saved_workbook_of_changes_is_kept(seorep: Seorep, five_changes: Path)
     workbook.save("fell.xlsx")
     ended = seorep("changes", five_changes, "-o", "fell.xlsx")
     assert ended.code == 2
-    assert "was edited, or not written by seorep changes" in ended.err
+    assert "seorep changes did not write it, or it was edited since" in ended.err
 
 
 def test_more_changes_than_a_sheet_can_contain_are_refused(

@@ -95,7 +95,7 @@ def test_a_slow_answer_has_a_note(seorep: Seorep, monkeypatch: pytest.MonkeyPatc
     with seorep.account(latency=0.5):
         ended = seorep("campaigns", "get", "1")
     assert ended.code == 0
-    assert ended.err.startswith("Still waiting. A sandbox that runs in a notebook can't respond")
+    assert ended.err.startswith("Still waiting. If the sandbox runs in this notebook")
 
 
 def test_an_outage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

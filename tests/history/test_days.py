@@ -67,7 +67,7 @@ def test_windows_of_other_lengths_are_told(
     ]
     database = database_of(tmp_path, pulls)
     changes(database)
-    words = f"of the window {day(-27)} to {day(0)}, the ranks of {day(30)} of the window"
+    words = f"cover {day(-27)} to {day(0)}, and those of {day(30)} cover"
     assert (words in caplog.text) is is_told
 
 

@@ -309,7 +309,7 @@ def test_a_page_allows_no_request_and_only_its_own_style(page_of_two_days: str) 
         ({"engine_names": ("Google",)}, "engine_names must be the two names of engines A and B"),
         ({"out": "page.txt"}, r"the name must end in \.html"),
         ({"out": "no/page.html"}, "there is no folder .*no; create it first"),
-        ({"title": ""}, "title must be"),
+        ({"title": ""}, "title must not be blank"),
         (
             {"start_date": "2026-03-03"},
             r"of acme from 2026-03-03; it has rankings for 2026-03-01, 2026-03-02$",
