@@ -20,10 +20,11 @@ class KeyCheck:
     """Distinguishes a refused API key from forbidden objects, in one pull or series of lookups.
 
     A 401 means that the key is refused, but a 403 may be about a single object. After several 403s
-    in a row with no report in between, the check therefore asks the service a question: it requests
-    the first row of what the service accepted last, or one campaign. If the service refuses this
-    request as well, the key is refused. Asking after every 403 would stall the pull: with half of
-    the campaigns forbidden, it took twice as long.
+    in a row with no report in between, the check therefore asks the service a question. A pull
+    requests the first row of what the service accepted last or, if nothing was accepted yet, one
+    campaign; lookups always request one campaign. If the service refuses this request as well, the
+    key is refused. Asking after every 403 would stall the pull: with half of the campaigns
+    forbidden, it took twice as long.
     """
 
     FIRST_QUESTION = 8
@@ -61,11 +62,11 @@ class KeyCheck:
         if error.status == 401:
             self.refusal = error.evolve(subject=None)
             return
-        # The service may have accepted these other requests before the key was revoked. So that
-        # many successes prove nothing: the key counts as good only after one more.
+        # The service may have accepted these other requests before the key was revoked, so their
+        # successes prove nothing: the key counts as good only after one success more.
         self._successes_until_key_is_good = other_requests + 1
         self._forbidden_in_a_row += 1
-        # A 403 that arrives during a question ends only its own listing.
+        # During a question, a 403 ends its own listing and asks no second question.
         if self._forbidden_in_a_row >= self._forbidden_until_question and self.answered.is_set():
             await self._ask()
 

@@ -60,7 +60,7 @@ class Pull(NotAwaited, Generic[R_co]):
 
     `await` returns `PullOutcomes`. `async with` returns an async iterator of `PulledReport` and
     `FailedReport` objects, and keeps only a few of them in memory. Every id has exactly one
-    outcome.
+    outcome, unless `finish()` or an error ends the pull early.
 
     Ids are processed in order: pages of earlier ids are requested first. The next id may begin
     while pages of an earlier one are in progress. At most twice `max_concurrency` ids are in
@@ -69,10 +69,11 @@ class Pull(NotAwaited, Generic[R_co]):
     more when all others have had their first try (not with `ordered=True` or `on_error="raise"`).
     Leaving the context stops the pull.
 
-    A 401 means that the key is refused, but a 403 may be about a single id. The pull therefore
-    requests the first row of what the service accepted last: after eight 403s in a row, and at the
-    end if the last 403 may have been about the key. If nothing was accepted, or the campaign of an
-    earlier pull is refused now, it requests one campaign of the list. Once the key is refused,
+    A 401 means that the key is refused, but a 403 may be about a single id. To find out, the pull
+    asks the service a question: it requests the first row of the last accepted request again. If
+    nothing was accepted, or if that request is of an earlier pull and is refused now, it requests
+    one campaign of the list. It asks after eight 403s in a row, then after 32 and after every 128.
+    At the end, it asks if the last 403 may have been about the key. Once the key is refused,
     nothing more is sent, and unfinished ids end in an AuthenticationError.
     """
 
@@ -92,7 +93,7 @@ class Pull(NotAwaited, Generic[R_co]):
             await self._run.close()
 
     def __len__(self) -> int:
-        """Return the number of outcomes."""
+        """Return the number of ids. After `finish()`, some of them have no outcome."""
         return len(self._request.ids)
 
     def __aiter__(self) -> Pull[R_co]:
@@ -224,7 +225,7 @@ class _Run(Generic[R]):
         self.taken: int = 0  # outcomes that the consumer has
         self._succeeded = 0
         self._accepted_before = session.accepted_first_row
-        # The error of an id that had no time left to be sent. All later ids have none either.
+        # The error of a request that was not sent in time. Ids that have not begun get it as well.
         self._late_error: SeoRepError | None = None
         self._bug: BaseException | None = None
 
@@ -304,7 +305,7 @@ class _Run(Generic[R]):
         return None
 
     def on_complete(self, reading: Reading[R]) -> None:
-        """Make a report of complete pages, which is the outcome of its id."""
+        """Assemble a report from its complete pages. It is the outcome of its id."""
         item = self._begun[reading.requests.position]
         self.key.accept()
         try:
@@ -421,7 +422,7 @@ class _Run(Generic[R]):
         if accepted_first_row is not None:
             # The lane of the pull is on hold until the response, so the question needs another.
             question = msgspec.structs.replace(accepted_first_row(), deadline=deadline, lane=Lane())
-        # A report that arrives during the question does not make its campaign one of this pull.
+        # Whether the service has accepted no pull's request since this pull began.
         is_of_earlier_pull = (
             accepted_first_row is not None and accepted_first_row is self._accepted_before
         )

@@ -130,7 +130,8 @@ class RankingReport(Model, Tabular, Generic[R_co]):
         table = table_of(self.feed)
         columns = table.column_values(self.rows[:SHOWN_ROWS], compared=self.compared)
         rows = zip(*columns, strict=True)
-        # the caption says which report it is, so the columns for that are left out here as well
+        # the caption says which report it is, so the leading columns are not shown; `column_values`
+        # has no values for them either
         columns_shown = table.columns[table.lead :]
         return html_table(self._caption(), columns_shown, rows, len(self.rows), totals)
 

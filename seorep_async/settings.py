@@ -304,10 +304,10 @@ def _proxy_problem(address: object) -> str:
 
 
 def _proxy_in_repr(proxy: str | None) -> str:
-    """Return the repr of a proxy without its password, for tracebacks with locals as well.
+    """Return the repr of a proxy, with `***` in place of its user and password.
 
-    Nothing of a refused address is shown, because any part of it may be the password. The usual
-    mistake is a missing `http://`.
+    A traceback that shows local variables calls this even for a refused address. Of that, nothing
+    is shown, because any part of it may be the password: the usual mistake is a missing `http://`.
     """
     if proxy is None:
         return "None"

@@ -231,16 +231,20 @@ def changes(
 
 
 def _days_of(month: str, *days: dt.date | str | None) -> tuple[dt.date, dt.date]:
-    """Return the last days of the month before and of a month. Refuse `--from` and `--to`."""
+    """Return the last day of the month before `month`, and the last day of `month`.
+
+    Refuse `--from` and `--to`.
+    """
     if any(days):
         raise click.UsageError("--month can't be combined with --from or --to.")
     if ".." in month:
         raise click.UsageError(
             "--month takes one month here; for a longer time, use --from and --to."
         )
+    # `app.py` passes today's date as the context's object
     today = click.get_current_context().obj
-    first_day, last_day = import_object("pull", "last_days_of_months")(month, today)
-    return first_day, last_day
+    before, after = import_object("pull", "last_days_of_months")(month, today)
+    return before, after
 
 
 @command(

@@ -1,4 +1,4 @@
-"""`seorep changes`, `report` and `mcp`, which compare, draw and serve a database of pulls."""
+"""The commands that compare the days of a database, draw their rankings, and answer agents."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class _Answer:
     Attributes:
         result: the comparison itself, for its totals and its notes.
         name: the name of the rows in JSON.
-        rows: the changes, with the engines' names if there are any, or the counts.
+        rows: the changes (with the engines' own names, if these are known), or the counts.
         model: the type of the rows.
         columns_for_people: the columns of a table; other formats have all columns.
         headline: the number of changes, in words, above the table.
@@ -146,8 +146,8 @@ def show_changes(
 def _answer_with_changes(changes: Changes, engine_names: tuple[str, str] | None) -> _Answer:
     """Return the changes to show.
 
-    If the engines' names are known, `rows`, which are shown, contain them. `result`, which has the
-    totals and the notes, keeps the library's names (`engine_a`, `engine_a_mobile`, …).
+    The `rows` are shown, with the engines' own names if these are known. The `result` has the
+    totals and the notes, and keeps the library's names (`engine_a`, `engine_a_mobile`, …).
     """
     rows: Sequence[Any] = changes
     if engine_names is not None:

@@ -117,7 +117,10 @@ class _IncompletePull:
         return f"night of {self.snapshot_date}, {window}: {failed} ({cause})"
 
     def command(self, out: str, account: str) -> str:
-        """Return the command that fetches these reports, if the pull had no other options."""
+        """Return the command that fetches these reports.
+
+        Users must add other options of the pull, such as `--feed`.
+        """
         words = ["seorep", "pull", "-o", out, "--account", account]
         words += ["--snapshot-date", str(self.snapshot_date)]
         words += ["--from", str(self.start_date), "--to", str(self.end_date), "--retry-failed"]

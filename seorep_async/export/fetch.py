@@ -138,7 +138,7 @@ class OutcomeGroup:
         self._weight = 0
         if not outcomes:
             return
-        # neighbours in the target should share a piece
+        # reports that are next to each other in the target should be in the same piece
         outcomes.sort(key=lambda outcome: self._positions[outcome.id])
         reports = [outcome.report for outcome in outcomes if outcome.report is not None]
         errors = [(outcome.id, outcome.error) for outcome in outcomes if outcome.error is not None]
@@ -154,7 +154,8 @@ class Fetcher:
 
     Attributes:
         tracker: counts requests. Once it has none left, no further report begins.
-        check_accounts: called with the owners of the campaigns before any report is fetched.
+        check_accounts: called with the accounts that own the campaigns, before any report is
+            fetched.
     """
 
     client: SeoRepClient
@@ -175,7 +176,8 @@ class Fetcher:
         is_resumed = bool(staging.plan.ids)
         if is_resumed:
             await self._check_staged_account(staging.plan)
-        # if the list of campaigns failed, it is requested again, because it has their names
+        # if the campaigns could not be looked up, try again, because the table `campaigns` lacks
+        # their names
         if not is_resumed or staging.failures(campaigns_table()):
             await self._find_campaigns(is_resumed=is_resumed)
         if is_resumed:
@@ -218,8 +220,8 @@ class Fetcher:
         staging = self.staging
         request = staging.request
         self.tracker.start(Stage.LISTING, request.feeds[0])
-        # Why campaigns could not be looked up, if any. Their reports can be fetched nevertheless,
-        # so the error is only stored.
+        # The error of campaigns that could not be looked up, or None. Their reports can still be
+        # fetched, so the error is only stored.
         error = None
         if request.campaigns is None:
             campaigns = await list_selected(self.client, request)
@@ -229,8 +231,8 @@ class Fetcher:
             campaign_ids = list(request.campaigns)
         plan = Plan.of(campaign_ids, campaigns)
         if not plan.account_ids:
-            # the lookup failed or found no owners, so a resumed pull keeps the owners and the
-            # sample of its earlier plan
+            # the lookup failed or found no owners, so a resumed pull keeps those of its earlier
+            # plan, and the campaign (`sample`) whose owner is known
             earlier_plan = staging.plan
             plan = msgspec.structs.replace(
                 plan, account_ids=earlier_plan.account_ids, sample=earlier_plan.sample
@@ -239,6 +241,7 @@ class Fetcher:
         if not plan.ids:
             # `on_progress` can end an empty pull here, before anything is staged
             self.tracker.start(Stage.LISTING, request.feeds[0], total=0)
+        # a resumed pull has passed this check in its first run
         if not is_resumed:
             await refuse_future_period(self.client, request, self.options, campaign_ids)
         await self.run(staging.add_plan, plan, campaigns, error)
@@ -270,7 +273,7 @@ class Fetcher:
         elif self.staging.failures(campaigns_table()):
             # `_find_campaigns` will request the failed list again, and check the owners then
             return []
-        # a service without a list can't tell us who owns its other campaigns, so none is compared
+        # if the service has no list of campaigns (404), no owners are known or compared
         with suppress(NotFoundError):
             return await list_campaigns(self.client)
         return []
@@ -329,14 +332,16 @@ async def outcomes_of_feed(
     )
     async with pull as outcomes:
         async for outcome in outcomes:
-            # reports that have begun are finished, so a few more requests follow
+            # reports in progress are still completed, which takes a few requests beyond the limit
             if tracker.requests_left() == 0:
                 outcomes.finish()
             if outcome.error is not None:
                 _raise_key_refusal(outcomes)
                 if concerns_all(outcome.error):
+                    # this is about the whole pull, so it names no campaign
                     raise outcome.error.evolve(subject=None)
             yield outcome
+        # the pull asks about the key for the last time after the last outcome
         _raise_key_refusal(outcomes)
 
 
@@ -354,7 +359,7 @@ class OrderedFetcher:
     are fetched first, to find the keywords. If one of these fails, this counts as a failure of the
     requested feed.
 
-    In its methods, `owners` maps the id of each report to its campaigns. A keyword may be in
+    In its methods, `campaigns_of` maps the id of each report to its campaigns. A keyword may be in
     several.
     """
 
@@ -364,38 +369,38 @@ class OrderedFetcher:
     tracker: Tracker
     failures: list[PullFailure] = attrs.field(factory=list, init=False)
 
-    async def keywords(self, owners: Mapping[int, list[int]]) -> dict[int, list[int]]:
+    async def keywords(self, campaigns_of: Mapping[int, list[int]]) -> dict[int, list[int]]:
         """Find the keywords of campaigns. Return the campaigns of each keyword, by its id."""
-        campaigns_of: dict[int, list[int]] = {}
-        self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, total=len(owners))
-        async for report in self.reports(Feed.CAMPAIGN, owners):
+        campaigns_of_keyword: dict[int, list[int]] = {}
+        self.tracker.start(Stage.KEYWORDS, Feed.KEYWORD_BY_DATE, total=len(campaigns_of))
+        async for report in self.reports(Feed.CAMPAIGN, campaigns_of):
             for row in report.rows:
-                campaigns_of.setdefault(row.keyword_id, []).append(report.id)
+                campaigns_of_keyword.setdefault(row.keyword_id, []).append(report.id)
             self.tracker.advance(reports=1)
-        return campaigns_of
+        return campaigns_of_keyword
 
     async def reports(
-        self, feed: Feed, owners: Mapping[int, list[int]]
+        self, feed: Feed, campaigns_of: Mapping[int, list[int]]
     ) -> AsyncIterator[RankingReport[Any]]:
         """Yield the reports that succeed, and add the failures of the others to `failures`."""
         fetched = outcomes_of_feed(
-            self.client, self.request, feed, owners, self.options, self.tracker, ordered=True
+            self.client, self.request, feed, campaigns_of, self.options, self.tracker, ordered=True
         )
         async for outcome in fetched:
             if outcome.report is not None:
                 yield outcome.report
             elif outcome.error is not None:
-                self.fail(feed, outcome.id, owners, outcome.error)
+                self.fail(feed, outcome.id, campaigns_of, outcome.error)
 
     def fail(
-        self, feed: Feed, id_: int, owners: Mapping[int, list[int]], error: SeoRepError
+        self, feed: Feed, id_: int, campaigns_of: Mapping[int, list[int]], error: SeoRepError
     ) -> None:
         """Add a failure for each campaign of a report."""
         (requested_feed,) = self.request.feeds
         # `facts` leaves the ids out, so any ids will do
         facts = StagedFailure.of((), error).facts
         keyword_id = id_ if feed is Feed.KEYWORD_BY_DATE else None
-        for campaign_id in owners[id_]:
+        for campaign_id in campaigns_of[id_]:
             failure = PullFailure(requested_feed, campaign_id, keyword_id, *facts)
             self.failures.append(failure)
         self.tracker.advance(failures=1)

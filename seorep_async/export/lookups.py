@@ -140,7 +140,8 @@ async def _get_each(
                 campaigns[campaign_id] = await client.campaigns.get(campaign_id)
                 key.accept()
             except AuthenticationError as error:
-                # requests of the other workers may have been accepted before the key was revoked
+                # At most this many requests of other workers are in flight. They may have been
+                # accepted before the key was revoked, so their success will not prove it good.
                 await key.refuse(error, other_requests=len(workers) - 1)
                 last_error = error
             except SeoRepError as error:

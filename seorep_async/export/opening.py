@@ -99,7 +99,7 @@ async def _checked_target(
     run: Background,
 ) -> tuple[AnyTarget, tuple[str, ...]]:
     """Return a target that a pull may write, and sentences for the summary."""
-    # in the thread, because importing the library of an extra takes long
+    # in the background thread, because importing the library of an extra takes long
     target = await run(_target, opening, request, run.stop)
     with as_export_errors(target.staging_folder):
         if opening.restart and not opening.only_look:
@@ -107,7 +107,7 @@ async def _checked_target(
             # `restart`, and that must not resume the older pull.
             await run(drop_staged, target.staging_folder)
         await run(target.check)
-        # only a database remembers the name of each account
+        # only a database remembers account names: use the one that it has for this account
         if isinstance(target, Database) and not request.account_given:
             return await _under_known_name(client, target)
     return target, ()

@@ -99,7 +99,8 @@ async def pull_to(
             are finished. A resumed pull first looks up one campaign; that request doesn't count.
         engine_names: the names of engine A and engine B for the headers of a workbook.
         feeds: one or several of the three feeds, or their values, such as `campaign-by-date`.
-        groups: without ids, only campaigns of groups with these titles, in any case.
+        groups: without ids, only campaigns of groups with these titles (upper or lower case does
+            not matter).
         filter: without ids, only campaigns that the service's filter finds.
         exclude: campaign ids to leave out.
         account: the account's name in every row. Default: the client's name, or the name that the
@@ -210,26 +211,26 @@ async def stream(
     campaign_ids = await requested_ids(client, request)
     await refuse_future_period(client, request, feed_options(options), campaign_ids)
     # the campaigns of each report: a campaign's report has one, a keyword's may have several
-    owners = {id_: [id_] for id_ in campaign_ids}
+    campaigns_of = {id_: [id_] for id_ in campaign_ids}
     if feed is Feed.KEYWORD_BY_DATE:
-        owners = await fetcher.keywords(owners)
+        campaigns_of = await fetcher.keywords(campaigns_of)
     written = []
     if format == "csv":
         await write(encoder.header(table))
-    tracker.start(Stage.ROWS, feed, total=len(owners))
-    async for report in fetcher.reports(feed, owners):
+    tracker.start(Stage.ROWS, feed, total=len(campaigns_of))
+    async for report in fetcher.reports(feed, campaigns_of):
         labelled = attrs.evolve(
             report, account=request.account, snapshot_date=request.snapshot_date
         )
-        campaigns = owners[report.id]
+        campaigns = campaigns_of[report.id]
         try:
-            # for each owner: its rows, then their text
-            columns_of_owners = [column_values(labelled, campaign_id=id_) for id_ in campaigns]
-            rows_of_owners = [encoder.rows(table, columns) for columns in columns_of_owners]
-            text = b"".join(map(encoder.text, rows_of_owners))
+            # for each campaign: its rows, then their text
+            columns_of_campaigns = [column_values(labelled, campaign_id=id_) for id_ in campaigns]
+            rows_of_campaigns = [encoder.rows(table, columns) for columns in columns_of_campaigns]
+            text = b"".join(map(encoder.text, rows_of_campaigns))
         except UNENCODABLE as error:
             unencodable = ExportError(f"a value can't be written: {error}")
-            fetcher.fail(feed, report.id, owners, unencodable)
+            fetcher.fail(feed, report.id, campaigns_of, unencodable)
             continue
         row_count = len(report.rows)
         written += [(feed, campaign_id, row_count) for campaign_id in campaigns]

@@ -199,14 +199,21 @@ class Staging:
     ) -> tuple[int, int]:
         """Store reports, and the errors of failed ones. After a crash, all or none are stored.
 
-        A report that the format can't store becomes a failure. Return the number of stored reports
-        and of their rows.
+        A report that the format can't store becomes a failure.
+
+        Args:
+            lead_ids: the ids under which each report, or its failure, is stored: one tuple, or for
+                a keyword one tuple for each of its campaigns.
+
+        Returns:
+            The number of stored reports, and the number of their stored rows.
         """
         name = table_of(feed).name
         # one block, so the disk is synced once
         group = _Group(self._format)
         all_errors = list(errors)
         add = partial(self._add_reports, feed, group, lead_ids)
+        # a report counts as one row more than it has, because an empty one costs something as well
         for part in in_groups(reports, lambda report: 1 + len(report.rows), _PIECE_ROWS):
             for report, error in _add_without_unencodable(add, part):
                 problem = f"a value can't be written to {self._format.ending}: {error}"
@@ -219,6 +226,7 @@ class Staging:
             index.failures = {name: failures}
         self._append(index, group.pieces)
         stored = group.records.get(name, ())
+        # a keyword in several campaigns has several records, which all end with its id
         stored_ids = {record.ids[-1] for record in stored}
         return len(stored_ids), sum(record.rows for record in stored)
 
@@ -234,8 +242,7 @@ class Staging:
         For the campaign feed, their keywords are added as another piece.
 
         Args:
-            lead_ids: the ids under which each report is stored; several for a keyword that is in
-                several campaigns.
+            lead_ids: as in `add`.
         """
         table = table_of(feed)
         request = self.request

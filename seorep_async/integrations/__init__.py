@@ -1,1 +1,1 @@
-"""Functions for other programs: engines, dlt and hosts of agents."""
+"""For other programs: Dask, Ray and Spark (`engines`), dlt, and hosts of agents (`mcp`)."""

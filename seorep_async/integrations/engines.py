@@ -257,31 +257,31 @@ class _TablePull:
     failures_are_rows: bool
     options: FeedOptions
     batches: list[pa.RecordBatch] = attrs.field(factory=list)
-    keyword_owners: dict[int, list[int]] = attrs.field(factory=dict)
+    campaigns_of_keyword: dict[int, list[int]] = attrs.field(factory=dict)
     """The campaigns of each keyword, for the feed by keyword."""
 
     async def run(self) -> pa.Table:
         """Pull every report and return the table."""
         # the campaigns for which each report is stored: several if it is about a keyword
-        owners = {campaign_id: [campaign_id] for campaign_id in self.ids}
+        campaigns_of = {campaign_id: [campaign_id] for campaign_id in self.ids}
         if self.feed is Feed.KEYWORD_BY_DATE:
             # The ids of keywords are in the rows of their campaigns. These are pulled first, which
-            # also fills `keyword_owners`.
-            await self._pull_feed(Feed.CAMPAIGN, owners)
-            owners = self.keyword_owners
-        await self._pull_feed(self.feed, owners)
+            # also fills `campaigns_of_keyword`.
+            await self._pull_feed(Feed.CAMPAIGN, campaigns_of)
+            campaigns_of = self.campaigns_of_keyword
+        await self._pull_feed(self.feed, campaigns_of)
         table = require("pyarrow").Table.from_batches(self.batches, self.schema)
         return table.combine_chunks()
 
-    async def _pull_feed(self, feed: Feed, owners: Mapping[int, Sequence[int]]) -> None:
-        """Pull a feed for some ids, and store each report for all campaigns that own the id.
+    async def _pull_feed(self, feed: Feed, campaigns_of: Mapping[int, Sequence[int]]) -> None:
+        """Pull a feed for some ids, and store each report for all of its campaigns.
 
         Raises:
             AuthenticationError: the key was refused; or, unless failures are rows, one campaign.
         """
-        valid_ids, errors = listed_ids(owners)
+        valid_ids, errors = listed_ids(campaigns_of)
         for id_, error in errors.items():
-            for campaign_id in owners[id_]:
+            for campaign_id in campaigns_of[id_]:
                 # an id that can't be sent may not fit its column either
                 self._store_failure(error, campaign_id, id_ if fits(id_) else None)
         forbidden = None
@@ -294,7 +294,7 @@ class _TablePull:
                     pull.finish()
                     forbidden = forbidden or outcome.error
                 elif pull.key_refusal is None:
-                    for campaign_id in owners[outcome.id]:
+                    for campaign_id in campaigns_of[outcome.id]:
                         self._store(outcome, feed, campaign_id)
         refusal = pull.key_refusal or forbidden
         if refusal is not None:
@@ -305,7 +305,7 @@ class _TablePull:
     ) -> None:
         """Store a campaign's outcome: its rows, or its failure.
 
-        A report that was pulled only to find keywords adds the campaign to each keyword's owners.
+        A report that was pulled only to find keywords adds the campaign to those of each keyword.
         """
         if outcome.report is None:
             keyword_id = outcome.id if feed is Feed.KEYWORD_BY_DATE else None
@@ -314,7 +314,7 @@ class _TablePull:
             self._add_rows(outcome.report, campaign_id)
         else:
             for row in outcome.report.rows:
-                campaign_ids = self.keyword_owners.setdefault(row.keyword_id, [])
+                campaign_ids = self.campaigns_of_keyword.setdefault(row.keyword_id, [])
                 if campaign_id not in campaign_ids:
                     campaign_ids.append(campaign_id)
 

@@ -28,7 +28,7 @@ _ENGINES_WITH_ADDRESS = {
     "engine_a_mobile": "the first search engine on mobile devices",
     "engine_b": "the second search engine",
 }
-# The feeds have no addresses of places.
+# For places, the feeds have no URL fields.
 _ENGINES = _ENGINES_WITH_ADDRESS | {
     "engine_a_places": "the first search engine's local results (places)"
 }

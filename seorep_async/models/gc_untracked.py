@@ -24,7 +24,7 @@ _ABOUT_STORAGE = {"__init__", "__getstate__", "__setstate__", "__slots__", "__an
 
 
 def gc_untracked_struct(model: type[M]) -> type[M]:
-    """Make a frozen attrs model a msgspec struct, which the garbage collector does not trace.
+    """Turn a frozen attrs model into a msgspec struct, which the garbage collector does not trace.
 
     It keeps everything from attrs except converters, validators and factories. An instance that is
     in its own `extra` is never freed.

@@ -137,7 +137,9 @@ def read_page(body: bytes, subject: PageSubject, *, is_feed: bool) -> RawPage:
 
 
 def raw_page(envelope: dict[str, Any], *, is_feed: bool) -> RawPage:
-    """Return the page in an envelope. The type of a feed's `data` shows its shape.
+    """Return the page in an envelope.
+
+    A feed's `data` is either the array of rows, or an object that contains the rows and the totals.
 
     Raises:
         DecodeError: `data` or `metadata` has another shape.
@@ -145,12 +147,13 @@ def raw_page(envelope: dict[str, Any], *, is_feed: bool) -> RawPage:
     extra = dict(envelope)
     data = extra.pop("data")
     expected = "an array"
-    # The items and their path, and the totals and theirs.
+    # The arguments are the items, their path, the totals, their path, and the other fields.
     page = RawPage(data, "data", None, "totals", extra)
     if is_feed and isinstance(data, dict):
         page = _nested_page(data, extra)
     elif is_feed:
         expected = "an array of rows, or an object with rows"
+        # `page.extra` is the same dict.
         page.totals = extra.pop("totals", None)
     if not isinstance(page.items, list):
         raise refused(page.items_path, str(values.refusal(expected, page.items)))

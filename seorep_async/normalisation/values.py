@@ -73,7 +73,7 @@ def string(value: object) -> str:
 
 
 def boolean(value: object) -> bool:
-    """Accept true or false, as a boolean or as a string in any case."""
+    """Accept true or false, as a boolean or as a string (upper or lower case does not matter)."""
     if is_boolean(value):
         return str(value).lower() == "true"
     raise refusal("true or false", value)
@@ -86,7 +86,7 @@ def is_boolean(value: object) -> bool:
 
 
 def flag(value: object) -> tuple[bool | None, str | None]:
-    """Accept null, a boolean, or a boolean as a string in any case.
+    """Accept null, a boolean, or a boolean as a string (upper or lower case does not matter).
 
     For any other string, return None and the string.
     """

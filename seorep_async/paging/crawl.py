@@ -53,7 +53,7 @@ class Crawl(Generic[T]):
     A worker requests a page, hands it to its listing, and takes the next page to request:
 
     1. The next page of the same listing, if it announced no number of pages: only this worker
-       knows whether there is another.
+       knows whether there is another page.
     2. A page of the first listing that has more to request. Listings are thus finished in order, as
        far as possible. A listing is passed over if one of its pages is being tried again, or if it
        has at least as many pages in progress as have arrived. Otherwise, a listing whose requests
@@ -61,8 +61,8 @@ class Crawl(Generic[T]):
        service.
     3. Page 1 of the next listing that begins.
     4. If there is no other work, a page of the first listing that was passed over. A listing with
-       a page that is being tried again comes last. It is taken only if all unfinished listings have
-       one, and the consumer is not holding back a new listing.
+       a page that is being tried again comes last: it is taken only if every unfinished listing
+       has such a page, and the consumer is not holding back a new listing.
 
     There is a worker for each permit, plus one for each worker whose request is being tried again.
     With more workers, nearly every request would wait in the queue for its permit, which costs
@@ -219,6 +219,7 @@ class Crawl(Generic[T]):
         reading.is_given_up = True
         if reading in self._unfinished:
             self._unfinished.remove(reading)
+        # Pages that arrived before one with a lower number. Nobody waits for them any more.
         reading.early.clear()
 
     def _on_retry(self) -> None:

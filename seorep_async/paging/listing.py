@@ -160,6 +160,7 @@ class Listing(NotAwaited, Generic[T, R_co]):
             return await self._assembled(reading)
         except SeoRepError as error:
             failure = reading.failure(error)
+        # Raised outside the handler. Inside, an earlier error would get this one as its context.
         raise failure
 
     async def _assembled(self, reading: Reading[T]) -> R_co:

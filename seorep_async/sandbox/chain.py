@@ -1,8 +1,8 @@
 """The chain of handlers that every request passes through.
 
 A request passes through them in this order: the count, the rate limit, the latency, the faults,
-the key and other refusals, the operation. A request over the rate limit is refused there, but only
-after the latency has passed.
+the key and other refusals, the operation. A request over the rate limit goes no further, but its
+refusal is also delayed by the latency.
 """
 
 import asyncio

@@ -47,9 +47,9 @@ class Transport:
 
     Only the origin of `base_url` ever receives the key. A `borrowed` session serves all requests
     and is never closed. Otherwise there are two sessions of our own. The session for writes and
-    grants opens a new connection for each request: if a reused connection breaks, the write may
-    have been executed. A read whose connection failed uses that session as well, because a failover
-    kills all idle connections.
+    login grants opens a new connection for each request: if a reused connection breaks, the write
+    may have been executed. After a failed connection, a read is also sent on a new connection,
+    because a failover kills all idle ones.
 
     Attributes:
         attempts: the number of requests sent.
@@ -158,7 +158,8 @@ class Transport:
             A response with any status, or the failure.
 
         Raises:
-            ConfigurationError: no retry can mend it.
+            ConfigurationError: the borrowed session was closed, or would send the key to another
+                origin. A retry would fail again.
         """
         limit = TimeLimit(self._time_limits, self._settings.attempt_timeout, remaining)
         progress = None
@@ -176,14 +177,14 @@ class Transport:
         except BodyTooLargeError as error:
             return Failure(Sent.MAYBE, Cause.PERMANENT, error)
         except SeoRepError:
-            raise  # a ConfigurationError, which no retry can mend
+            raise  # a ConfigurationError, with which a retry would fail again
         except WireError as error:
             return failure_of(error.args[0], request)
         except asyncio.CancelledError as error:
             # a traceback with locals would show the key, which is in frames of aiohttp
             raise error.with_traceback(None) from None
         except (aiohttp.ClientError, OSError, UnicodeError) as error:
-            if type(error) is TimeoutError:  # from `limit`; aiohttp's are of subclasses
+            if type(error) is TimeoutError:  # from `limit`; aiohttp raises subclasses of it
                 return self._timeout_failure(limit, remaining, progress)
             failure = failure_of(error, request)
             if isinstance(error, aiohttp.ConnectionTimeoutError):
@@ -204,8 +205,9 @@ class Transport:
         self, limit: TimeLimit, remaining: float, progress: Progress | None
     ) -> Failure:
         """Return the failure of an attempt cut off by our time limit or by closing the client."""
-        # A read may have been sent, because its progress is not recorded. Before our limit is over,
-        # only a mock of aiohttp raises a TimeoutError, so anything may have been sent.
+        # Without `progress` (a read that may reuse a connection), the request may have been sent.
+        # Before our limit is over, only a mock of aiohttp raises a TimeoutError, so anything may
+        # have been sent.
         may_be_sent = progress is None or progress.is_sent or not limit.is_over
         sent = Sent.MAYBE if may_be_sent else Sent.NO
         if self._time_limits.is_closed:

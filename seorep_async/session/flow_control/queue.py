@@ -216,6 +216,7 @@ class PermitQueue:
         """Record the start of an attempt, and return its permit."""
         # Clients take turns, so the one that was just served becomes the last.
         self._clients.move_to_end(lanes)
+        # A probe tests whether the service accepts anything again.
         is_probe = self.pace.start(now, subject)
         permit = Permit(lanes, now, is_probe, subject)
         self._in_flight.add(permit)
