@@ -144,7 +144,10 @@ class AuthenticationError(StatusError):
 
 
 class NotFoundError(StatusError):
-    """The object does not exist (404)."""
+    """The object does not exist (404).
+
+    If it is `retryable`, the 404 of a single call may also come from a firewall or an ingress.
+    """
 
 
 class RateLimitedError(StatusError):

@@ -16,6 +16,7 @@ from seorep_async.errors import (
     SERVICE_REASON,
     AuthenticationError,
     ConnectionFailedError,
+    NotFoundError,
     ProtocolError,
     RateLimitedError,
     RedirectError,
@@ -52,6 +53,7 @@ _MESSAGES = {
     503: "the service is currently unavailable",
 }
 """The messages for statuses."""
+NO_OBJECT = _MESSAGES[404]
 _FORBIDDEN = "this API key has no access to it"
 """The message for a 403 about one object, once the key has worked."""
 _PRIVATE = (
@@ -60,6 +62,7 @@ _PRIVATE = (
 )
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
+_MISSING_OR_FOREIGN = f"{NO_OBJECT}, or {_NOT_THE_SERVICE}"
 _PROXY_REFUSED = f"the proxy refused the request{PROXY_ADVICE}"
 _LISTS = ("/v3/campaigns", "/v3/users", "/v3/keywords", "/v3/backlinks")
 """Paths that exist for every key, so a 404 for one of them means that the address is wrong."""
@@ -129,9 +132,13 @@ class ErrorReader:
         # Once a request has succeeded, a gateway's response is a temporary refusal. Before that,
         # the address may be wrong, or the response may concern the key.
         if self.knows_service and is_of_gateway(response):
-            error = RateLimitedError(_NOT_THE_SERVICE)
+            refusal: SeoRepError = RateLimitedError(_NOT_THE_SERVICE)
+            # In a pull, other requests show what such a 404 means (`Session._retry_or_raise`). A
+            # single call has only its own attempts.
+            if status == 404 and request.reads_object and request.lane is None:
+                refusal = NotFoundError(_MISSING_OR_FOREIGN)
             return self._failure(
-                Sent.RESPONDED, Cause.THROTTLE, error, request, response, by_gateway=True
+                Sent.RESPONDED, Cause.THROTTLE, refusal, request, response, by_gateway=True
             )
         has_retry_after = response.retry_after is not None
         cause = cause_of_status(status, has_retry_after=has_retry_after, is_read=request.is_read)

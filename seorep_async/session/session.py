@@ -14,9 +14,15 @@ from weakref import WeakSet
 import aiohttp
 import msgspec
 
-from seorep_async.errors import ConfigurationError, DeadlineExceededError, SeoRepError
+from seorep_async.errors import (
+    ConfigurationError,
+    DeadlineExceededError,
+    NotFoundError,
+    SeoRepError,
+)
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
+from seorep_async.session.error_responses import NO_OBJECT
 from seorep_async.session.failures import Cause, Failure
 from seorep_async.session.flow_control import (
     ClientClosed,
@@ -39,6 +45,11 @@ T = TypeVar("T")
 
 _LAST_ITERATIONS = 5
 """Iterations of the event loop after closing, in which the calls that it woke can end."""
+
+_PROVING_ATTEMPTS = 3
+"""The least attempts after which a gateway's page counts as about its object. If a rollout answers
+half of the requests, fewer would often all get its page.
+"""
 
 
 class SessionState(enum.Enum):
@@ -311,7 +322,7 @@ class Session:
         self._charge_retry(call, failure, retry)
         if retry.is_last and failure.retry_after is None:
             await self._wait_until_anything_is_accepted(call)
-        elif permit.is_probe:
+        elif permit.is_probe or failure.by_gateway:
             await self._repeat_accepted_request(call, is_last_try=False)
         # If the refusal paused everybody, the retry waits in the queue instead of sleeping.
         if not permit.paces_retry:
@@ -356,6 +367,7 @@ class Session:
 
     def _retry_or_raise(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
         """Record a failed attempt. Return its retry, or raise the last error."""
+        request = call.request
         others_refused = self.share.rate_refused_since(call.idle_since)
         was_too_early = failure.counts_a_third(others_refused=others_refused)
         counts_a_third = permit.is_probe or was_too_early
@@ -375,6 +387,13 @@ class Session:
         )
         if decision is None:
             decision = self._timeout_error(call, permit.wait)
+        is_proven = self.share.is_refused_alone(request.subject, call.idle_since)
+        if failure.by_gateway and call.attempts >= _PROVING_ATTEMPTS and is_proven:
+            # Others are accepted, so the page is about this object.
+            decision = failure.error
+            if decision.status == 404 and request.reads_object:
+                excerpt = decision.body_excerpt
+                decision = NotFoundError(NO_OBJECT, status=404, body_excerpt=excerpt)
         if isinstance(decision, SeoRepError):
             raise decision
         return decision

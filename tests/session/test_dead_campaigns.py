@@ -12,7 +12,7 @@ from statistics import median
 import pytest
 
 from benchmarks.low_limits import Cell
-from seorep_async import DeadlineExceededError
+from seorep_async import DeadlineExceededError, NotFoundError
 from seorep_async.session import Deadline, Request
 from seorep_async.session.request import Response
 from tests.rankings import rankings_of, report_page
@@ -31,6 +31,7 @@ pytestmark = pytest.mark.virtual
 CAMPAIGNS = 100
 PAGE = {"Content-Type": "text/html"}
 UNAVAILABLE = Response(503, [b""])
+MISSING = Response(404, [b"<html><h1>Not Found</h1></html>"], None, PAGE)
 FORBIDDEN = Response(403, [b"<html><h1>403 Forbidden</h1></html>"], None, PAGE)
 
 
@@ -94,6 +95,44 @@ def test_dead_campaigns_slow_the_others_little(pages: int, worst: float) -> None
         assert end <= 90
     assert median(times) <= 3
     assert max(times) <= worst
+
+
+@pytest.mark.parametrize("page", [FORBIDDEN, MISSING], ids=["403", "404"])
+def test_a_page_about_some_campaigns_is_soon_believed(page: Response) -> None:
+    _, end, most_attempts = run(pull_all(choose_dead(5, 30, 300), page, 1, campaigns=300))
+    assert most_attempts <= 4
+    assert end <= 3 * run(pull_all((), page, 1, campaigns=300))[1]
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_a_rollout_of_ten_seconds_loses_no_campaign(share: float) -> None:
+    chance = Random(5)
+
+    def says(_: ApiRequest) -> Response:
+        if 0.1 < here().now < 10 and chance.random() < share:
+            return MISSING
+        return report_page([7], 1, 1)
+
+    async def main() -> None:
+        async with rankings_of(SimulatedService(says=says)) as (_, rankings):
+            outcomes = await rankings.pull(range(1, 301), "2023-01", "2023-01")
+            assert outcomes.failures == []
+
+    run(main())
+
+
+def test_many_missing_objects_are_no_outage() -> None:
+    async def main() -> None:
+        says = lambda request: MISSING if request.id > 1 else report_page([7], 1, 1)  # noqa: E731
+        async with rankings_of(SimulatedService(says=says)) as (_, rankings):
+            await rankings.campaign(1, "2023-01", "2023-01")
+            missing = [rankings.campaign(id_, "2023-01", "2023-01") for id_ in range(2, 32)]
+            errors = await asyncio.gather(*missing, return_exceptions=True)
+            assert {type(error) for error in errors} == {NotFoundError}
+            await rankings.campaign(1, "2023-01", "2023-01")
+            assert here().now < 10
+
+    run(main())
 
 
 @pytest.mark.parametrize("pause", [None, 1.0])
