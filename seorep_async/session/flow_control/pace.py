@@ -137,7 +137,9 @@ class Pace:
         seconds_open = now - max(self.breaker.opened_at, self.paused_until)
         if seconds_open > SPAN:
             # Everything was refused, so these refusals say nothing about their subjects. If the
-            # subjects were remembered, further refusals of theirs would not count.
+            # subjects were remembered, further refusals of theirs would not count. But those that
+            # were refused before may be dead campaigns. If they were forgotten as well, a pull at
+            # a low limit could take three times as long.
             self.refused_subjects.forget_since(self.breaker.opened_at)
         if self.rate.is_limited:
             delivered = self._delivered_since_cut(now, seconds_open)
