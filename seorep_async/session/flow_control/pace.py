@@ -145,9 +145,9 @@ class Pace:
             delivered = self._delivered_since_cut(now, seconds_open)
             self.rate.cut(delivered, seconds_open, self.last_start, now, was_paused=was_paused)
         else:
-            self._set_first_rate(now, seconds_open)
+            self._set_first_rate(now)
 
-    def _set_first_rate(self, now: float, seconds_open: float) -> None:
+    def _set_first_rate(self, now: float) -> None:
         """Set the rate when the breaker closes and no limit is known yet."""
         # Rule 5: until the breaker opened, the service delivered its limit. It may have let
         # through a burst, so a second is the shortest span.
@@ -157,7 +157,7 @@ class Pace:
         if self.later_attempts.balance > 0:
             delivered = max(delivered, self.delivered.per_second_until(self.breaker.opened_at))
         self.later_attempts.begin(math.inf)
-        self.rate.start_from(delivered, self.delivered.accepted, seconds_open, self.last_start)
+        self.rate.start_from(delivered, self.last_start)
         self.delivered.restart(now)
 
     def _delivered_since_cut(self, now: float, seconds_open: float) -> float | None:

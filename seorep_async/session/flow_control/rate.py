@@ -26,7 +26,7 @@ _DOUBLING_STEP = 1.0  # the same in slow start
 _ENOUGH_ACCEPTED = 90  # more attempts in a row than this, all accepted, prove a higher limit …
 _HIGHER = 1.1  # … if the rate is above this multiple of the refused rate
 _SLOWEST = 0.2  # the lowest rate, in attempts per second
-_GUESS = 3.0  # the lowest first rate, unless a lower one was measured long enough (`start_from`)
+_LOWEST_FIRST = 3.0  # the lowest first rate
 _CATCH_UP = 0.02  # seconds; a start that is later than this is not put down to a slow timer
 
 
@@ -163,24 +163,16 @@ class Rate(msgspec.Struct, eq=False):
         # One attempt raises a very low rate by a quarter at most.
         self.learnt += min(step, self.learnt / 4)
 
-    def start_from(
-        self, delivered: float, accepted: int, seconds_open: float, last_start: float
-    ) -> None:
+    def start_from(self, delivered: float, last_start: float) -> None:
         """Set the first rate, from the rate delivered until the breaker closed.
 
         Args:
             delivered: accepted attempts per second.
-            accepted: the number of these attempts.
-            seconds_open: seconds since the breaker opened, or since the end of a pause if that came
-                later.
             last_start: when the last attempt started.
         """
-        # A rate below `_GUESS` is believed only if several attempts were accepted, and the breaker
-        # was open for more than a second.
-        shows_rate = accepted > 1 and seconds_open > SPAN
-        least = _SLOWEST if shows_rate else _GUESS
         self.refused_at = delivered
-        self.learnt = max(least, _DECREASE * delivered)
+        # A lower first rate is not believed, because few attempts show it.
+        self.learnt = max(_LOWEST_FIRST, _DECREASE * delivered)
         self.slow_start = True
         self.held_until = -math.inf
         self._begin(last_start)
@@ -194,9 +186,16 @@ class Rate(msgspec.Struct, eq=False):
         *,
         was_paused: bool,
     ) -> None:
-        """Lower the rate when the breaker closes. For most arguments, see `start_from`.
+        """Lower the rate when the breaker closes.
 
-        `delivered` is None if too little time has passed to measure a rate.
+        Args:
+            delivered: accepted attempts per second, or None if too little time has passed to
+                measure a rate.
+            seconds_open: seconds since the breaker opened, or since the end of a pause if that came
+                later.
+            last_start: when the last attempt started.
+            now: the time.
+            was_paused: whether the service asked for a pause since the breaker opened.
         """
         if delivered is None:
             # A second refusal so soon proves only that the rate is still too high.
