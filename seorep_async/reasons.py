@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 LARGEST_BODY = 512 * 1024
 """The maximum size of an error body to parse, in bytes."""
@@ -16,6 +17,8 @@ _NAMES = ("message", "messages", "detail", "description", "reason", "error", "er
 """The fields that may contain a reason."""
 _NO_REASONS = ("error", "fail", "failed", "failure", "false", "true", "none", "null")
 """Words that indicate an error but don't explain it."""
+_SUCCESSES = ("success", "ok", "true", "1", "200")
+"""The values with which an envelope says that a request succeeded."""
 
 
 def reason_in_body(body: bytes) -> str:
@@ -31,6 +34,12 @@ def reason_in_body(body: bytes) -> str:
 def reason_in(value: object) -> str:
     """Return the reason in parsed JSON as one string, or an empty string."""
     return "; ".join(_strings(value, _DEPTH))[:_LONGEST]
+
+
+def claims_success(envelope: Mapping[str, object]) -> bool:
+    """Return whether an envelope says that the request succeeded."""
+    claims = [envelope.get(name) for name in ("status", "success", "ok")]
+    return any(str(claim).lower() in _SUCCESSES for claim in claims)
 
 
 def _strings(value: object, depth: int) -> list[str]:

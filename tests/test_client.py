@@ -14,6 +14,7 @@ from seorep_async import (
     RawAnswer,
     RequestEncoding,
     SeoRepClient,
+    SeoRepError,
 )
 from seorep_async.errors import (
     InvalidRequestError,
@@ -45,6 +46,25 @@ async def test_client_request_returns_the_envelope(method: str, connect: Connect
     assert server.requests[0].target == "/v3/campaigns/7"
     if method.upper() != "GET":
         assert await client.request(method, "/v3/campaigns/7") == {}
+
+
+@pytest.mark.parametrize("method", METHODS[1:])
+@pytest.mark.parametrize("claim", [{"success": 1}, {"status": "Success"}, {"ok": True}])
+async def test_a_write_may_be_answered_with_only_a_message(
+    method: str, claim: dict[str, Any], connect: Connect
+) -> None:
+    said = claim | {"message": "deleted"}
+    client, server = await connect(answer(said))
+    assert await client.request(method, "/v3/campaigns/7") == said
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "said", [{"message": "no"}, {"ok": True, "error": "no"}, {"status": "ok", "code": 403}]
+)
+async def test_a_write_answered_with_an_error_has_failed(said: Any, connect: Connect) -> None:
+    client, _ = await connect(answer(said))
+    await failure_of(client.request("POST", "/v3/campaigns"), SeoRepError)
 
 
 # --- request: what it sends

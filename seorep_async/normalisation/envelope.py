@@ -14,7 +14,7 @@ from seorep_async.models import Page, RankingTotals
 from seorep_async.models.model import NO_EXTRA
 from seorep_async.normalisation import values
 from seorep_async.normalisation.unreadable import refused as refused, unreadable
-from seorep_async.reasons import reason_in
+from seorep_async.reasons import claims_success, reason_in
 
 M = TypeVar("M")
 
@@ -32,7 +32,7 @@ _split: Any = msgspec.json.Decoder(dict[str, _Value | dict[str, _Value | dict[st
 """Parses the envelope, but leaves the items of its arrays as JSON. These are the rows."""
 _ERROR_STATUSES = ("error", "fail", "failed", "failure", "false")
 _ERROR_FIELDS = ("error", "errors")
-_MESSAGE_FIELDS = ("error", "errors", "message", "messages")
+_MESSAGE_FIELDS = (*_ERROR_FIELDS, "message", "messages")
 
 
 def parse(body: bytes, *, needs_data: bool = True) -> dict[str, Any]:
@@ -51,7 +51,12 @@ def parse(body: bytes, *, needs_data: bool = True) -> dict[str, Any]:
         raise refused("", f"is {values.describe(envelope)} where an object was expected")
     if _is_error(envelope):
         raise _service_error(envelope)
-    if needs_data and "data" not in envelope:
+    if "data" in envelope or (claims_success(envelope) and not needs_data):
+        return envelope
+    # Without data, a message is an error. With data, it may be a greeting.
+    if not envelope.keys().isdisjoint(_MESSAGE_FIELDS):
+        raise _service_error(envelope)
+    if needs_data:
         raise refused("data", "is missing")
     return envelope
 
@@ -273,13 +278,12 @@ def _is_error(envelope: Mapping[str, Any]) -> bool:
         error = envelope.get(name)
         if error and not _is_false(error):
             return True
-    # Without data, a message is an error. With data, it may be a greeting.
-    return "data" not in envelope and not envelope.keys().isdisjoint(_MESSAGE_FIELDS)
+    return False
 
 
 def _is_false(value: object) -> bool:
     """Return whether a value is false. PHP may write false as 0."""
-    return value in (0, "0") or (isinstance(value, str) and value.lower() == "false")
+    return str(value).lower() in ("0", "0.0", "false")
 
 
 def _error_code(envelope: Mapping[str, Any]) -> int | None:
@@ -294,9 +298,8 @@ def _error_code(envelope: Mapping[str, Any]) -> int | None:
 def _service_error(envelope: dict[str, Any]) -> StatusError:
     """Return the error that an envelope reports. Its type depends on the code in the envelope."""
     reason = one_line(reason_in(envelope)) or "it gave no reason"
-    code = _error_code(envelope)
     # Without a code, this is the general StatusError.
-    error_type = status_error_type(code or 0)
+    error_type = status_error_type(_error_code(envelope) or 0)
     return error_type(
         f"the service reported an error in a response that claims success: {reason}", status=200
     )
