@@ -178,8 +178,13 @@ class DecodeError(SeoRepError):
 
 
 class PaginationError(SeoRepError):
-    """The pages of a listing don't add up: some rows would be missing or duplicated."""
+    """The pages of a listing don't add up: some rows would be missing or duplicated.
 
+    Usually the rows changed while they were read. After more than `Settings.max_pages` pages,
+    it is not `retryable`.
+    """
+
+    retryable = True
     expected_records: int | None = None
     """The number of records that the service announced, or None if it announced no number."""
     received_records: int | None = None

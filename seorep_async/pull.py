@@ -403,7 +403,9 @@ class _Run(Generic[R]):
         # them, and a pull that raises ends with its first failure.
         if self._request.ordered or self._request.on_error == "raise" or item.error is not None:
             return False
-        return error.retryable and not self._is_late
+        # If the pages didn't add up, the report was read again already.
+        was_repulled = isinstance(error, PaginationError)
+        return error.retryable and not was_repulled and not self._is_late
 
     @property
     def _is_late(self) -> bool:

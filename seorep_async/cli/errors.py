@@ -94,8 +94,8 @@ def code_of(error: BaseException) -> ExitCode:
     # another pull is using the target, so nothing was fetched yet
     if isinstance(error, errors.ExportError) and error.retryable:
         return ExitCode.BUSY
-    # 408: the service was too slow
-    if isinstance(error, errors.InvalidRequestError) and error.retryable:
+    # for example, a 408, or a list that changed while it was read
+    if isinstance(error, errors.InvalidRequestError | errors.PaginationError) and error.retryable:
         return ExitCode.UNAVAILABLE
     if isinstance(error, SeoRepError) and error.is_of_wrong_address:
         return ExitCode.USAGE

@@ -82,9 +82,10 @@ def fails_again(error: str, status: int | None) -> bool:
     """
     # At a wrong address, another server answers. Retrying will not help, but the reports may exist.
     # So its errors are not in PERMANENT_ERRORS: `history` takes a window for complete if all its
-    # failures are listed there.
-    is_permanent = error in PERMANENT_ERRORS or is_of_wrong_address(error, status)
-    return is_permanent and status not in RETRYABLE_STATUSES
+    # failures are listed there. Nor is the error of a response that is too large for the settings.
+    if error == "BodyTooLargeError" or is_of_wrong_address(error, status):
+        return True
+    return error in PERMANENT_ERRORS and status not in RETRYABLE_STATUSES
 
 
 def id_in_text(failed_id: int) -> re.Pattern[str]:

@@ -125,7 +125,8 @@ class Ledger(Generic[T]):
         if self.has_all_records() and self._sizes[-1] < self._sizes[0]:
             return False
         if pages >= self._max_pages:
-            raise self._error(f"still no end after {pages} pages (Settings.max_pages)", pages)
+            error = self._error(f"still no end after {pages} pages (Settings.max_pages)", pages)
+            raise error.evolve(retryable=False)
         return True
 
     def finish(self) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from seorep_async import AuthenticationError, ConnectionFailedError, Feed
+from seorep_async import AuthenticationError, ConnectionFailedError, Feed, PaginationError
 from seorep_async.cli import calls, pulling
-from seorep_async.cli.errors import ExitCode
+from seorep_async.cli.errors import ExitCode, code_of
 from seorep_async.cli.summary import closing_line, code_of_pulls, show_failures
 from seorep_async.export import PullFailure, PullSummary, pull_to
 from seorep_async.export.progress import id_in_text
@@ -19,6 +19,7 @@ SHAPE = ("DecodeError", 200)
 VALUE = ("ExportError", None)
 FORBIDDEN = ("AuthenticationError", 403)
 OTHER_SERVER = ("ProtocolError", 404)
+TOO_LARGE = ("BodyTooLargeError", 200)
 BUSY = ("ServerError", 503)
 UNREACHABLE = ("ConnectionFailedError", None)
 
@@ -35,6 +36,7 @@ UNREACHABLE = ("ConnectionFailedError", None)
         ([SHAPE, SHAPE], 0, False, ExitCode.SHAPE),
         ([SHAPE, FORBIDDEN], 0, False, ExitCode.REFUSED),
         ([OTHER_SERVER], 0, False, ExitCode.REFUSED),
+        ([TOO_LARGE], 2, False, ExitCode.REFUSED),
         ([BUSY, SHAPE], 0, False, ExitCode.UNAVAILABLE),
         # a retry that gets an answer meets no outage
         ([BUSY, FORBIDDEN], 0, True, ExitCode.PARTIAL),
@@ -48,6 +50,12 @@ def test_the_code_tells_permanent_from_passing(
     failed = [SimpleNamespace(error=error, status=status) for error, status in failures]
     pull: Any = SimpleNamespace(failures=failed, received=succeeded)
     assert code_of_pulls([pull], is_retry=is_retry) is code
+
+
+def test_a_list_that_changed_may_be_read_later() -> None:
+    error = PaginationError("the pages do not add up")
+    assert error.retryable
+    assert code_of(error) is ExitCode.UNAVAILABLE
 
 
 @pytest.mark.parametrize(
