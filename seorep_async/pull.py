@@ -224,7 +224,7 @@ class _Run(Generic[R]):
         self._total = len(request.ids)  # outcomes in all
         self.taken: int = 0  # outcomes that the consumer has
         self._succeeded = 0
-        self._accepted_before = session.accepted_first_row
+        self._accepted_before = session.accepted_first_rows
         # The error of a request that was not sent in time. Ids that have not begun get it as well.
         self._late_error: SeoRepError | None = None
         self._bug: BaseException | None = None
@@ -420,13 +420,15 @@ class _Run(Generic[R]):
         deadline = Deadline.of_call(min(self._deadline.at, now + QUESTION_SECONDS))
         list_question = Request("GET", "/v3/campaigns", parse, "limit=1", deadline=deadline)
         question: Request[Any] = list_question
-        accepted_first_row = self._session.accepted_first_row
-        if accepted_first_row is not None:
+        accepted_first_rows = self._session.accepted_first_rows
+        if accepted_first_rows is not None:
             # The lane of the pull is on hold until the response, so the question needs another.
-            question = msgspec.structs.replace(accepted_first_row(), deadline=deadline, lane=Lane())
+            question = msgspec.structs.replace(
+                accepted_first_rows(1), deadline=deadline, lane=Lane()
+            )
         # Whether the service has accepted no pull's request since this pull began.
         is_of_earlier_pull = (
-            accepted_first_row is not None and accepted_first_row is self._accepted_before
+            accepted_first_rows is not None and accepted_first_rows is self._accepted_before
         )
         share = self._session.share
         share.hold(self._lane)

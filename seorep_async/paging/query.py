@@ -96,16 +96,16 @@ class PageRequests(msgspec.Struct, Generic[T], eq=False):
             priority=self.position,
             lane=self.lane,
             max_attempts=math.inf if limit is None else ATTEMPTS,
-            first_row=None if self.lane is None else self.first_row,
+            first_rows=None if self.lane is None else self.first_rows,
         )
 
-    def first_row(self) -> Request[Page[T]]:
-        """Return a request for the listing's first row, to find out whether it is accepted.
+    def first_rows(self, limit: int) -> Request[Page[T]]:
+        """Return a request for the listing's first rows, to find out whether it is accepted.
 
         It is not one of the listing's pull, and its errors do not name the subject, because they
         are not about it.
         """
         query = self.query
         other_parameters = _PAGE.sub("", query.query).rstrip("&")
-        parameters = f"limit=1&page=1&{other_parameters}"
+        parameters = f"limit={limit}&page=1&{other_parameters}"
         return Request("GET", query.path, query.decode(1), parameters, secrets=query.secrets)

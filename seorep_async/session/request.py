@@ -41,7 +41,8 @@ class Request(PrivateStruct, Generic[T]):
         attempt_seconds: the time limit of an attempt, if it is shorter than
             `Settings.attempt_timeout`. An attempt that takes this long is the last.
         lane: the lane of its pull, or None for the lane of single calls and listings.
-        first_row: for a page of a pull, makes a request for the first row of the same listing.
+        first_rows: for a page of a pull, makes a request for that many first rows of the same
+            listing.
         secrets: strings of the request that must not appear in an error, such as a password.
         private: whether it asks for new secrets, such as a login grant. It is not repeated, because
             each request may create some, and no error may quote the response.
@@ -60,7 +61,7 @@ class Request(PrivateStruct, Generic[T]):
     max_attempts: float = math.inf
     attempt_seconds: float = math.inf
     lane: Lane | None = None
-    first_row: Callable[[], Request[T]] | None = None
+    first_rows: Callable[[int], Request[T]] | None = None
     private: bool = False
     secrets: tuple[str, ...] = ()
 

@@ -46,6 +46,9 @@ T = TypeVar("T")
 _LAST_ITERATIONS = 5
 """Iterations of the event loop after closing, in which the calls that it woke can end."""
 
+_MOST_REPEATED_ROWS = 10
+"""The most rows to ask for when an accepted request is repeated."""
+
 _PROVING_ATTEMPTS = 3
 """The least attempts after which a gateway's page counts as about its object. If a rollout answers
 half of the requests, fewer would often all get its page.
@@ -101,9 +104,10 @@ class Session:
         self._requests = 0
         self._retries: Counter[str] = Counter()
         self._throttled = 0
-        # `Request.first_row` of the last request of any pull that the service accepted. It finds
+        # `Request.first_rows` of the last request of any pull that the service accepted. It finds
         # out whether the key is refused (`pull.py`), or everything is (`_repeat_accepted_request`).
-        self.accepted_first_row: Callable[[], Request[Any]] | None = None
+        self.accepted_first_rows: Callable[[int], Request[Any]] | None = None
+        self._accepted_repetitions = 0
 
     # Opening and closing
 
@@ -232,8 +236,8 @@ class Session:
                 if not isinstance(result, Failure):
                     # The call gets back the tokens of the retry quota that its retries cost.
                     self.share.quota.succeed(call.spent)
-                    if request.first_row is not None:
-                        self.accepted_first_row = request.first_row
+                    if request.first_rows is not None:
+                        self.accepted_first_rows = request.first_rows
                     return result
                 await self._prepare_retry(call, result, permit)
         except SeoRepError as error:
@@ -343,14 +347,17 @@ class Session:
                 return
 
     async def _repeat_accepted_request(self, call: Call[Any], *, is_last_try: bool) -> bool:
-        """Request the first row of an accepted report, if only refused campaigns are left.
+        """Request the first rows of an accepted report, if only refused campaigns are left.
 
         If the service accepts it again, the breaker closes, and dead campaigns soon use up their
         attempts. Return whether the service refused it.
         """
-        if self.accepted_first_row is None:
+        if self.accepted_first_rows is None:
             return False
-        accepted = self.accepted_first_row()
+        # In an outage, a cache may answer what was accepted before. So after each acceptance, the
+        # next repetition asks for another number of rows. They are few: a service may refuse many.
+        rows = 1 + self._accepted_repetitions % _MOST_REPEATED_ROWS
+        accepted = self.accepted_first_rows(rows)
         # Each endpoint may have an outage of its own.
         if accepted.path != call.request.path:
             return False
@@ -363,6 +370,7 @@ class Session:
             await self.send(repetition)
         except SeoRepError as error:
             return error.status in (429, 503)
+        self._accepted_repetitions += 1
         return False
 
     def _retry_or_raise(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:

@@ -330,7 +330,10 @@ async def pull(
 
     async def work(number: int, path: str) -> None:
         subject = path.partition("/")[0] if "/" in path else f"campaign {int(path) // 5}"
-        first_row = Request("GET", "/page", len, f"limit=1&page=1&{path}")
+
+        def first_rows(limit: int) -> Request[int]:
+            return Request("GET", "/page", len, f"limit={limit}&page=1&{path}")
+
         request = Request(
             "GET",
             "/page",
@@ -339,7 +342,7 @@ async def pull(
             subject=subject,
             priority=number,
             lane=lane,
-            first_row=lambda: first_row,
+            first_rows=first_rows,
         )
         try:
             await session.send(request)
