@@ -62,6 +62,8 @@ _PRIVATE = (
 )
 _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
+_REVOKED_OR_FOREIGN = f"{_NOT_THE_SERVICE}, or the key was revoked"
+"""The message for the page of a 403: a gateway can also turn the service's refusal into a page."""
 _MISSING_OR_FOREIGN = f"{NO_OBJECT}, or {_NOT_THE_SERVICE}"
 _PROXY_REFUSED = f"the proxy refused the request{PROXY_ADVICE}"
 _LISTS = ("/v3/campaigns", "/v3/users", "/v3/keywords", "/v3/backlinks")
@@ -132,7 +134,8 @@ class ErrorReader:
         # Once a request has succeeded, a gateway's response is a temporary refusal. Before that,
         # the address may be wrong, or the response may concern the key.
         if self.knows_service and is_of_gateway(response):
-            refusal: SeoRepError = RateLimitedError(_NOT_THE_SERVICE)
+            message = _REVOKED_OR_FOREIGN if status == 403 else _NOT_THE_SERVICE
+            refusal: SeoRepError = RateLimitedError(message)
             # In a pull, other requests show what such a 404 means (`Session._retry_or_raise`). A
             # single call has only its own attempts.
             if status == 404 and request.reads_object and request.lane is None:
