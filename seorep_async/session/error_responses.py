@@ -53,7 +53,6 @@ _MESSAGES = {
     503: "the service is currently unavailable",
 }
 """The messages for statuses."""
-NO_OBJECT = _MESSAGES[404]
 _FORBIDDEN = "this API key has no access to it"
 """The message for a 403 about one object, once the key has worked."""
 _PRIVATE = (
@@ -64,7 +63,7 @@ _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
 _REVOKED_OR_FOREIGN = f"{_NOT_THE_SERVICE}, or the key was revoked"
 """The message for the page of a 403: a gateway can also turn the service's refusal into a page."""
-_MISSING_OR_FOREIGN = f"{NO_OBJECT}, or {_NOT_THE_SERVICE}"
+_MISSING_OR_FOREIGN = f"{_MESSAGES[404]}, or {_NOT_THE_SERVICE}"
 _PROXY_REFUSED = f"the proxy refused the request{PROXY_ADVICE}"
 _LISTS = ("/v3/campaigns", "/v3/users", "/v3/keywords", "/v3/backlinks")
 """Paths that exist for every key, so a 404 for one of them means that the address is wrong."""
@@ -134,12 +133,16 @@ class ErrorReader:
         # Once a request has succeeded, a gateway's response is a temporary refusal. Before that,
         # the address may be wrong, or the response may concern the key.
         if self.knows_service and is_of_gateway(response):
-            message = _REVOKED_OR_FOREIGN if status == 403 else _NOT_THE_SERVICE
+            may_be_missing = status == 404 and request.reads_object
+            message = _NOT_THE_SERVICE
+            if status == 403:
+                message = _REVOKED_OR_FOREIGN
+            elif may_be_missing:
+                message = _MISSING_OR_FOREIGN
             refusal: SeoRepError = RateLimitedError(message)
-            # In a pull, other requests show what such a 404 means (`Session._retry_or_raise`). A
-            # single call has only its own attempts.
-            if status == 404 and request.reads_object and request.lane is None:
-                refusal = NotFoundError(_MISSING_OR_FOREIGN)
+            # A single call ends after its own attempts. A pull may wait for the end of a rollout.
+            if may_be_missing and request.lane is None:
+                refusal = NotFoundError(message)
             return self._failure(
                 Sent.RESPONDED, Cause.THROTTLE, refusal, request, response, by_gateway=True
             )

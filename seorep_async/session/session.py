@@ -17,12 +17,10 @@ import msgspec
 from seorep_async.errors import (
     ConfigurationError,
     DeadlineExceededError,
-    NotFoundError,
     SeoRepError,
 )
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
-from seorep_async.session.error_responses import NO_OBJECT
 from seorep_async.session.failures import Cause, Failure
 from seorep_async.session.flow_control import (
     ClientClosed,
@@ -375,7 +373,6 @@ class Session:
 
     def _retry_or_raise(self, call: Call[Any], failure: Failure, permit: Permit) -> Retry:
         """Record a failed attempt. Return its retry, or raise the last error."""
-        request = call.request
         others_refused = self.share.rate_refused_since(call.idle_since)
         was_too_early = failure.counts_a_third(others_refused=others_refused)
         counts_a_third = permit.is_probe or was_too_early
@@ -395,13 +392,11 @@ class Session:
         )
         if decision is None:
             decision = self._timeout_error(call, permit.wait)
-        is_proven = self.share.is_refused_alone(request.subject, call.idle_since)
+        is_proven = self.share.is_refused_alone(call.request.subject, call.idle_since)
         if failure.by_gateway and call.attempts >= _PROVING_ATTEMPTS and is_proven:
-            # Others are accepted, so the page is about this object.
+            # Others are accepted, so the page is about this object. But a rollout may refuse some
+            # objects and accept others, so the error remains retryable.
             decision = failure.error
-            if decision.status == 404 and request.reads_object:
-                excerpt = decision.body_excerpt
-                decision = NotFoundError(NO_OBJECT, status=404, body_excerpt=excerpt)
         if isinstance(decision, SeoRepError):
             raise decision
         return decision

@@ -121,6 +121,20 @@ def test_a_rollout_of_ten_seconds_loses_no_campaign(share: float) -> None:
     run(main())
 
 
+def test_a_rollout_for_half_of_the_campaigns_calls_none_missing() -> None:
+    def says(request: ApiRequest) -> Response:
+        if 0.1 < here().now < 10 and request.id % 2:
+            return MISSING
+        return report_page([7], 1, 1)
+
+    async def main() -> None:
+        async with rankings_of(SimulatedService(says=says)) as (_, rankings):
+            outcomes = await rankings.pull(range(1, 101), "2023-01", "2023-01")
+            assert all(failure.error.retryable for failure in outcomes.failures)
+
+    run(main())
+
+
 def test_many_missing_objects_are_no_outage() -> None:
     async def main() -> None:
         says = lambda request: MISSING if request.id > 1 else report_page([7], 1, 1)  # noqa: E731
