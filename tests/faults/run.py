@@ -15,6 +15,7 @@ from seorep_async import (
     RankingReport,
     SeoRepClient,
     SeoRepError,
+    Settings,
 )
 from tests.session.calls import KEY
 
@@ -23,16 +24,18 @@ Results: TypeAlias = dict[int, RankingReport[Any] | SeoRepError | None]
 
 
 @asynccontextmanager
-async def opened(base_url: str, ca: bytes | None = None) -> AsyncIterator[SeoRepClient]:
+async def opened(
+    base_url: str, ca: bytes | None = None, **settings: Any
+) -> AsyncIterator[SeoRepClient]:
     """Open a client, for https with a certificate authority that it trusts."""
     if ca is None:
-        async with SeoRepClient(base_url, KEY) as client:
+        async with SeoRepClient(base_url, KEY, settings=Settings(**settings)) as client:
             yield client
         return
     trust = ssl.create_default_context(cadata=ca.decode())
     async with (
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust, limit=0)) as session,
-        SeoRepClient(base_url, KEY, session=session) as client,
+        SeoRepClient(base_url, KEY, session=session, settings=Settings(**settings)) as client,
     ):
         yield client
 

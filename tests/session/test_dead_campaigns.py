@@ -304,7 +304,7 @@ async def test_one_dead_campaign_at_a_known_limit_ends_in_time(
 
 
 async def test_a_cache_answers_no_repetition_in_a_later_outage() -> None:
-    cached = set()
+    cached: set[str] = set()
 
     def says(request: ApiRequest) -> int:
         if request.query in cached:
