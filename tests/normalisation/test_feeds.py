@@ -8,12 +8,14 @@ from hypothesis import example, given, settings, strategies as st
 
 from seorep_async.errors import ConfigurationError
 from seorep_async.models import CampaignPeriod, KeywordRanking
+from seorep_async.normalisation import Decoder, FeedPage
 from seorep_async.normalisation.wire_names import engine_warning, wire_names
 from seorep_async.settings import EngineNames
 from tests.models.reference import REFERENCE
 from tests.normalisation.wire import (
     BRANDS,
     Shape,
+    as_bytes,
     branded,
     decode,
     decode_row,
@@ -36,13 +38,17 @@ def test_attributes_are_read_only_under_an_account_s_names(row: type) -> None:
 
 
 @every_feed
-def test_rows_are_read_even_if_structs_can_not_become_models(
+def test_pages_are_documented_even_if_rows_can_not_become_models(
     row: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Calling None is a TypeError. So is setting a class of another layout.
     monkeypatch.setattr("seorep_async.normalisation.rows.turn_into_models", None)
     wire, model = row_and_model(row, 1)
-    assert decode_row(wire, row) == model
+    body = as_bytes(envelope([wire, wire], "flat"))
+    page: Any = FeedPage(Decoder(EngineNames()), row, 1).documented(body)
+    assert page is not None
+    assert [*page.items] == [model, model]
+    assert {type(item) for item in page.items} == {row}
 
 
 # --- Totals
