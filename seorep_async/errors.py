@@ -144,10 +144,7 @@ class AuthenticationError(StatusError):
 
 
 class NotFoundError(StatusError):
-    """The object does not exist (404).
-
-    If it is `retryable`, the 404 of a single call may also come from a firewall or an ingress.
-    """
+    """The object does not exist (404)."""
 
 
 class RateLimitedError(StatusError):

@@ -16,7 +16,6 @@ from seorep_async.errors import (
     SERVICE_REASON,
     AuthenticationError,
     ConnectionFailedError,
-    NotFoundError,
     ProtocolError,
     RateLimitedError,
     RedirectError,
@@ -63,7 +62,8 @@ _WRONG_SERVER = "this does not look like the service; check the address"
 _NOT_THE_SERVICE = "something in front of the service answered, not the service"
 _REVOKED_OR_FOREIGN = f"{_NOT_THE_SERVICE}, or the key was revoked"
 """The message for the page of a 403: a gateway can also turn the service's refusal into a page."""
-_MISSING_OR_FOREIGN = f"{_MESSAGES[404]}, or {_NOT_THE_SERVICE}"
+_MISSING_OR_FOREIGN = f"{_NOT_THE_SERVICE}, or {_MESSAGES[404]}"
+"""The message for the page of a 404 for one object."""
 _PROXY_REFUSED = f"the proxy refused the request{PROXY_ADVICE}"
 _LISTS = ("/v3/campaigns", "/v3/users", "/v3/keywords", "/v3/backlinks")
 """Paths that exist for every key, so a 404 for one of them means that the address is wrong."""
@@ -133,18 +133,14 @@ class ErrorReader:
         # Once a request has succeeded, a gateway's response is a temporary refusal. Before that,
         # the address may be wrong, or the response may concern the key.
         if self.knows_service and is_of_gateway(response):
-            may_be_missing = status == 404 and request.reads_object
             message = _NOT_THE_SERVICE
             if status == 403:
                 message = _REVOKED_OR_FOREIGN
-            elif may_be_missing:
+            elif status == 404 and request.subject is not None:
                 message = _MISSING_OR_FOREIGN
-            refusal: SeoRepError = RateLimitedError(message)
-            # A single call ends after its own attempts. A pull may wait for the end of a rollout.
-            if may_be_missing and request.lane is None:
-                refusal = NotFoundError(message)
+            error = RateLimitedError(message)
             return self._failure(
-                Sent.RESPONDED, Cause.THROTTLE, refusal, request, response, by_gateway=True
+                Sent.RESPONDED, Cause.THROTTLE, error, request, response, by_gateway=True
             )
         has_retry_after = response.retry_after is not None
         cause = cause_of_status(status, has_retry_after=has_retry_after, is_read=request.is_read)

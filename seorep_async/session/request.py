@@ -78,11 +78,6 @@ class Request(PrivateStruct, Generic[T]):
         """Whether it changes nothing."""
         return self.method == "GET" and not self.private
 
-    @property
-    def reads_object(self) -> bool:
-        """Whether it reads an object, or its report, which may not exist."""
-        return self.is_read and self.subject is not None
-
     def __repr__(self) -> str:
         # tracebacks show locals; the rest may be private
         return f"Request({self.method} {self.path})"

@@ -14,11 +14,7 @@ from weakref import WeakSet
 import aiohttp
 import msgspec
 
-from seorep_async.errors import (
-    ConfigurationError,
-    DeadlineExceededError,
-    SeoRepError,
-)
+from seorep_async.errors import ConfigurationError, DeadlineExceededError, SeoRepError
 from seorep_async.session import clock as clocks
 from seorep_async.session.base_url import BaseURL
 from seorep_async.session.failures import Cause, Failure
@@ -46,11 +42,6 @@ _LAST_ITERATIONS = 5
 
 _MOST_REPEATED_ROWS = 10
 """The most rows to ask for when an accepted request is repeated."""
-
-_PROVING_ATTEMPTS = 3
-"""The least attempts after which a gateway's page counts as about its object. If a rollout answers
-half of the requests, fewer would often all get its page.
-"""
 
 
 class SessionState(enum.Enum):
@@ -324,7 +315,7 @@ class Session:
         self._charge_retry(call, failure, retry)
         if retry.is_last and failure.retry_after is None:
             await self._wait_until_anything_is_accepted(call)
-        elif permit.is_probe or failure.by_gateway:
+        elif permit.is_probe:
             await self._repeat_accepted_request(call, is_last_try=False)
         # If the refusal paused everybody, the retry waits in the queue instead of sleeping.
         if not permit.paces_retry:
@@ -392,11 +383,6 @@ class Session:
         )
         if decision is None:
             decision = self._timeout_error(call, permit.wait)
-        is_proven = self.share.is_refused_alone(call.request.subject, call.idle_since)
-        if failure.by_gateway and call.attempts >= _PROVING_ATTEMPTS and is_proven:
-            # Others are accepted, so the page is about this object. But a rollout may refuse some
-            # objects and accept others, so the error remains retryable.
-            decision = failure.error
         if isinstance(decision, SeoRepError):
             raise decision
         return decision

@@ -12,7 +12,7 @@ from statistics import median
 import pytest
 
 from benchmarks.low_limits import Cell
-from seorep_async import DeadlineExceededError, NotFoundError
+from seorep_async import DeadlineExceededError
 from seorep_async.session import Deadline, Request
 from seorep_async.session.request import Response
 from tests.rankings import rankings_of, report_page
@@ -98,53 +98,28 @@ def test_dead_campaigns_slow_the_others_little(pages: int, worst: float) -> None
 
 
 @pytest.mark.parametrize("page", [FORBIDDEN, MISSING], ids=["403", "404"])
-def test_a_page_about_some_campaigns_is_soon_believed(page: Response) -> None:
-    _, end, most_attempts = run(pull_all(choose_dead(5, 30, 300), page, 1, campaigns=300))
-    assert most_attempts <= 4
-    assert end <= 3 * run(pull_all((), page, 1, campaigns=300))[1]
+@pytest.mark.parametrize(
+    ("seconds", "is_hit"),
+    [
+        pytest.param(10, lambda id_, chance: chance < 0.5, id="half of the requests"),
+        pytest.param(10, lambda id_, chance: True, id="all"),
+        pytest.param(2, lambda id_, chance: id_ % 2 == 0, id="half of the campaigns"),
+    ],
+)
+def test_a_rollout_loses_no_campaign(
+    page: Response, seconds: float, is_hit: Callable[[int, float], bool]
+) -> None:
+    random = Random(5)
 
-
-@pytest.mark.parametrize("share", [0.5, 1.0])
-def test_a_rollout_of_ten_seconds_loses_no_campaign(share: float) -> None:
-    chance = Random(5)
-
-    def says(_: ApiRequest) -> Response:
-        if 0.1 < here().now < 10 and chance.random() < share:
-            return MISSING
+    def says(request: ApiRequest) -> Response:
+        if 0.1 < here().now < seconds and is_hit(request.id, random.random()):
+            return page
         return report_page([7], 1, 1)
 
     async def main() -> None:
         async with rankings_of(SimulatedService(says=says)) as (_, rankings):
             outcomes = await rankings.pull(range(1, 301), "2023-01", "2023-01")
             assert outcomes.failures == []
-
-    run(main())
-
-
-def test_a_rollout_for_half_of_the_campaigns_calls_none_missing() -> None:
-    def says(request: ApiRequest) -> Response:
-        if 0.1 < here().now < 10 and request.id % 2:
-            return MISSING
-        return report_page([7], 1, 1)
-
-    async def main() -> None:
-        async with rankings_of(SimulatedService(says=says)) as (_, rankings):
-            outcomes = await rankings.pull(range(1, 101), "2023-01", "2023-01")
-            assert all(failure.error.retryable for failure in outcomes.failures)
-
-    run(main())
-
-
-def test_many_missing_objects_are_no_outage() -> None:
-    async def main() -> None:
-        says = lambda request: MISSING if request.id > 1 else report_page([7], 1, 1)  # noqa: E731
-        async with rankings_of(SimulatedService(says=says)) as (_, rankings):
-            await rankings.campaign(1, "2023-01", "2023-01")
-            missing = [rankings.campaign(id_, "2023-01", "2023-01") for id_ in range(2, 32)]
-            errors = await asyncio.gather(*missing, return_exceptions=True)
-            assert {type(error) for error in errors} == {NotFoundError}
-            await rankings.campaign(1, "2023-01", "2023-01")
-            assert here().now < 10
 
     run(main())
 

@@ -234,18 +234,13 @@ class Pace:
             return self.refused_subjects.is_cause(subject)
         return self.refused_subjects.may_be_cause(subject)
 
-    def refuse_by_gateway(
-        self, started: float, subject: Subject | None, now: float, *, is_outage: bool
-    ) -> None:
-        """Record the page of a firewall or an ingress, which says nothing about the rate.
-
-        `is_outage` says whether the same page for many subjects in a row is an outage.
-        """
+    def refuse_by_gateway(self, started: float, subject: Subject | None, now: float) -> None:
+        """Record the page of a firewall or an ingress, which says nothing about the rate."""
         # A second page for one subject may concern only that subject, so it is no failure of the
-        # service.
+        # service. Only pages for many subjects in a row are an outage.
         is_repeated = subject in self.refused_subjects
         self.refused_subjects.refuse(subject, started, now)
-        if is_outage and not is_repeated:
+        if not is_repeated:
             self.fail(started, now)
 
     def lose(self, started: float, now: float) -> None:

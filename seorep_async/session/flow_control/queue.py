@@ -7,13 +7,7 @@ import math
 from collections import OrderedDict
 from typing import TypeAlias
 
-from seorep_async.errors import (
-    ConfigurationError,
-    NotFoundError,
-    RateLimitedError,
-    SeoRepError,
-    duration,
-)
+from seorep_async.errors import ConfigurationError, RateLimitedError, SeoRepError, duration
 from seorep_async.session.clock import Clock
 from seorep_async.session.failures import Cause, Failure
 from seorep_async.session.flow_control.breaker import WaitReason
@@ -269,9 +263,7 @@ class PermitQueue:
         if failure is None or failure.was_accepted:
             pace.accept(permit.started, permit.subject, now)
         elif failure.by_gateway:
-            # A single call's 404 may be about its object, and is not waited out.
-            is_outage = not isinstance(failure.error, NotFoundError)
-            pace.refuse_by_gateway(permit.started, permit.subject, now, is_outage=is_outage)
+            pace.refuse_by_gateway(permit.started, permit.subject, now)
         elif failure.is_refusal:
             self._tell_refusal(permit, failure, now)
         # Our process, or the machine, has too many open files or threads.

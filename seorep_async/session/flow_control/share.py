@@ -90,19 +90,6 @@ class Share:
         pace = self._queue.pace
         return pace.rate.learnt < _LOW_RATE and pace.rate_refused_at >= moment
 
-    def is_refused_alone(self, subject: str | None, since: float) -> bool:
-        """Return whether a subject is refused again and again while others are accepted.
-
-        At least one other request that started at `since` or later must have been accepted. If a
-        subject was just accepted that had seemed to cause its refusals, those of this one may end
-        as well.
-        """
-        pace = self._queue.pace
-        refused = pace.refused_subjects
-        if not refused.is_cause(self._subject(subject)):
-            return False
-        return refused.newest_accepted_start >= since > pace.rate_refused_at + SPAN
-
     @property
     def max_concurrency(self) -> int:
         """The maximum number of attempts in flight, however much the window grows."""
