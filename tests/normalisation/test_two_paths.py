@@ -592,6 +592,12 @@ def test_times_of_day_are_read_as_by_the_reference(text: str) -> None:
     assert_same(page, expected)
 
 
+def test_hours_of_one_digit_need_no_converter() -> None:
+    row = wire_row(KeywordRanking, 1) | {"lastResultsDate": "2023-03-26 9:00:00"}
+    body = as_bytes(envelope([row], "flat"))
+    assert without_reference(body, KeywordRanking).items[0].extra
+
+
 @every_feed
 def test_the_converter_reads_only_the_slice_of_a_refused_row(
     row: type, monkeypatch: pytest.MonkeyPatch
