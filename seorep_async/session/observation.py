@@ -129,7 +129,7 @@ class Stats:
     """The page sizes that the client has found, by endpoint path. See `Settings.page_size`."""
     outage: float | None = None
     """Seconds since an outage began, or None without one. Refusals (429, 503) count as an outage if
-    no probe was accepted for a minute. 503s count after a second if no limit is known. In an
+    probes were refused for a minute. 503s count after a second if no limit is known. In an
     outage, only probes are sent. A new call waits until a probe succeeds, or for its time limit."""
 
     def since(self, earlier: Stats) -> Stats:

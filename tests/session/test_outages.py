@@ -147,11 +147,18 @@ async def test_refusals_of_a_minute_are_an_outage_at_a_known_limit(
         assert "no request has been accepted for 1 min" in caplog.text
 
 
-async def test_a_refused_rate_is_no_outage() -> None:
-    service = SimulatedService("1/20s,burst=1", latency=0.05)
-    async with session_above(service) as session, calling(session, 20):
-        await asyncio.sleep(15)
-        assert session.share.only_probes
+@pytest.mark.parametrize(
+    ("limit", "seconds"), [("1/20s,burst=1", 15), ("60/60s,sliding-window", 61)]
+)
+async def test_a_refused_rate_is_no_outage(limit: str, seconds: float) -> None:
+    service = SimulatedService(limit, latency=0.05)
+    async with session_above(service) as session:
+        async with calling(session, 20):
+            await asyncio.sleep(seconds)
+            assert session.share.only_probes
+            assert session.stats.outage is None
+        # Nothing is sent.
+        await asyncio.sleep(120)
         assert session.stats.outage is None
 
 

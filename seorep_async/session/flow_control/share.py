@@ -116,13 +116,13 @@ class Share:
             return None
         seconds = self._clock.monotonic() - breaker.opened_at
         if breaker.state is Circuit.OPEN_BY_REFUSALS:
-            # Refusals may be about the rate. They mean an outage if no probe was accepted for a
-            # minute, which is the window of most limits. While no limit is known, 503s mean one
-            # after a second.
+            # Refusals may be about the rate. They mean an outage if probes were refused for a
+            # minute, which is the longest window of most limits. While no limit is known, 503s
+            # mean one after a second. A time without probes says nothing.
             failure = self._queue.latest_failure
             is_unavailable = failure is not None and failure.status == 503
             shortest = SPAN if is_unavailable and not self.knows_limit else _LONG_WINDOW
-            if seconds < shortest:
+            if breaker.last_probe - breaker.opened_at < shortest:
                 return None
         return seconds
 
